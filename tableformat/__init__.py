@@ -1,0 +1,73 @@
+"""A lakehouse table format for Python, Spark and DuckDB: Apache Iceberg tables with range deletes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tableformat import errors
+from tableformat.errors import TableFormatError
+
+if TYPE_CHECKING:
+    from tableformat.catalog import Catalog, open_catalog
+    from tableformat.engines import duckdb
+    from tableformat.maintenance.convert_deletes import ConvertResult
+    from tableformat.operations.result import CommitResult
+    from tableformat.operations.staged_write import StagedWrite
+    from tableformat.operations.transaction import Transaction
+    from tableformat.scan.explain import ScanExplanation
+    from tableformat.scan.plan import ScanPlan
+    from tableformat.scan.scan import Scan
+    from tableformat.static_table import read_metadata
+    from tableformat.table import Table
+    from tableformat.write.staged import StagedFiles
+
+__all__ = [
+    "Catalog",
+    "CommitResult",
+    "ConvertResult",
+    "Scan",
+    "ScanExplanation",
+    "ScanPlan",
+    "StagedFiles",
+    "StagedWrite",
+    "Table",
+    "TableFormatError",
+    "Transaction",
+    "duckdb",
+    "errors",
+    "open_catalog",
+    "read_metadata",
+]
+
+# Names are imported when they are first asked for: the command line and Spark's Python workers import this package
+# without needing most of it, and pyarrow and PyIceberg take more than a second.
+_HOMES = {
+    "Catalog": "catalog",
+    "open_catalog": "catalog",
+    "ConvertResult": "maintenance.convert_deletes",
+    "CommitResult": "operations.result",
+    "StagedWrite": "operations.staged_write",
+    "Transaction": "operations.transaction",
+    "ScanExplanation": "scan.explain",
+    "ScanPlan": "scan.plan",
+    "Scan": "scan.scan",
+    "read_metadata": "static_table",
+    "Table": "table",
+    "StagedFiles": "write.staged",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "duckdb":
+        value: Any = import_module("tableformat.engines.duckdb")
+    elif name in _HOMES:
+        value = getattr(import_module(f"tableformat.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'tableformat' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

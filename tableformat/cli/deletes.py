@@ -1,0 +1,164 @@
+"""`delete-prefix` and `delete-range`: deletes of keys that read no row, and their dry runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tableformat.cli.options import DryRunOption, WritableTableArgument, names_of
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    from tableformat.deletes.spans import SpanArray
+    from tableformat.operations.result import CommitResult
+    from tableformat.table import Table
+
+WriteBranchOption = Annotated[
+    str | None, typer.Option("--branch", metavar="NAME", help="Delete on this branch instead of main.")
+]
+
+
+def delete_prefix(
+    context: typer.Context,
+    table: WritableTableArgument,
+    prefix: Annotated[
+        list[str],
+        typer.Argument(metavar="COLUMN=VALUE...", help="Values of the first key columns, such as id1=A id2=3."),
+    ],
+    *,
+    dry_run: DryRunOption = False,
+    branch: WriteBranchOption = None,
+) -> None:
+    """Delete every row whose key begins with the given values, reading none."""
+    from tableformat.cli.values import parse_value
+    from tableformat.deletes.key_columns import KeyColumns
+    from tableformat.deletes.spans import spans_of_prefixes
+    from tableformat.display.text import literal
+    from tableformat.operations.delete_prefix import prefix_table
+
+    texts = _assignments(prefix)
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    schema = handle.iceberg.schema()
+    values = {name: parse_value(text, name, schema, where=handle.name) for name, text in texts.items()}
+
+    def spans() -> SpanArray:
+        draft = handle._draft()
+        return spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), prefix_table(draft, values))
+
+    what = ", ".join(f"{name} = {literal(value)}" for name, value in values.items())
+    if dry_run:
+        _preview(session, handle, spans(), what)
+    else:
+        _delete(session, handle, lambda: handle.delete_prefix(values), what)
+
+
+def delete_range(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    lower: Annotated[
+        str | None, typer.Option(metavar="VALUE", help=r"The first value that goes; open without it. \N is null.")
+    ] = None,
+    upper: Annotated[
+        str | None, typer.Option(metavar="VALUE", help="The first value that stays; open without it.")
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns to go by, in order; default the key. Bounds of several: 'A,3'."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    branch: WriteBranchOption = None,
+) -> None:
+    """Delete the rows from one value up to, but without, another, reading none. An open side takes nulls in."""
+    from tableformat.cli.values import parse_tuple
+    from tableformat.deletes.spans import span_of_bounds
+    from tableformat.operations.delete_range import range_columns
+
+    if lower is None and upper is None:
+        raise typer.BadParameter("give --lower, --upper or both; without any every row would go.")
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    draft = handle._draft()
+    key = range_columns(draft, names_of(on))
+    bounds = [
+        None if text is None else parse_tuple(text, key.names, draft.schema, where=handle.name)
+        for text in (lower, upper)
+    ]
+    what = _range_text(key.names, bounds[0], bounds[1])
+    if dry_run:
+        _preview(session, handle, span_of_bounds(key, bounds[0], bounds[1]), what)
+    else:
+        _delete(session, handle, lambda: handle.delete_range(lower=bounds[0], upper=bounds[1], on=key.names), what)
+
+
+def _delete(session: Session, table: Table, verb: Callable[[], CommitResult], what: str) -> None:
+    from rich.text import Text
+
+    from tableformat.display.results import commit_dict, commit_text
+
+    before = table.snapshot_id
+    result = verb()
+    lines = [f"{table.name}: deleted {what}.", commit_text(result)]
+    if before is not None and result.snapshot_id != before:
+        lines.append(f"Undo: {session.command(f'rollback {table.name} {before}', branch=table.branch)}")
+    session.output.emit(
+        lambda: {"table": table.name, "dry_run": False, "previous_snapshot_id": before, **commit_dict(result)},
+        lambda: Text("\n".join(lines)),
+    )
+
+
+def _preview(session: Session, table: Table, spans: SpanArray, what: str) -> None:
+    from rich.console import Group
+    from rich.text import Text
+
+    from tableformat.cli.delete_preview import preview_delete
+    from tableformat.display.grid import facts
+    from tableformat.display.text import counted
+
+    preview = preview_delete(table, spans)
+
+    def document() -> dict[str, Any]:
+        return {"table": table.name, "dry_run": True, **preview.to_dict()}
+
+    told = (
+        f"{preview.covered_data_file_count:,} covered whole, {preview.partial_data_file_count:,} in part, "
+        f"{preview.clean_data_file_count:,} not met"
+    )
+    rows: list[tuple[str, str | Text]] = [
+        ("would delete", f"{counted(preview.live_row_count, 'row')} with {what}"),
+        ("data files", told),
+    ]
+    title = Text(f"{table.name}: dry run, nothing was changed.", style="bold")
+    session.output.emit(document, lambda: Group(title, facts(rows)))
+
+
+def _range_text(names: tuple[str, ...], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> str:
+    """`2026-01-01 <= ts < 2026-02-01`, `(id1, id2, num_cal) < (B, 3)`."""
+    from tableformat.display.text import literal
+
+    def told(bound: tuple[Any, ...]) -> str:
+        values = ", ".join(literal(value) for value in bound)
+        return values if len(names) == 1 else f"({values})"
+
+    columns = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    return (
+        (f"{told(lower)} <= " if lower is not None else "")
+        + columns
+        + (f" < {told(upper)}" if upper is not None else "")
+    )
+
+
+def _assignments(texts: list[str]) -> dict[str, str]:
+    """`id1=A` as name and text; a usage error for anything else."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not (name and separator):
+            raise typer.BadParameter(f"{text!r} is not COLUMN=VALUE.")
+        if name in values:
+            raise typer.BadParameter(f"column {name!r} is given twice.")
+        values[name] = value
+    return values

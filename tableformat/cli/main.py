@@ -1,0 +1,162 @@
+"""The command line: global options, the commands, and how errors are told.
+
+Nothing heavy is imported before a command runs, so that `--help` and completion are quick.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from tableformat.cli import deletes, maintain, query, refs, run_demo, tables
+from tableformat.cli.output import Output, OutputFormat
+from tableformat.cli.session import CATALOG_VARIABLE, Session
+from tableformat.errors import CommitInterruptedError
+
+_VALUED: Final = ("--catalog", "--catalog-option", "--output", "-o")
+_FLAGS: Final = ("--debug",)
+_INTERRUPTED: Final = 130
+
+
+def globals_first(arguments: list[str]) -> list[str]:
+    """The arguments with the global options moved to the front: they may stand after the command too."""
+    front: list[str] = []
+    rest: list[str] = []
+    position = 0
+    while position < len(arguments):
+        argument = arguments[position]
+        if argument == "--":
+            rest += arguments[position:]
+            break
+        if argument in _VALUED and position + 1 < len(arguments):
+            front += arguments[position : position + 2]
+            position += 1
+        elif argument in _FLAGS or argument.startswith(tuple(f"{name}=" for name in _VALUED if name != "-o")):
+            front.append(argument)
+        else:
+            rest.append(argument)
+        position += 1
+    return front + rest
+
+
+class ErrorTellingGroup(TyperGroup):
+    """Tells errors in a sentence or two and ends with status 1; `--debug` lets them through."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, globals_first(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CommitInterruptedError as interrupt:
+            tell(ctx.obj.output, interrupt)
+            raise typer.Exit(_INTERRUPTED) from interrupt
+        except Exception as error:
+            if ctx.obj is None or ctx.obj.is_debugging or _is_of_the_command_line(error):
+                raise
+            tell(ctx.obj.output, error)
+            raise typer.Exit(1) from error
+
+
+def tell(output: Output, error: BaseException) -> None:
+    """Say why the command failed. What nobody foresaw is told as such, with the way to its traceback."""
+    message = str(error) or type(error).__name__
+    if not _is_foreseen(error):
+        message = f"unexpected {type(error).__name__}: {message.rstrip('.')}. Run again with --debug for the traceback."
+    output.error(error, message)
+
+
+def _is_foreseen(error: BaseException) -> bool:
+    """Errors of this library, of the file system and of the catalog's service or database."""
+    packages = {base.__module__.partition(".")[0] for base in type(error).__mro__}
+    return isinstance(error, OSError) or bool(packages & {"tableformat", "pyiceberg", "sqlalchemy"})
+
+
+def _is_of_the_command_line(error: Exception) -> bool:
+    """Usage errors, and a reader that closed the pipe: typer ends these itself."""
+    if isinstance(error, OSError):
+        return error.errno == errno.EPIPE
+    return type(error).__module__.startswith(("typer.", "click."))
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"tableformat {version('tableformat')}\n")
+        raise typer.Exit
+
+
+def _parse_options(options: list[str]) -> dict[str, str]:
+    parsed = {}
+    for option in options:
+        name, separator, value = option.partition("=")
+        if not (name and separator):
+            raise typer.BadParameter(f"{option!r} is not NAME=VALUE.", param_hint="--catalog-option")
+        parsed[name] = value
+    return parsed
+
+
+app = typer.Typer(
+    name="tableformat",
+    cls=ErrorTellingGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Iceberg tables with range deletes: look at them, query them, delete from them, keep them fast.",
+)
+
+
+@app.callback()
+def main(
+    context: typer.Context,
+    *,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|NAME",
+            envvar=CATALOG_VARIABLE,
+            help="A catalog directory, or a catalog of PyIceberg's configuration. Default: lake/, then 'default'.",
+        ),
+    ] = None,
+    catalog_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="A property of the catalog or its files, such as s3.endpoint. Repeatable."
+        ),
+    ] = None,
+    output: Annotated[
+        OutputFormat, typer.Option("--output", "-o", help="For people, or one JSON document on stdout.")
+    ] = OutputFormat.TEXT,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options that every command takes, before or after its name."""
+    context.obj = Session(Output(output), catalog, _parse_options(catalog_option or []), is_debugging=debug)
+
+
+LOOK: Final = "Look"
+READ: Final = "Read"
+CHANGE: Final = "Change"
+START: Final = "Start here"
+
+app.command("demo", rich_help_panel=START)(run_demo.demo)
+app.command("ls", rich_help_panel=LOOK)(tables.ls)
+app.command("show", rich_help_panel=LOOK)(tables.show)
+app.command("history", rich_help_panel=LOOK)(tables.history)
+app.command("files", rich_help_panel=LOOK)(tables.files)
+app.command("deletes", rich_help_panel=LOOK)(tables.deletes)
+app.command("head", rich_help_panel=READ)(query.head)
+app.command("query", rich_help_panel=READ)(query.query)
+app.command("explain", rich_help_panel=READ)(query.explain)
+app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
+app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
+app.command("convert-deletes", rich_help_panel=CHANGE)(maintain.convert_deletes)
+app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
+app.command("tag", rich_help_panel=CHANGE)(refs.tag)

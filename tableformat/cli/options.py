@@ -1,0 +1,51 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_TIME_TRAVEL = "Time travel"
+
+TableArgument = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="A table of the catalog (db.t), a metadata.json, or a table directory."),
+]
+WritableTableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="A table of the catalog (db.t).")]
+SnapshotOption = Annotated[
+    int | None,
+    typer.Option("--snapshot", metavar="ID", help="Read this snapshot.", rich_help_panel=_TIME_TRAVEL),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="Read what was current then: ISO 8601, local time unless it has a zone.",
+        rich_help_panel=_TIME_TRAVEL,
+    ),
+]
+TagOption = Annotated[
+    str | None, typer.Option("--tag", metavar="NAME", help="Read the snapshot of a tag.", rich_help_panel=_TIME_TRAVEL)
+]
+BranchOption = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="NAME", help="Go by this branch instead of main.", rich_help_panel=_TIME_TRAVEL),
+]
+WhereOption = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help="Only rows that match, such as \"id1 = 'A' AND n >= 3\".")
+]
+ColumnsOption = Annotated[
+    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+
+
+def names_of(text: str | None) -> list[str] | None:
+    """`a,b` as names; quotes around a name keep its commas."""
+    import csv
+
+    if text is None:
+        return None
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

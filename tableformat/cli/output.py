@@ -1,0 +1,115 @@
+"""Where output goes: one document or one rendering on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_SPOOLED_BYTES = 16_000_000
+"""Rows in JSON up to this size stay in memory until they are printed."""
+_UNWRAPPED_WIDTH = 10_000
+"""Columns of output that goes to a file or a pipe: lines stay whole for grep and awk."""
+
+
+class OutputFormat(StrEnum):
+    """What stdout is for."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The streams of one command."""
+
+    format: OutputFormat
+
+    @property
+    def is_json(self) -> bool:
+        return self.format is OutputFormat.JSON
+
+    def emit(self, document: Callable[[], dict[str, Any]], rendering: Callable[[], RenderableType]) -> None:
+        """Print the result: the JSON document, or what people read. Only the one that is wanted is made."""
+        if self.is_json:
+            self.write(json.dumps(document(), indent=2, default=str, ensure_ascii=False, allow_nan=False) + "\n")
+        else:
+            self._render(rendering())
+
+    def _render(self, rendering: RenderableType) -> None:
+        at = console(sys.stdout)
+        if at.is_terminal:
+            at.print(rendering)
+            return
+        with at.capture() as captured:
+            at.print(rendering)
+        # The padding of the last column is for screens.
+        self.write(*(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+    def write(self, *parts: str) -> None:
+        """Print text to stdout as it is."""
+        sys.stdout.writelines(parts)
+
+    def note(self, *lines: str) -> None:
+        """Tell people something beside the result, on stderr."""
+        sys.stderr.writelines(f"{line}\n" for line in lines)
+
+    def error(self, error: BaseException, message: str) -> None:
+        """Report why the command failed, on stderr: a JSON object when the output is JSON."""
+        if self.is_json:
+            document = {"error": {"type": type(error).__name__, "message": message}}
+            self.note(json.dumps(document, ensure_ascii=False))
+            return
+        from rich.text import Text
+
+        console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), message), soft_wrap=True)
+
+    def progress_console(self) -> Console | None:
+        """Where to draw progress; None when stderr is no terminal."""
+        at = console(sys.stderr)
+        return at if at.is_terminal else None
+
+    def write_rows(
+        self,
+        columns: Iterable[dict[str, str]],
+        batches: Iterable[list[dict[str, Any]]],
+        after: Callable[[], dict[str, Any]],
+    ) -> None:
+        """One JSON document of rows: `columns`, `rows`, and what `after` tells at the end.
+
+        Kept in a temporary file until it is complete: a failure in the middle prints no half document, and memory does
+        not grow with the rows.
+        """
+        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES, mode="w+", encoding="utf-8") as document:
+            document.writelines(('{\n"columns": ', json.dumps(list(columns), ensure_ascii=False), ',\n"rows": ['))
+            separator = "\n"
+            for batch in batches:
+                for row in batch:
+                    document.writelines((separator, json.dumps(row, ensure_ascii=False, allow_nan=False)))
+                    separator = ",\n"
+            document.write("\n]")
+            for name, value in after().items():
+                document.write(f",\n{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}")
+            document.write("\n}\n")
+            document.seek(0)
+            shutil.copyfileobj(document, sys.stdout)
+
+
+def console(stream: TextIO, *, markup: bool = False) -> Console:
+    """A rich console that wraps only for a terminal or where COLUMNS asks for it, and reads no markup unless told to:
+    names and values of users have brackets too."""
+    from rich.console import Console
+
+    has_width = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Console(
+        file=stream, markup=markup, emoji=False, highlight=False, width=None if has_width else _UNWRAPPED_WIDTH
+    )

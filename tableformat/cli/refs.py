@@ -1,0 +1,123 @@
+"""`rollback` and `tag`: commands that move names and write no rows."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tableformat.cli.options import WritableTableArgument
+from tableformat.cli.session import Session, view_of
+
+if TYPE_CHECKING:
+    from tableformat.table import Table
+
+
+def rollback(
+    context: typer.Context,
+    table: WritableTableArgument,
+    snapshot_id: Annotated[int | None, typer.Argument(metavar="SNAPSHOT_ID", help="The snapshot to return to.")] = None,
+    *,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="TIME", help="Return to what was current then (ISO 8601).")
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Return to the snapshot of a tag.")] = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="Roll back this branch instead of main.")
+    ] = None,
+    replay: Annotated[
+        bool,
+        typer.Option("--replay", help="Also forget the batches rolled back, so that their writers may repeat them."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Make an earlier snapshot current again. Nothing is removed: the snapshots left behind stay readable by id."""
+    from rich.text import Text
+
+    from tableformat.metadata.snapshot_choice import ancestors
+
+    if snapshot_id is None and as_of is None and tag is None:
+        raise typer.BadParameter("give a SNAPSHOT_ID, --as-of or --tag; `tableformat history` lists the snapshots.")
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    target = view_of(handle, snapshot_id=snapshot_id, as_of=as_of, tag=tag).snapshot
+    assert target is not None, "a snapshot chosen by id, time or tag exists"
+    before = handle.snapshot_id
+    line = [snapshot.snapshot_id for snapshot in ancestors(handle.metadata, handle.view.snapshot)]
+    undone = line[: line.index(target.snapshot_id)] if target.snapshot_id in line else []
+    if undone and not yes:
+        _ask(f"Take {_snapshots(len(undone))} out of {handle.name}, branch {handle.branch}?", session)
+    handle.rollback(snapshot_id=target.snapshot_id, replay=replay)
+    told = f"{handle.name}: {handle.branch} is at snapshot {target.snapshot_id}; {_snapshots(len(undone))} taken back."
+    session.output.emit(
+        lambda: {
+            "table": handle.name,
+            "branch": handle.branch,
+            "previous_snapshot_id": before,
+            "current_snapshot_id": target.snapshot_id,
+            "undone_snapshot_ids": undone,
+        },
+        lambda: Text(told),
+    )
+
+
+def tag(
+    context: typer.Context,
+    table: WritableTableArgument,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The tag; without it all tags are listed.")] = None,
+    snapshot_id: Annotated[
+        int | None, typer.Argument(metavar="SNAPSHOT_ID", help="The snapshot to name; default the current one.")
+    ] = None,
+    *,
+    delete: Annotated[bool, typer.Option("--delete", "-d", help="Remove the tag.")] = False,
+) -> None:
+    """Name a snapshot so that it is kept and found again; list or remove such names."""
+    from rich.text import Text
+
+    if name is None and delete:
+        raise typer.BadParameter("--delete needs the NAME of a tag.")
+    if delete and snapshot_id is not None:
+        raise typer.BadParameter("--delete takes no SNAPSHOT_ID.")
+    session = Session.of(context)
+    if name is None:
+        _list_tags(session, session.table(table))
+        return
+    handle = session.writable_table(table)
+    if delete:
+        handle.drop_tag(name)
+        told, at = f"{handle.name}: tag {name} removed.", None
+    else:
+        handle.create_tag(name, snapshot_id)
+        at = handle.metadata.refs[name].snapshot_id
+        told = f"{handle.name}: tag {name} names snapshot {at}."
+    session.output.emit(lambda: {"table": handle.name, "tag": name, "snapshot_id": at}, lambda: Text(told))
+
+
+def _list_tags(session: Session, table: Table) -> None:
+    from tableformat.display.grid import Column, grid
+
+    refs = table.metadata.refs
+    tags = {name: ref.snapshot_id for name, ref in sorted(refs.items()) if ref.snapshot_ref_type.value == "tag"}
+    if not tags and not session.output.is_json:
+        session.output.note(f"{table.name} has no tags.")
+        return
+    session.output.emit(
+        lambda: {"table": table.name, "tags": [{"tag": name, "snapshot_id": at} for name, at in tags.items()]},
+        lambda: grid(
+            [Column("tag"), Column("snapshot", is_number=True)], [(name, str(at)) for name, at in tags.items()]
+        ),
+    )
+
+
+def _ask(question: str, session: Session) -> None:
+    """Ask on a terminal; elsewhere an error rather than a wait that nobody sees."""
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"{question} There is no terminal to ask on; --yes confirms.")
+    if not typer.confirm(question, err=True):
+        session.output.note("Nothing was changed.")
+        raise typer.Exit(1)
+
+
+def _snapshots(count: int) -> str:
+    return "1 snapshot" if count == 1 else f"{count:,} snapshots"

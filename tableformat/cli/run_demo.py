@@ -1,0 +1,54 @@
+"""`demo`: the main job on made-up messages, start to end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tableformat.cli.output import console
+from tableformat.cli.session import Session
+
+
+class Writer(StrEnum):
+    """Who writes the stream."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+    LOCAL = "local"
+
+
+def demo(
+    context: typer.Context,
+    *,
+    directory: Annotated[
+        Path | None, typer.Option("--directory", "-d", metavar="PATH", help="Where to work. Default: demo-lake.")
+    ] = None,
+    writer: Annotated[Writer, typer.Option(help="Spark, this process, or Spark where it can run.")] = Writer.AUTO,
+    batches: Annotated[int | None, typer.Option(min=2, help="Micro-batches of the stream.")] = None,
+    messages: Annotated[int | None, typer.Option(min=1, help="Messages of a batch.")] = None,
+) -> None:
+    """Run the main job: replace rows by key prefix in a stream, query, travel back, convert, read with PyIceberg."""
+    from dataclasses import replace
+
+    from tableformat.demo.messages import MessagePlan
+    from tableformat.demo.run import TABLE, run_demo
+
+    session = Session.of(context)
+    changes = {"batch_count": batches, "messages_per_batch": messages}
+    plan = replace(MessagePlan(), **{name: value for name, value in changes.items() if value is not None})
+    # With JSON the job tells how it goes on stderr, and only the report is on stdout.
+    stream = sys.stderr if session.output.is_json else sys.stdout
+    report = run_demo(directory, writer.value, console(stream, markup=True), plan)
+    if session.output.is_json:
+        session.output.emit(report.to_dict, report.render)
+    else:
+        lake = shlex.quote(os.path.relpath(Path(report.directory, "lake")))
+        session.output.note(f"Look at it: tableformat --catalog {lake} show {TABLE}")
+    if not report.is_consistent:
+        raise typer.Exit(1)

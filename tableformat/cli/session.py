@@ -1,0 +1,181 @@
+"""What every command starts from: the global options, the catalog and the table that they name."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from tableformat.cli.output import Output
+
+if TYPE_CHECKING:
+    from tableformat.catalog import Catalog
+    from tableformat.metadata.snapshot_view import SnapshotView
+    from tableformat.table import Table
+
+CATALOG_VARIABLE: Final = "TABLEFORMAT_CATALOG"
+DEFAULT_DIRECTORY: Final = "lake"
+_DEFAULT_NAME: Final = "default"
+_METADATA_SUFFIXES: Final = (".json", ".json.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The global options of one run."""
+
+    output: Output
+    catalog_name: str | None
+    """As `--catalog` or the environment gave it; None for the default."""
+    catalog_options: Mapping[str, str] = field(default_factory=dict)
+    is_debugging: bool = False
+    """Errors end in their traceback."""
+
+    @classmethod
+    def of(cls, context: typer.Context) -> Session:
+        """The session that the main callback made."""
+        session = context.find_object(cls)
+        assert session is not None, "commands run below the main callback"
+        return session
+
+    def catalog(self) -> Catalog:
+        """Open the catalog. The command line never creates one: CatalogNotFoundError says what to do."""
+        from tableformat.catalog import open_catalog
+
+        name = self.catalog_name or _default_catalog()
+        _require_existing(name, self.catalog_options)
+        return open_catalog(name, **self.catalog_options)
+
+    def command(self, words: str, *, branch: str) -> str:
+        """A command to paste that goes to the same catalog and branch."""
+        is_named = self.catalog_name is not None and os.environ.get(CATALOG_VARIABLE) != self.catalog_name
+        catalog = f" --catalog {shlex.quote(self.catalog_name or '')}" if is_named else ""
+        return f"tableformat{catalog} {words}" + (f" --branch {shlex.quote(branch)}" if branch != "main" else "")
+
+    def table(self, name: str, branch: str | None = None) -> Table:
+        """A table to read: an identifier of the catalog, or the path of a metadata file or table directory."""
+        from tableformat.static_table import read_metadata
+        from tableformat.table import Table
+
+        branch = branch or "main"
+        if is_path(name):
+            return Table(read_metadata(name, **self.catalog_options).iceberg, branch=branch)
+        return _load(self.catalog(), name, branch)
+
+    def writable_table(self, name: str, branch: str | None = None) -> Table:
+        """A table to change: one of the catalog. UnsupportedFeatureError for a path."""
+        from tableformat.errors import UnsupportedFeatureError
+
+        if is_path(name):
+            raise UnsupportedFeatureError(
+                f"{name} is a path: tables that are read from their files alone are read-only. Name the table of a "
+                "catalog, such as db.t; Catalog.register_table() adds one to a catalog."
+            )
+        return _load(self.catalog(), name, branch or "main")
+
+
+def view_of(
+    table: Table,
+    *,
+    snapshot_id: int | None = None,
+    as_of: str | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+) -> SnapshotView:
+    """The snapshot that the time travel options choose on a table that was loaded at `branch`.
+
+    A time without a zone is local time, as the command line prints it.
+    """
+    from tableformat.errors import InvalidArgumentError
+
+    if branch is not None and (snapshot_id is not None or tag is not None):
+        raise InvalidArgumentError("--branch goes with --as-of alone: --snapshot and --tag name a snapshot already.")
+    given = [
+        name for name, value in (("--snapshot", snapshot_id), ("--as-of", as_of), ("--tag", tag)) if value is not None
+    ]
+    if len(given) > 1:
+        raise InvalidArgumentError(f"give one of {', '.join(given)}: each chooses a snapshot.")
+    return table.at(snapshot_id=snapshot_id, as_of=None if as_of is None else local_ms(as_of), tag=tag)
+
+
+def local_ms(moment: str) -> int:
+    """Milliseconds since 1970 of ISO 8601 text, which is local time where it states no zone."""
+    from datetime import datetime
+
+    from tableformat.errors import InvalidArgumentError
+
+    try:
+        return int(datetime.fromisoformat(moment).astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"{moment!r} is no time: write ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00.123+01:00."
+        ) from error
+
+
+def is_path(name: str) -> bool:
+    """Whether a table argument is a path rather than an identifier."""
+    separators = [separator for separator in (os.sep, os.altsep) if separator]
+    return (
+        any(separator in name for separator in separators)
+        or name.endswith(_METADATA_SUFFIXES)
+        or ("." not in name.strip(".") and Path(name, "metadata").is_dir())
+    )
+
+
+def _load(catalog: Catalog, name: str, branch: str) -> Table:
+    """TableNotFoundError also for a name without a namespace, with the tables that are called so."""
+    from tableformat.errors import TableNotFoundError
+
+    if "." in name:
+        return catalog.load_table(name, branch=branch)
+    tables = [table for namespace in catalog.list_namespaces() for table in catalog.list_tables(namespace)]
+    meant = [table for table in tables if table.rpartition(".")[2] == name]
+    hint = f" Did you mean {' or '.join(meant)}?" if meant else " `tableformat ls` lists the tables."
+    raise TableNotFoundError(f"no table {name!r}: a table is named with its namespace, as in db.t.{hint}")
+
+
+def _default_catalog() -> str:
+    """`lake/` where there is one, then the catalog `default` of PyIceberg's configuration."""
+    from pyiceberg.catalog import list_catalogs
+
+    from tableformat.errors import CatalogNotFoundError
+
+    if _holds_catalog(Path(DEFAULT_DIRECTORY)):
+        return f"{DEFAULT_DIRECTORY}/"
+    configured = list_catalogs()
+    if _DEFAULT_NAME in configured:
+        return _DEFAULT_NAME
+    raise CatalogNotFoundError(
+        f"no catalog is named, and there is none in {DEFAULT_DIRECTORY}/. Name a directory or one of PyIceberg's "
+        f"configured catalogs ({', '.join(configured) or 'none here'}) with --catalog or {CATALOG_VARIABLE}. "
+        "`tableformat demo` makes a table to look at."
+    )
+
+
+def _require_existing(name: str, options: Mapping[str, str]) -> None:
+    """A mistyped directory is an error, not a new empty catalog. Names and other places are left to `open_catalog`."""
+    from pyiceberg.catalog import list_catalogs
+
+    from tableformat.embedded_catalog import CATALOG_FILE
+    from tableformat.errors import CatalogNotFoundError
+
+    path = name.removeprefix("file://")
+    is_directory = path != name or os.sep in path or Path(path).exists()
+    if name.lower() in list_catalogs() or options or "://" in path or not is_directory:
+        return
+    directory = Path(path).expanduser()
+    if not directory.is_file() and not _holds_catalog(directory):
+        missing = f"{directory} has no {CATALOG_FILE}" if directory.is_dir() else f"there is no directory {directory}"
+        raise CatalogNotFoundError(
+            f"no catalog at {name!r}: {missing}. tableformat.open_catalog({name!r}) in Python creates one."
+        )
+
+
+def _holds_catalog(directory: Path) -> bool:
+    from tableformat.embedded_catalog import CATALOG_FILE
+
+    return (directory / CATALOG_FILE).is_file()

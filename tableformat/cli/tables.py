@@ -1,0 +1,166 @@
+"""`ls`, `show`, `history`, `files`, `deletes`: what is there, from metadata alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tableformat.cli.options import AsOfOption, BranchOption, SnapshotOption, TableArgument, TagOption
+from tableformat.cli.session import Session, view_of
+
+if TYPE_CHECKING:
+    from tableformat.catalog import Catalog
+
+
+def ls(
+    context: typer.Context,
+    namespace: Annotated[str | None, typer.Argument(metavar="NAMESPACE", help="Only this namespace.")] = None,
+    *,
+    long: Annotated[bool, typer.Option("--long", "-l", help="Rows, files and sizes of each table too.")] = False,
+) -> None:
+    """List the tables of the catalog."""
+    from tableformat.display.listing import render_names, render_summaries
+    from tableformat.display.summary import summarize
+
+    session = Session.of(context)
+    with session.catalog() as catalog:
+        namespaces, identifiers = _listed(catalog, namespace)
+        summaries = [summarize(catalog.load_table(identifier)) for identifier in identifiers] if long else []
+
+    def document() -> dict[str, Any]:
+        tables: list[dict[str, Any]] = [{"identifier": identifier} for identifier in identifiers]
+        for table, summary in zip(tables, summaries, strict=False):
+            table.update(summary.to_dict())
+        return {"namespaces": namespaces, "tables": tables}
+
+    if not identifiers and not session.output.is_json:
+        session.output.note(f"No tables in {namespace or 'the catalog'}.")
+        return
+    session.output.emit(document, lambda: render_summaries(summaries) if long else render_names(identifiers))
+
+
+def show(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    snapshot: SnapshotOption = None,
+    as_of: AsOfOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+) -> None:
+    """Show a table: schema, key, partitions, snapshot, rows, files, deletes, tags, properties."""
+    from tableformat.display.summary import render_summary, summarize
+
+    session = Session.of(context)
+    handle = session.table(table, branch)
+    summary = summarize(handle, view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch))
+    session.output.emit(summary.to_dict, lambda: render_summary(summary))
+
+
+def history(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    branch: BranchOption = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest ones.")] = None,
+) -> None:
+    """List the snapshots of a table, newest first."""
+    from tableformat.display.history import history_of, render_history
+    from tableformat.display.summary import name_of
+
+    session = Session.of(context)
+    handle = session.table(table, branch)
+    entries = history_of(handle)[:limit]
+    session.output.emit(
+        lambda: {
+            "table": name_of(handle),
+            "branch": handle.branch,
+            "snapshots": [entry.to_dict() for entry in entries],
+        },
+        lambda: render_history(entries),
+    )
+
+
+def files(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    snapshot: SnapshotOption = None,
+    as_of: AsOfOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+) -> None:
+    """List the data files of a table."""
+    from tableformat.display.files import file_entries, render_files
+    from tableformat.display.summary import name_of
+    from tableformat.metadata.inspect import data_files_table
+
+    session = Session.of(context)
+    handle = session.table(table, branch)
+    view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)
+    entries = file_entries(data_files_table(view), view.metadata)
+    if not entries and not session.output.is_json:
+        session.output.note(f"{name_of(handle)} has no data files.")
+        return
+    session.output.emit(
+        lambda: {
+            "table": name_of(handle),
+            "location": handle.location,
+            "files": [entry.to_dict() for entry in entries],
+        },
+        lambda: render_files(entries, handle.location),
+    )
+
+
+def deletes(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            "--of",
+            metavar="PATH",
+            help="Only those for this data file: its path or the end of it, as `files` lists it.",
+        ),
+    ] = None,
+    snapshot: SnapshotOption = None,
+    as_of: AsOfOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+) -> None:
+    """List the delete files of a table, oldest first, and what they delete."""
+    from tableformat.display.files import DeleteListing, delete_entries, path_that_ends
+    from tableformat.display.summary import name_of
+    from tableformat.operations.inspect import Inspect
+
+    session = Session.of(context)
+    handle = session.table(table, branch)
+    inspect = Inspect(view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch), handle.branch)
+    path = None if of is None else path_that_ends(of, inspect.data_files()["file_path"].to_pylist())
+    entries = delete_entries(inspect.delete_files() if path is None else inspect.deletes_of(path), handle.metadata)
+    if not entries and not session.output.is_json:
+        session.output.note(f"{path or name_of(handle)} has no delete files.")
+        return
+    session.output.emit(
+        lambda: {
+            "table": name_of(handle),
+            "location": handle.location,
+            "data_file": path,
+            "delete_files": [entry.to_dict() for entry in entries],
+        },
+        lambda: DeleteListing(entries, handle.location),
+    )
+
+
+def _listed(catalog: Catalog, namespace: str | None) -> tuple[list[str], list[str]]:
+    """Namespaces and the identifiers of their tables. NamespaceNotFoundError with the nearest name."""
+    from tableformat.errors import NamespaceNotFoundError, nearest_hint
+
+    namespaces = catalog.list_namespaces()
+    if namespace is not None:
+        if not catalog.namespace_exists(namespace):
+            raise NamespaceNotFoundError(f"no namespace {namespace!r}.{nearest_hint(namespace, namespaces)}")
+        namespaces = [namespace]
+    return namespaces, [identifier for name in namespaces for identifier in catalog.list_tables(name)]

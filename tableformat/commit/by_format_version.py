@@ -1,0 +1,53 @@
+"""One change in the form that the table's format version asks for, whatever the version was when it was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyiceberg.io import FileIO
+
+from tableformat.commit.change import TableChange
+from tableformat.commit.transaction import CommitOutcome
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.storage import delete_if_present
+
+
+class ChangeByFormatVersion:
+    """CP-19: what `commit_change` asks for the change at every attempt.
+
+    A table may be upgraded between planning and commit: then position deletes that were prepared for version 2 are made
+    anew as deletion vectors.
+    """
+
+    def __init__(self, make: Callable[[int], TableChange]) -> None:
+        """`make` writes the files of the change for a format version; it is asked once for each version that is met."""
+        self._make = make
+        self._made: dict[int, TableChange] = {}
+
+    def __call__(self, head: SnapshotView, _attempt: int) -> TableChange:
+        version = head.metadata.format_version
+        if version not in self._made:
+            self._made[version] = self._make(version)
+        return self._made[version]
+
+    def committed(self, outcome: CommitOutcome, io: FileIO) -> TableChange | None:
+        """The change that was committed, after removing the delete files that were made for another version; None when
+        nothing was committed."""
+        if not outcome.committed:
+            return None
+        if outcome.change is None:
+            # An attempt without an answer was applied. A table is never downgraded, so the newest form fits it best;
+            # files of the other one are left to the removal of orphans.
+            return self._made[max(self._made)]
+        used = {delete.file_path for delete in outcome.change.added_delete_files}
+        self._remove(io, keep=used)
+        return outcome.change
+
+    def discard(self, io: FileIO) -> None:
+        """Remove the delete files of every version, for a change that was certainly not committed."""
+        self._remove(io, keep=set())
+
+    def _remove(self, io: FileIO, *, keep: set[str]) -> None:
+        made = {delete.file_path for change in self._made.values() for delete in change.added_delete_files}
+        for location in sorted(made - keep):
+            delete_if_present(io, location)

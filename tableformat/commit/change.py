@@ -1,0 +1,138 @@
+"""What one commit wants to do to a table, and what it took for granted when it was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.manifest_entry import ManifestEntry
+from tableformat.scan.delete_index import named_data_file
+
+FileKey: TypeAlias = tuple[str, int | None]
+"""What tells two files apart: the location, and the blob's offset for one of several vectors in a Puffin file."""
+
+
+class ChangeKind(Enum):
+    """What a change knows of the table; it decides which commits of others it can live with (`commit/conflicts.py`)."""
+
+    BLIND = "blind"
+    """Read nothing: appends, and deletes by key or range. True whatever others did."""
+    ROW_DELTA = "row-delta"
+    """Deletes rows by position in data files that it names."""
+    SCAN_BASED = "scan-based"
+    """Read rows to decide what to write: duplicate checks, deletes and overwrites by filter."""
+    REWRITE = "rewrite"
+    """The same rows in other data files: compaction."""
+    DELETE_REWRITE = "delete-rewrite"
+    """The same deletes in other delete files."""
+    CONVERSION = "conversion"
+    """Equality and range deletes leave; position deletes stand for them where a row still matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRewrite:
+    """MT-48: the same live entries in other manifests. Made from the head that it is committed on."""
+
+    replaced: frozenset[str]
+    """Locations of manifests of the head that are not listed any more."""
+    clusters: tuple[tuple[ManifestEntry, ...], ...]
+    """Their live entries, each of these to be one manifest; entries of one are of one spec and content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChange:
+    """The files of one snapshot. Staged files (`sequence_number` None) take the sequence number of the commit."""
+
+    operation: Operation
+    """What the snapshot says of itself; other engines read it: APPEND promises that nothing but rows were added."""
+    kind: ChangeKind = ChangeKind.BLIND
+    added_data_files: tuple[DataFile, ...] = ()
+    """Rewritten files state the sequence number of the snapshot that the rewrite was planned on (CP-7)."""
+    added_delete_files: tuple[DeleteFile, ...] = ()
+    removed_data_files: tuple[DataFile, ...] = ()
+    removed_delete_files: tuple[DeleteFile, ...] = ()
+    updated_data_files: tuple[DataFile, ...] = ()
+    """SCAN_BASED: data files that stay, some of whose rows are deleted by position and written anew elsewhere
+    (CP-6)."""
+    planned_snapshot_id: int | None = None
+    """Head of the branch when the change was planned; None for a branch without snapshots. BLIND ignores it."""
+    planned_sequence_number: int = 0
+    """Sequence number of that snapshot; 0 without one."""
+    referenced_data_files: frozenset[str] = frozenset()
+    """Data files whose rows the added position deletes name, besides those that their entries name."""
+    resolved_data_files: frozenset[str] = frozenset()
+    """CONVERSION: the data files in which every removed delete was looked for, or ruled out by bounds."""
+    manifest_rewrite: ManifestRewrite | None = None
+    """Manifests that are written anew without a change of files."""
+    may_match: Callable[[DataFile], bool] | None = None
+    """SCAN_BASED: whether a data file that others added can hold rows that the decision depends on. None: any can."""
+    may_delete: Callable[[DeleteFile, DataFile], bool] | None = None
+    """Finer than sequence numbers and scope: whether a delete's bounds meet a data file's. None: they do."""
+
+    def __post_init__(self) -> None:
+        if self.operation is Operation.APPEND and (
+            self.added_delete_files or self.removed_data_files or self.removed_delete_files
+        ):
+            raise InvalidArgumentError("an append adds data files and nothing else; use overwrite, delete or replace.")
+        if self.kind is ChangeKind.BLIND and (self.removed_data_files or self.removed_delete_files):
+            raise InvalidArgumentError("a change that removes files was planned on a snapshot, so it cannot be blind.")
+        if self.kind is ChangeKind.BLIND and self.data_files_named_by_deletes:
+            raise InvalidArgumentError(
+                "position deletes of committed data files were planned on a snapshot: not blind."
+            )
+        if self.kind is ChangeKind.REWRITE:
+            _check_rewritten_numbers(self)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.added_data_files
+            or self.added_delete_files
+            or self.removed_data_files
+            or self.removed_delete_files
+            or self.manifest_rewrite
+        )
+
+    @property
+    def data_files_named_by_deletes(self) -> frozenset[str]:
+        """Committed data files that the added position deletes and vectors name, files of this change left out."""
+        named = {named_data_file(delete) for delete in self.added_delete_files if not is_keyed(delete)}
+        own = {data.file_path for data in self.added_data_files}
+        return frozenset(path for path in named | self.referenced_data_files if path is not None and path not in own)
+
+    @property
+    def scoped_deletes(self) -> tuple[DeleteFile, ...]:
+        """New equality and range deletes; whether one is global depends on its spec."""
+        return tuple(
+            delete for delete in self.added_delete_files if is_keyed(delete) and delete.sequence_number is None
+        )
+
+
+def file_key(file: ContentFile) -> FileKey:
+    """The identity of a file within a snapshot."""
+    return file.file_path, file.content_offset if isinstance(file, DeleteFile) else None
+
+
+def is_keyed(delete: DeleteFile) -> bool:
+    """Equality and range deletes say which keys to delete; the others say which rows of which file."""
+    return delete.kind in (DeleteKind.EQUALITY, DeleteKind.RANGE)
+
+
+def file_keys(files: Iterable[ContentFile]) -> frozenset[FileKey]:
+    return frozenset(map(file_key, files))
+
+
+def _check_rewritten_numbers(change: TableChange) -> None:
+    """CP-7: rewritten rows keep their place in the order of deletes, or deleted rows would come back."""
+    for data in change.added_data_files:
+        if data.sequence_number != change.planned_sequence_number:
+            raise InvalidArgumentError(
+                f"rewritten data file {data.file_path} must carry sequence number {change.planned_sequence_number} of "
+                f"the snapshot that the rewrite was planned on, not {data.sequence_number}."
+            )

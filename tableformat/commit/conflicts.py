@@ -1,0 +1,285 @@
+"""The conflict table: what a change can live with, and what makes it wrong (`specs/commit-protocol.md`).
+
+                          what others did to the branch since the change was planned
+    our change      | data added      data removed  positions added  positions removed  keyed added   keyed removed
+    ----------------+------------------------------------------------------------------------------------------------
+    blind           | retry           retry         retry            retry              retry         retry
+    row delta       | retry           CP-4          CP-10            CP-4               retry         retry
+    scan based      | CP-5            CP-4          CP-6, CP-10      CP-4               CP-6          retry
+    rewrite         | retry           CP-4          CP-8             retry              retry         CP-9
+    delete rewrite  | retry           CP-4          CP-10            CP-4               retry         CP-4
+    conversion      | CP-11           CP-4          CP-10            CP-4               retry         CP-4
+
+"Positions" are position deletes and deletion vectors; "keyed" are equality and range deletes. A rule that finds nothing
+lets the change retry on the new head. A change that was planned on the current head meets no rule, except that a
+conversion always proves CP-11: deletes that leave too early cannot be brought back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.commit.change import ChangeKind, TableChange, file_key, file_keys, is_keyed
+from tableformat.commit.table_diff import (
+    TableDiff,
+    delete_files_removed_along,
+    diff_snapshots,
+    lineage,
+    live_files,
+)
+from tableformat.deletes.rules import (
+    committed_sequence_number,
+    equality_delete_is_new_enough,
+    is_global,
+    position_delete_is_new_enough,
+    range_delete_is_new_enough,
+    shares_partition,
+)
+from tableformat.errors import CommitConflictError
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.manifest_entry import ManifestContent
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.delete_index import named_data_file
+
+
+class Theirs(Enum):
+    """What happened on the branch between the planned snapshot and the head."""
+
+    DATA_ADDED = "data files were added"
+    DATA_REMOVED = "data files were removed"
+    POSITIONS_ADDED = "position deletes were added"
+    POSITIONS_REMOVED = "position deletes were removed"
+    KEYED_ADDED = "equality or range deletes were added"
+    KEYED_REMOVED = "equality or range deletes were removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Our change, the head it meets and the difference between the head and the snapshot it was planned on."""
+
+    change: TableChange
+    head: SnapshotView
+    planned: Snapshot | None
+    diff: TableDiff
+
+    def happened(self) -> frozenset[Theirs]:
+        """The columns of the table that the difference of live files shows."""
+        diff = self.diff
+        facts: dict[Theirs, bool] = {
+            Theirs.DATA_ADDED: bool(diff.added_data_files),
+            Theirs.DATA_REMOVED: bool(diff.removed_data_files),
+            Theirs.POSITIONS_ADDED: not all(map(is_keyed, diff.added_delete_files)),
+            Theirs.POSITIONS_REMOVED: not all(map(is_keyed, diff.removed_delete_files)),
+            Theirs.KEYED_ADDED: any(map(is_keyed, diff.added_delete_files)),
+            Theirs.KEYED_REMOVED: any(map(is_keyed, diff.removed_delete_files)),
+        }
+        return frozenset(event for event, happened in facts.items() if happened)
+
+
+Rule: TypeAlias = Callable[[Evidence], Iterable[str]]
+"""Yields one sentence for each conflict it finds; nothing means that the change may retry."""
+
+
+def files_named_are_live(evidence: Evidence) -> Iterator[str]:
+    """CP-4: every file that the change removes, and every data file that its positions name, is still live."""
+    change, diff = evidence.change, evidence.diff
+    needed = {data.file_path for data in change.removed_data_files} | change.data_files_named_by_deletes
+    gone = [data.file_path for data in diff.removed_data_files if data.file_path in needed]
+    if gone:
+        yield f"{_some(gone)} left the table"
+    replaced = file_keys(change.removed_delete_files)
+    gone = [delete.file_path for delete in diff.removed_delete_files if file_key(delete) in replaced]
+    if gone:
+        yield f"the delete files {_some(gone)} left the table"
+
+
+def rows_read_are_unchanged(evidence: Evidence) -> Iterator[str]:
+    """CP-5: a change that read rows to decide is serializable: nobody added a data file that it should have read."""
+    may_match = evidence.change.may_match
+    unseen = [data.file_path for data in evidence.diff.added_data_files if may_match is None or may_match(data)]
+    if unseen:
+        yield f"{_some(unseen)} came into the table and may hold rows that the decision depends on"
+
+
+def removed_data_met_no_new_delete(evidence: Evidence) -> Iterator[str]:
+    """CP-6: rows are written anew with the number of the commit, so a delete that came meanwhile would miss them."""
+    replaced = (*evidence.change.removed_data_files, *evidence.change.updated_data_files)
+    for delete in evidence.diff.added_delete_files:
+        hit = [data.file_path for data in replaced if _applies(evidence, delete, data)]
+        if hit:
+            yield f"{delete.file_path} deletes rows of {_some(hit)}, which this change replaces"
+
+
+def rewritten_data_met_no_new_position_delete(evidence: Evidence) -> Iterator[str]:
+    """CP-8: positions name rows of the replaced file; nothing carries them over to the new one."""
+    for delete in evidence.diff.added_delete_files:
+        if is_keyed(delete):
+            continue
+        hit = [data.file_path for data in evidence.change.removed_data_files if _applies(evidence, delete, data)]
+        if hit:
+            yield f"{delete.file_path} deletes rows of {_some(hit)} by position"
+
+
+def no_newer_delete_of_rewritten_data_left(evidence: Evidence) -> Iterator[str]:
+    """CP-9: a delete newer than the planned snapshot that applied to an input still has to apply to the output.
+
+    It may have come and gone since, so the difference of live files does not show it: the history does.
+    """
+    change, head = evidence.change, evidence.head
+    if evidence.planned is None or head.snapshot is None:
+        return
+    path = lineage(head.metadata, head.snapshot, evidence.planned.snapshot_id)
+    if path is None:
+        yield "the snapshots in between are expired, so deletes that came and went cannot be ruled out"
+        return
+    for delete in delete_files_removed_along(head.io, head.metadata, evidence.planned, path):
+        if not is_keyed(delete) or committed_sequence_number(delete) <= change.planned_sequence_number:
+            continue
+        hit = [data.file_path for data in change.removed_data_files if _applies(evidence, delete, data)]
+        if hit:
+            yield f"{delete.file_path}, which deletes rows of {_some(hit)}, came and left again"
+
+
+def vector_has_the_last_word(evidence: Evidence) -> Iterator[str]:
+    """CP-10: a deletion vector replaces all position deletes of its file (DA-7), those that came since included."""
+    change = evidence.change
+    vectors = {
+        delete.referenced_data_file for delete in change.added_delete_files if delete.kind is DeleteKind.DELETION_VECTOR
+    }
+    if not vectors:
+        return
+    for delete in evidence.diff.added_delete_files:
+        if not is_keyed(delete) and named_data_file(delete) in {None, *vectors}:
+            yield f"{delete.file_path} deletes rows by position that the new deletion vectors do not contain"
+
+
+def removed_deletes_were_resolved(evidence: Evidence) -> Iterator[str]:
+    """CP-11: a delete leaves only when every live data file that it reaches was searched for its rows.
+
+    The whole head is checked, not only what came since: a rewrite that planned earlier commits data files with old
+    sequence numbers, and a rollback makes data files live again of which the delete names rows.
+    """
+    change, head = evidence.change, evidence.head
+    removed = change.removed_delete_files
+    if not removed:
+        return
+    manifests = manifests_of(head)
+    leaving = file_keys(change.removed_data_files)
+    unseen: list[str] = []
+    for data in live_files(head.io, head.metadata, manifests, ManifestContent.DATA):
+        if data.file_path in change.resolved_data_files or file_key(data) in leaving:
+            continue
+        assert isinstance(data, DataFile)
+        if any(_applies(evidence, delete, data) for delete in removed):
+            unseen.append(data.file_path)
+    if unseen:
+        yield f"{_some(unseen)} may hold rows of the deletes that leave and was not searched"
+
+
+CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = {
+    ChangeKind.BLIND: {},
+    ChangeKind.ROW_DELTA: {
+        Theirs.DATA_REMOVED: (files_named_are_live,),
+        Theirs.POSITIONS_ADDED: (vector_has_the_last_word,),
+        Theirs.POSITIONS_REMOVED: (files_named_are_live,),
+    },
+    ChangeKind.SCAN_BASED: {
+        Theirs.DATA_ADDED: (rows_read_are_unchanged,),
+        Theirs.DATA_REMOVED: (files_named_are_live,),
+        Theirs.POSITIONS_ADDED: (removed_data_met_no_new_delete, vector_has_the_last_word),
+        Theirs.POSITIONS_REMOVED: (files_named_are_live,),
+        Theirs.KEYED_ADDED: (removed_data_met_no_new_delete,),
+    },
+    ChangeKind.REWRITE: {
+        Theirs.DATA_REMOVED: (files_named_are_live,),
+        Theirs.POSITIONS_ADDED: (rewritten_data_met_no_new_position_delete,),
+        Theirs.KEYED_REMOVED: (no_newer_delete_of_rewritten_data_left,),
+    },
+    ChangeKind.DELETE_REWRITE: {
+        Theirs.DATA_REMOVED: (files_named_are_live,),
+        Theirs.POSITIONS_ADDED: (vector_has_the_last_word,),
+        Theirs.POSITIONS_REMOVED: (files_named_are_live,),
+        Theirs.KEYED_REMOVED: (files_named_are_live,),
+    },
+    ChangeKind.CONVERSION: {
+        Theirs.DATA_ADDED: (removed_deletes_were_resolved,),
+        Theirs.DATA_REMOVED: (files_named_are_live,),
+        Theirs.POSITIONS_ADDED: (vector_has_the_last_word,),
+        Theirs.POSITIONS_REMOVED: (files_named_are_live,),
+        Theirs.KEYED_REMOVED: (files_named_are_live,),
+    },
+}
+"""Ours x theirs -> the rules that can abort; a cell that is not there means retry."""
+
+
+def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> None:
+    """CP-3: raise CommitConflictError when what others did since the change was planned makes it wrong.
+
+    `subject` names the table and branch for the message.
+    """
+    rules = CONFLICT_TABLE[change.kind]
+    head_id = head.snapshot.snapshot_id if head.snapshot is not None else None
+    if not rules:
+        return
+    if head_id == change.planned_snapshot_id and change.kind is not ChangeKind.CONVERSION:
+        return
+    evidence = _collect_evidence(change, head, subject)
+    found = list(dict.fromkeys(sentence for rule in _rules_to_ask(rules, evidence) for sentence in rule(evidence)))
+    if found:
+        raise CommitConflictError(
+            f"{change.kind.value} change of {subject} cannot commit: since snapshot {change.planned_snapshot_id}, on "
+            f"which it was planned, {'; '.join(found)}. Nothing was changed. Run the operation again."
+        )
+
+
+ASKED_ALWAYS: Final = frozenset({no_newer_delete_of_rewritten_data_left, removed_deletes_were_resolved})
+"""Rules whose evidence the difference of live files does not show, so they look for themselves."""
+
+
+def _rules_to_ask(rules: Mapping[Theirs, tuple[Rule, ...]], evidence: Evidence) -> Iterator[Rule]:
+    happened = evidence.happened()
+    for event, candidates in rules.items():
+        yield from (rule for rule in candidates if event in happened or rule in ASKED_ALWAYS)
+
+
+def _collect_evidence(change: TableChange, head: SnapshotView, subject: str) -> Evidence:
+    planned = None
+    if change.planned_snapshot_id is not None:
+        planned = head.metadata.snapshot_by_id(change.planned_snapshot_id)
+        if planned is None:
+            raise CommitConflictError(
+                f"{change.kind.value} change of {subject} cannot commit: snapshot {change.planned_snapshot_id}, on "
+                "which it was planned, has expired, so what happened since is not known. Nothing was changed. Run the "
+                "operation again."
+            )
+    return Evidence(change, head, planned, diff_snapshots(head.io, head.metadata, planned, head.snapshot))
+
+
+def _applies(evidence: Evidence, delete: DeleteFile, data: DataFile) -> bool:
+    """Whether a committed delete can delete rows of a committed data file, as far as the manifests tell."""
+    delete_number, data_number = committed_sequence_number(delete), committed_sequence_number(data)
+    match delete.kind:
+        case DeleteKind.POSITION | DeleteKind.DELETION_VECTOR:
+            if not position_delete_is_new_enough(delete_number, data_number):
+                return False
+            named = named_data_file(delete)
+            return shares_partition(delete, data) if named is None else named == data.file_path
+        case DeleteKind.EQUALITY:
+            new_enough = equality_delete_is_new_enough(delete_number, data_number)
+        case DeleteKind.RANGE:
+            new_enough = range_delete_is_new_enough(delete_number, data_number)
+    in_scope = is_global(delete, evidence.head.spec(delete.spec_id)) or shares_partition(delete, data)
+    may_delete = evidence.change.may_delete
+    return new_enough and in_scope and (may_delete is None or may_delete(delete, data))
+
+
+def _some(paths: list[str]) -> str:
+    """Up to three paths of a list that can have thousands."""
+    shown = ", ".join(paths[:3])
+    return shown if len(paths) <= 3 else f"{shown} and {len(paths) - 3} more files"

@@ -1,0 +1,107 @@
+"""Commits that change what a table's metadata names and write no snapshot: expired snapshots, refs, properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, cast
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+    TableUpdate,
+    ValidatableTableRequirement,
+)
+
+from tableformat.commit.retry import lost_race_retrying
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, UnsupportedFeatureError
+
+PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
+"""(the table as the catalog has it now) -> updates and what they take for granted; no updates: nothing to commit."""
+
+
+def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadata, TableMetadata]:
+    """Commit the updates, prepared anew on the newest metadata at each attempt, and move the handle to the result.
+
+    Returns the metadata that they were committed on and the metadata after them; twice the same when there was nothing
+    to commit. Raises CommitConflictError after too many lost races, CommitStateUnknownError when the catalog gave
+    another answer than "applied" or "refused" (CP-13), UnsupportedFeatureError for a table without a catalog.
+    """
+
+    def attempt() -> tuple[TableMetadata, TableMetadata]:
+        refresh(table)
+        base = table.metadata
+        updates, requirements = prepare(table)
+        if not updates:
+            return base, base
+        guarded = (AssertTableUUID(uuid=base.table_uuid), *requirements)
+        try:
+            response = table.catalog.commit_table(table, guarded, tuple(updates))
+        except CommitFailedException:
+            raise
+        except ValueError as error:
+            # PyIceberg's catalogs apply the updates before they write anything: one that does not fit the newest
+            # metadata, such as the removal of a snapshot that is gone, was refused.
+            raise CommitFailedException(str(error)) from error
+        except Exception as error:
+            raise CommitStateUnknownError(
+                f"the catalog did not say whether the change of {'.'.join(table.name())} happened "
+                f"({type(error).__name__}: {error}). No file was removed; `remove_orphan_files` finds what is not "
+                "needed any more."
+            ) from error
+        table.metadata = response.metadata
+        table.metadata_location = response.metadata_location
+        return base, response.metadata
+
+    try:
+        return lost_race_retrying(table.metadata.properties)(attempt)
+    except CommitFailedException as error:
+        raise CommitConflictError(
+            f"the change of {'.'.join(table.name())} lost the race against other writers: {error}. Nothing was "
+            "changed. Run the job again."
+        ) from error
+
+
+def refresh(table: Table) -> None:
+    """Move the handle to the newest metadata. UnsupportedFeatureError for a table without a catalog."""
+    if type(table.catalog) is NoopCatalog:
+        raise UnsupportedFeatureError("this table was read from its metadata file without a catalog: it is read-only.")
+    table.refresh()
+
+
+def refs_are_unchanged(table: Table, *, but_gone: Sequence[str] = ()) -> tuple[TableRequirement, ...]:
+    """MT-2: every ref is where it was, the names in `but_gone` are still free, and no ref came.
+
+    Catalogs drop refs to snapshots that are removed, one that somebody created a moment ago too. That none came is a
+    requirement that catalog servers have no word for; they are asked for the others only.
+    """
+    refs = {name: ref.snapshot_id for name, ref in table.metadata.refs.items()}
+    named = tuple(assert_ref(name, snapshot_id) for name, snapshot_id in refs.items())
+    gone = tuple(assert_ref(name, None) for name in but_gone if name not in refs)
+    if isinstance(table.catalog, RestCatalog):
+        return (*named, *gone)
+    # PyIceberg's union of requirements lists those that a catalog server knows.
+    return (*named, *gone, cast(TableRequirement, _NoRefCame(known=tuple(refs))))
+
+
+def assert_ref(name: str, snapshot_id: int | None) -> AssertRefSnapshotId:
+    """The requirement that a ref is at a snapshot; None: that there is no such ref."""
+    return AssertRefSnapshotId.model_validate({"ref": name, "snapshot-id": snapshot_id})
+
+
+class _NoRefCame(ValidatableTableRequirement):
+    """Checked by catalogs that check requirements in this process."""
+
+    type: str = "assert-no-other-refs"
+    known: tuple[str, ...]
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
+        """Raises CommitFailedException when a ref exists that was not known."""
+        new = set(base_metadata.refs if base_metadata is not None else ()) - set(self.known)
+        if new:
+            raise CommitFailedException(f"Requirement failed: {', '.join(sorted(new))} was created concurrently")

@@ -1,0 +1,98 @@
+"""Branches that others are published to take appends and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.commit.change import TableChange
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.properties import PUBLISH_TARGET_PREFIX
+
+CARRIED_UNTIL: Final = "tableformat.carried-until"
+"""In the summary of a snapshot that carried files: the snapshot of the target whose files are all on the branch now."""
+
+
+def publish_target_of(metadata: TableMetadata, branch: str) -> str | None:
+    """MT-30: the branch that publishing `branch` moves forward, by the table's properties."""
+    return metadata.properties.get(f"{PUBLISH_TARGET_PREFIX}{branch}")
+
+
+def published_to(metadata: TableMetadata, target: str) -> list[str]:
+    """MT-30: the existing branches that have `target` as their publish target."""
+    names = (
+        name.removeprefix(PUBLISH_TARGET_PREFIX)
+        for name, value in metadata.properties.items()
+        if name.startswith(PUBLISH_TARGET_PREFIX) and value == target
+    )
+    return [name for name in names if name in metadata.refs]
+
+
+def carried_tag(branch: str) -> str:
+    """MT-31: the tag at the newest snapshot of the target whose files the branch has."""
+    return f"carried.{branch}"
+
+
+def carried_until(metadata: TableMetadata, branch: str, target: str) -> Snapshot | None:
+    """MT-31: the newest snapshot of the target whose files the branch has, or had: the one that both branches come
+    from, or the tag's. None where that is not known (any more)."""
+    source, head = (metadata.refs.get(name) for name in (branch, target))
+    if source is None or head is None:
+        return None
+    line = list(ancestors(metadata, metadata.snapshot_by_id(source.snapshot_id)))
+    ids = {snapshot.snapshot_id for snapshot in line}
+    on_target = ancestors(metadata, metadata.snapshot_by_id(head.snapshot_id))
+    common = next((snapshot for snapshot in on_target if snapshot.snapshot_id in ids), None)
+    tagged = _tagged(metadata, branch, line)
+    known = [snapshot for snapshot in (common, tagged) if snapshot is not None]
+    return max(known, key=lambda snapshot: snapshot.sequence_number or 0, default=None)
+
+
+def _tagged(metadata: TableMetadata, branch: str, line: Sequence[Snapshot]) -> Snapshot | None:
+    """MT-31: the snapshot of the branch's tag, unless the branch was rolled back behind the commit that carried files.
+
+    That commit names it, and has a larger number. A line that ends before it could be met has lost older snapshots to
+    expiry, not the files.
+    """
+    ref = metadata.refs.get(carried_tag(branch))
+    tagged = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
+    if tagged is None:
+        return None
+    for snapshot in line:
+        named = snapshot.summary.additional_properties.get(CARRIED_UNTIL) if snapshot.summary is not None else None
+        if tagged.snapshot_id == snapshot.snapshot_id or named == str(tagged.snapshot_id):
+            return tagged
+        if (snapshot.sequence_number or 0) <= (tagged.sequence_number or 0):
+            return None
+    return tagged
+
+
+def publish_bases(metadata: TableMetadata) -> dict[str, int]:
+    """MT-1: branch -> the snapshot from which it is known what the branch's publish target got since."""
+    bases: dict[str, int] = {}
+    for name, target in metadata.properties.items():
+        branch = name.removeprefix(PUBLISH_TARGET_PREFIX)
+        base = carried_until(metadata, branch, target) if name.startswith(PUBLISH_TARGET_PREFIX) else None
+        if base is not None:
+            bases[branch] = base.snapshot_id
+    return bases
+
+
+def check_publish_target(change: TableChange, metadata: TableMetadata, ref: str) -> None:
+    """MT-30: refuse what publishing could not carry to the branch: anything but added data files.
+
+    Raises InvalidArgumentError naming the branch to write to.
+    """
+    if not (change.added_delete_files or change.removed_data_files or change.removed_delete_files):
+        return
+    sources = published_to(metadata, ref)
+    if sources:
+        raise InvalidArgumentError(
+            f"branch {ref!r} is what branch {sources[0]!r} is published to, so only appends are committed to it: "
+            f"deletes and rewrites there could not be carried to {sources[0]!r}. Make the change on {sources[0]!r} and "
+            f"publish it, or remove the table property {PUBLISH_TARGET_PREFIX}{sources[0]}."
+        )

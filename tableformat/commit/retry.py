@@ -1,0 +1,45 @@
+"""How long and how often a commit that lost a race is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyiceberg.exceptions import CommitFailedException
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
+
+from tableformat import properties as names
+
+STATUS_CHECKS: Final = "commit.status-check.num-retries"
+STATUS_CHECKS_DEFAULT: Final = 3
+STATUS_CHECK_MIN_WAIT_MS: Final = "commit.status-check.min-wait-ms"
+STATUS_CHECK_MIN_WAIT_MS_DEFAULT: Final = 1_000
+STATUS_CHECK_MAX_WAIT_MS: Final = "commit.status-check.max-wait-ms"
+STATUS_CHECK_MAX_WAIT_MS_DEFAULT: Final = 60_000
+
+
+def lost_race_retrying(properties: Mapping[str, str]) -> Retrying:
+    """Calls again after CommitFailedException, as Iceberg's `commit.retry.*` properties say, and re-raises the last
+    one.
+
+    The wait is random between zero and a bound that doubles: writers that collided once must not collide in step for
+    ever.
+    """
+    retries = names.non_negative_int(properties, names.COMMIT_RETRIES, names.COMMIT_RETRIES_DEFAULT)
+    min_wait_ms = names.non_negative_int(properties, names.COMMIT_MIN_WAIT_MS, names.COMMIT_MIN_WAIT_MS_DEFAULT)
+    max_wait_ms = names.non_negative_int(properties, names.COMMIT_MAX_WAIT_MS, names.COMMIT_MAX_WAIT_MS_DEFAULT)
+    total_ms = names.positive_int(properties, names.COMMIT_TOTAL_TIMEOUT_MS, names.COMMIT_TOTAL_TIMEOUT_MS_DEFAULT)
+    return Retrying(
+        retry=retry_if_exception_type(CommitFailedException),
+        stop=stop_after_attempt(retries + 1) | stop_after_delay(total_ms / 1000),
+        wait=wait_random_exponential(multiplier=min_wait_ms / 1000, max=max_wait_ms / 1000),
+        reraise=True,
+    )
+
+
+def status_check_waits_seconds(properties: Mapping[str, str]) -> tuple[float, ...]:
+    """Seconds to wait before each look at a table whose commit gave no answer; the first look is at once."""
+    checks = names.positive_int(properties, STATUS_CHECKS, STATUS_CHECKS_DEFAULT)
+    min_wait_ms = names.non_negative_int(properties, STATUS_CHECK_MIN_WAIT_MS, STATUS_CHECK_MIN_WAIT_MS_DEFAULT)
+    max_wait_ms = names.non_negative_int(properties, STATUS_CHECK_MAX_WAIT_MS, STATUS_CHECK_MAX_WAIT_MS_DEFAULT)
+    return (0.0, *(min(min_wait_ms * 2**check, max_wait_ms) / 1000 for check in range(checks - 1)))

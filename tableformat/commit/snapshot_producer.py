@@ -1,0 +1,281 @@
+"""The files of one snapshot: manifests for what was added and removed, the manifest list, and the snapshot that names
+it.
+
+One producer serves all attempts of one commit and keeps its snapshot id, so that an attempt that was applied after all
+is recognised. Manifests that are still right on the next head are used again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV3
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.commit.change import FileKey, ManifestRewrite, TableChange, file_key, file_keys
+from tableformat.commit.manifest_merge import merge_small_manifests
+from tableformat.commit.snapshot_summary import build_summary, count_totals, totals_of_parent
+from tableformat.commit.table_diff import live_files
+from tableformat.commit.vectors_of_removed_data import with_vectors_of_removed_data
+from tableformat.errors import CommitConflictError
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.manifest_entry import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from tableformat.metadata.manifest_list import manifests_of, next_row_id, write_manifest_list
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifest_writer import write_manifest
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenList:
+    """A manifest list and, from v3 on, the row ids that it assigned."""
+
+    location: str
+    first_row_id: int | None = None
+    added_row_count: int | None = None
+
+
+class SnapshotProducer:
+    """Writes the metadata files of a snapshot, once for every attempt to commit it."""
+
+    def __init__(self, metadata: TableMetadata, snapshot_properties: Mapping[str, str]) -> None:
+        self.snapshot_id = _unused_snapshot_id(metadata)
+        self._snapshot_properties = snapshot_properties
+        self._commit_uuid = uuid.uuid4()
+        self._file_count = 0
+        self._reusable: dict[object, ManifestFile] = {}
+        self._written: list[str] = []
+        self._manifests_of_list: dict[str, tuple[ManifestFile, ...]] = {}
+
+    @property
+    def written_locations(self) -> tuple[str, ...]:
+        """Every file that any attempt wrote."""
+        return tuple(self._written)
+
+    def locations_not_of(self, manifest_list: str) -> tuple[str, ...]:
+        """What the attempts wrote and the snapshot with this manifest list does not use."""
+        used = {manifest_list, *(manifest.manifest_path for manifest in self._manifests_of_list.get(manifest_list, ()))}
+        return tuple(location for location in self._written if location not in used)
+
+    def manifest_bytes_of(self, manifest_list: str) -> int:
+        """Size of the manifests that were written for the snapshot with this manifest list."""
+        manifests = self._manifests_of_list.get(manifest_list, ())
+        return sum(manifest.manifest_length_bytes for manifest in manifests if self._is_own(manifest))
+
+    def produce(self, base: SnapshotView, change: TableChange) -> Snapshot:
+        """CP-2: the change as a snapshot on the head of a branch, one sequence number above the table's last."""
+        change = with_vectors_of_removed_data(change, base)
+        metadata = base.metadata
+        assert not isinstance(metadata, TableMetadataV1), "v1 tables are refused before (`check_writable`)"
+        sequence_number = metadata.last_sequence_number + 1
+        removed = self._without(base, change)
+        carried = [manifest for manifest in removed if _live_count(manifest) > 0 or self._is_own(manifest)]
+        if change.manifest_rewrite is not None:
+            carried = self._clustered(base, carried, change.manifest_rewrite)
+        merged = merge_small_manifests(
+            [manifest for manifest in carried if not self._is_own(manifest)],
+            metadata.properties,
+            lambda manifests: self._merge(base, manifests),
+        )
+        manifests = (
+            *self._added(base, change.added_data_files, ManifestContent.DATA),
+            *self._added(base, change.added_delete_files, ManifestContent.DELETES),
+            *(manifest for manifest in carried if self._is_own(manifest)),
+            *merged,
+        )
+        written = self._write_list(base, manifests, sequence_number)
+        parent = base.snapshot
+        totals = totals_of_parent(parent)
+        summary = build_summary(change, totals if totals is not None else _recount(base), self._snapshot_properties)
+        return Snapshot.model_validate(
+            {
+                "snapshot-id": self.snapshot_id,
+                "parent-snapshot-id": parent.snapshot_id if parent is not None else None,
+                "sequence-number": sequence_number,
+                "timestamp-ms": _timestamp_ms(metadata, parent),
+                "manifest-list": written.location,
+                "summary": summary,
+                "schema-id": metadata.current_schema_id,
+                "first-row-id": written.first_row_id,
+                "added-rows": written.added_row_count,
+            }
+        )
+
+    def _is_own(self, manifest: ManifestFile) -> bool:
+        return manifest.added_snapshot_id == self.snapshot_id
+
+    def _added(
+        self, base: SnapshotView, files: Sequence[DataFile | DeleteFile], content: ManifestContent
+    ) -> Iterable[ManifestFile]:
+        by_spec: defaultdict[int, list[DataFile | DeleteFile]] = defaultdict(list)
+        for file in files:
+            by_spec[file.spec_id].append(file)
+        for spec_id, of_spec in by_spec.items():
+            entries = tuple(ManifestEntry(EntryStatus.ADDED, self.snapshot_id, file) for file in of_spec)
+            yield self._write_manifest(base, ("added", tuple(of_spec)), entries, content, spec_id)
+
+    def _without(self, base: SnapshotView, change: TableChange) -> list[ManifestFile]:
+        """The manifests of the parent, those that hold removed files rewritten."""
+        manifests = manifests_of(base)
+        data = self._rewrite_holders(base, manifests, change.removed_data_files, ManifestContent.DATA)
+        deletes = self._rewrite_holders(base, manifests, change.removed_delete_files, ManifestContent.DELETES)
+        rewritten = data | deletes
+        carried = (rewritten.get(manifest.manifest_path, manifest) for manifest in manifests)
+        return [manifest for manifest in carried if manifest is not None]
+
+    def _rewrite_holders(
+        self,
+        base: SnapshotView,
+        manifests: Sequence[ManifestFile],
+        removed: Sequence[DataFile | DeleteFile],
+        content: ManifestContent,
+    ) -> dict[str, ManifestFile | None]:
+        """CP-16: a removed file leaves a DELETED entry in this snapshot; earlier DELETED entries are dropped."""
+        missing = set(file_keys(removed))
+        spec_ids = {file.spec_id for file in removed}
+        rewritten: dict[str, ManifestFile | None] = {}
+        for manifest in manifests:
+            if not missing:
+                break
+            if manifest.content is not content or manifest.partition_spec_id not in spec_ids:
+                continue
+            live = live_entries(read_manifest(base.io, manifest, base.metadata))
+            here = frozenset(key for key in map(_entry_key, live) if key in missing)
+            if here:
+                entries = tuple(
+                    self._kept_or_deleted(entry, here) for entry in live if not _leaves_no_trace(entry, here)
+                )
+                # Another commit may have assigned row ids to the manifest since the last attempt (v3).
+                key = ("without", manifest.manifest_path, manifest.first_row_id, here)
+                rewritten[manifest.manifest_path] = (
+                    self._write_manifest(base, key, entries, content, manifest.partition_spec_id) if entries else None
+                )
+                missing -= here
+        if missing:
+            path = min(path for path, _ in missing)
+            raise CommitConflictError(
+                f"{len(missing)} files that the change removes are not in the table, among them {path}. Nothing was "
+                "changed. Run the operation again."
+            )
+        return rewritten
+
+    def _kept_or_deleted(self, entry: ManifestEntry, removed: frozenset[FileKey]) -> ManifestEntry:
+        if _entry_key(entry) in removed:
+            return replace(entry, status=EntryStatus.DELETED, snapshot_id=self.snapshot_id)
+        return replace(entry, status=EntryStatus.EXISTING)
+
+    def _clustered(
+        self, base: SnapshotView, carried: Sequence[ManifestFile], rewrite: ManifestRewrite
+    ) -> list[ManifestFile]:
+        """MT-48: entries keep the snapshot id, both sequence numbers and the row ids that they had."""
+        assert rewrite.replaced <= {manifest.manifest_path for manifest in carried}, "made from another head"
+        clustered = []
+        for cluster in rewrite.clusters:
+            entries = tuple(replace(entry, status=EntryStatus.EXISTING) for entry in cluster)
+            file = entries[0].file
+            content = ManifestContent.DATA if isinstance(file, DataFile) else ManifestContent.DELETES
+            clustered.append(self._write_manifest(base, ("clustered", cluster), entries, content, file.spec_id))
+        return [*clustered, *(manifest for manifest in carried if manifest.manifest_path not in rewrite.replaced)]
+
+    def _merge(self, base: SnapshotView, manifests: Sequence[ManifestFile]) -> ManifestFile:
+        """CP-15: entries keep the snapshot id and both sequence numbers that they had."""
+        entries = tuple(
+            replace(entry, status=EntryStatus.EXISTING)
+            for manifest in manifests
+            for entry in live_entries(read_manifest(base.io, manifest, base.metadata))
+        )
+        key = ("merged", tuple((manifest.manifest_path, manifest.first_row_id) for manifest in manifests))
+        return self._write_manifest(base, key, entries, manifests[0].content, manifests[0].partition_spec_id)
+
+    def _write_manifest(
+        self,
+        base: SnapshotView,
+        reuse_key: tuple[object, ...],
+        entries: Sequence[ManifestEntry],
+        content: ManifestContent,
+        spec_id: int,
+    ) -> ManifestFile:
+        metadata = base.metadata
+        key = (*reuse_key, content, spec_id, metadata.format_version)
+        if key not in self._reusable:
+            location = self._new_location(metadata, f"{self._commit_uuid}-m{self._file_count}.avro")
+            self._reusable[key] = write_manifest(
+                base.io,
+                location,
+                entries=entries,
+                content=content,
+                spec=base.spec(spec_id),
+                schema=metadata.schema(),
+                older_schemas=metadata.schemas,
+                format_version=metadata.format_version,
+                snapshot_id=self.snapshot_id,
+            )
+        return self._reusable[key]
+
+    def _write_list(self, base: SnapshotView, manifests: Sequence[ManifestFile], sequence_number: int) -> _WrittenList:
+        metadata = base.metadata
+        first_row_id = (metadata.next_row_id or 0) if isinstance(metadata, TableMetadataV3) else None
+        location = self._new_location(metadata, f"snap-{self.snapshot_id}-{self._file_count}-{self._commit_uuid}.avro")
+        self._manifests_of_list[location] = tuple(manifests)
+        assigned = write_manifest_list(
+            base.io,
+            location,
+            manifests=manifests,
+            snapshot_id=self.snapshot_id,
+            parent_snapshot_id=base.snapshot.snapshot_id if base.snapshot is not None else None,
+            sequence_number=sequence_number,
+            format_version=metadata.format_version,
+            first_row_id=first_row_id,
+        )
+        if first_row_id is None:
+            return _WrittenList(location)
+        return _WrittenList(location, first_row_id, next_row_id(manifests, assigned, first_row_id) - first_row_id)
+
+    def _new_location(self, metadata: TableMetadata, file_name: str) -> str:
+        self._file_count += 1
+        location = load_location_provider(metadata.location, metadata.properties).new_metadata_location(file_name)
+        # Noted before the file is written: a write that fails half-way is cleaned up too.
+        self._written.append(location)
+        return location
+
+
+def _entry_key(entry: ManifestEntry) -> FileKey:
+    return file_key(entry.file)
+
+
+def _leaves_no_trace(entry: ManifestEntry, removed: frozenset[FileKey]) -> bool:
+    """RD-6, CP-16: other readers refuse a manifest for the format name of a range delete, even in a DELETED entry."""
+    file = entry.file
+    return isinstance(file, DeleteFile) and file.kind is DeleteKind.RANGE and _entry_key(entry) in removed
+
+
+def _live_count(manifest: ManifestFile) -> int:
+    return manifest.added_files_count + manifest.existing_files_count
+
+
+def _recount(base: SnapshotView) -> dict[str, int]:
+    manifests = manifests_of(base)
+    return count_totals(
+        file for content in ManifestContent for file in live_files(base.io, base.metadata, manifests, content)
+    )
+
+
+def _unused_snapshot_id(metadata: TableMetadata) -> int:
+    """Random, positive, 63 bits: readers keep it in a signed long."""
+    taken = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    while True:
+        snapshot_id = secrets.randbits(63)
+        if snapshot_id > 0 and snapshot_id not in taken:
+            return snapshot_id
+
+
+def _timestamp_ms(metadata: TableMetadata, parent: Snapshot | None) -> int:
+    """Now, but after the parent: a clock that was set back must not break reading as of a moment."""
+    earliest = parent.timestamp_ms + 1 if parent is not None else 0
+    return max(time.time_ns() // 1_000_000, metadata.last_updated_ms, earliest)

@@ -1,0 +1,113 @@
+"""The summary of a snapshot: what it added and removed, and the totals after it.
+
+Source: Iceberg table specification, "Optional Snapshot Summary Fields". Range deletes count as equality deletes (D3 of
+the format): engines that answer COUNT(*) from the totals stop doing so when `total-equality-deletes` is above zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+
+from tableformat.commit.change import TableChange
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+
+_TOTALS: Final[Mapping[str, tuple[str, str]]] = {
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+"""A total -> what raises it and what lowers it."""
+
+_RESERVED_PREFIXES: Final = ("added-", "removed-", "deleted-", "total-")
+_RESERVED_NAMES: Final = frozenset({"operation", "changed-partition-count"})
+
+
+def check_snapshot_properties(properties: Mapping[str, str]) -> None:
+    """Raise InvalidArgumentError for names that the summary computes itself, and for values that are no text."""
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidArgumentError(f"snapshot_properties must map text to text; {name!r} is {value!r}.")
+        if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):
+            raise InvalidArgumentError(
+                f"snapshot_properties cannot set {name!r}: the commit computes it. Use another name."
+            )
+
+
+def totals_of_parent(parent: Snapshot | None) -> dict[str, int] | None:
+    """The parent's totals; zeros without a parent, None where its summary lacks one or holds no number."""
+    if parent is None:
+        return dict.fromkeys(_TOTALS, 0)
+    if parent.summary is None:
+        return None
+    texts = {name: parent.summary.additional_properties.get(name) for name in _TOTALS}
+    totals = {name: int(text) for name, text in texts.items() if text is not None and text.isdecimal()}
+    return totals if len(totals) == len(_TOTALS) else None
+
+
+def count_totals(live: Iterable[DataFile | DeleteFile]) -> dict[str, int]:
+    """The totals from the live files themselves, for a parent whose summary does not state them."""
+    added = _count(live, added=True)
+    return {total: added[raised_by] for total, (raised_by, _) in _TOTALS.items()}
+
+
+def build_summary(change: TableChange, parent_totals: Mapping[str, int], properties: Mapping[str, str]) -> Summary:
+    """The summary of the snapshot that carries out the change."""
+    added: tuple[DataFile | DeleteFile, ...] = (*change.added_data_files, *change.added_delete_files)
+    removed: tuple[DataFile | DeleteFile, ...] = (*change.removed_data_files, *change.removed_delete_files)
+    counts = _count(added, added=True) + _count(removed, added=False)
+    partitions = {(file.spec_id, file.partition) for file in (*added, *removed)}
+    totals = {
+        # A negative total means that a foreign writer's totals were off; zero is nearer to the truth and readers expect
+        # a count.
+        total: max(0, parent_totals[total] + counts[raised_by] - counts[lowered_by])
+        for total, (raised_by, lowered_by) in _TOTALS.items()
+    }
+    numbers = (
+        {name: count for name, count in counts.items() if count} | {"changed-partition-count": len(partitions)} | totals
+    )
+    return _summary(change.operation, {**properties, **{name: str(number) for name, number in numbers.items()}})
+
+
+def _summary(operation: Operation, fields: Mapping[str, str]) -> Summary:
+    return Summary(operation, **fields)
+
+
+def _own_bytes(file: DataFile | DeleteFile) -> int:
+    """Bytes of the file; of a deletion vector, which shares its file, those of its blob, as Iceberg counts them."""
+    if isinstance(file, DeleteFile) and file.content_size_bytes is not None:
+        return file.content_size_bytes
+    return file.file_size_bytes
+
+
+def _count(files: Iterable[DataFile | DeleteFile], *, added: bool) -> Counter[str]:
+    """How many files, rows and bytes, under the names that the specification gives them when added or removed."""
+    verb = "added" if added else "removed"
+    counts: Counter[str] = Counter()
+    for file in files:
+        counts[f"{verb}-files-size"] += _own_bytes(file)
+        if isinstance(file, DataFile):
+            counts["added-data-files" if added else "deleted-data-files"] += 1
+            counts["added-records" if added else "deleted-records"] += file.record_count
+            continue
+        counts[f"{verb}-delete-files"] += 1
+        match file.kind:
+            case DeleteKind.POSITION:
+                counts[f"{verb}-position-delete-files"] += 1
+                counts[f"{verb}-position-deletes"] += file.record_count
+            case DeleteKind.DELETION_VECTOR:
+                counts[f"{verb}-dvs"] += 1
+                counts[f"{verb}-position-deletes"] += file.record_count
+            case DeleteKind.EQUALITY | DeleteKind.RANGE:
+                counts[f"{verb}-equality-delete-files"] += 1
+                counts[f"{verb}-equality-deletes"] += file.record_count
+        if file.kind is DeleteKind.RANGE:
+            counts[f"{verb}-range-delete-files"] += 1
+    return counts

@@ -1,0 +1,115 @@
+"""What changed between two snapshots of a table, file by file.
+
+The difference is taken over live entries, never over "entries added by snapshot n": other writers merge and rewrite
+manifests, and a rollback makes files come back. Manifests that both snapshots list are skipped, so the cost follows the
+change, not the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.commit.change import FileKey, file_key
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifest_entry import ManifestContent, ManifestFile
+from tableformat.metadata.manifest_list import read_manifest_list
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class TableDiff:
+    """Files that are live in exactly one of two snapshots."""
+
+    added_data_files: tuple[DataFile, ...] = ()
+    removed_data_files: tuple[DataFile, ...] = ()
+    added_delete_files: tuple[DeleteFile, ...] = ()
+    removed_delete_files: tuple[DeleteFile, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.added_data_files or self.removed_data_files or self.added_delete_files or self.removed_delete_files
+        )
+
+
+def manifests_of_snapshot(io: FileIO, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+    """The manifests that a snapshot lists; none without a snapshot."""
+    return () if snapshot is None else read_manifest_list(io, snapshot.manifest_list)
+
+
+def live_files(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], content: ManifestContent
+) -> Iterator[DataFile | DeleteFile]:
+    """The live files that the manifests of one kind hold."""
+    for manifest in manifests:
+        if manifest.content is content:
+            for entry in live_entries(read_manifest(io, manifest, metadata)):
+                yield entry.file
+
+
+def diff_snapshots(io: FileIO, metadata: TableMetadata, before: Snapshot | None, after: Snapshot | None) -> TableDiff:
+    """Files added and removed on the way from one snapshot to the other, whichever way that was."""
+    if before is not None and after is not None and before.snapshot_id == after.snapshot_id:
+        return TableDiff()
+    old = manifests_of_snapshot(io, before)
+    new = manifests_of_snapshot(io, after)
+    old_paths = {manifest.manifest_path for manifest in old}
+    new_paths = {manifest.manifest_path for manifest in new}
+    only_old = [manifest for manifest in old if manifest.manifest_path not in new_paths]
+    only_new = [manifest for manifest in new if manifest.manifest_path not in old_paths]
+    added_data, removed_data = _difference(io, metadata, only_old, only_new, ManifestContent.DATA)
+    added_deletes, removed_deletes = _difference(io, metadata, only_old, only_new, ManifestContent.DELETES)
+    return TableDiff(
+        added_data_files=tuple(file for file in added_data if isinstance(file, DataFile)),
+        removed_data_files=tuple(file for file in removed_data if isinstance(file, DataFile)),
+        added_delete_files=tuple(file for file in added_deletes if isinstance(file, DeleteFile)),
+        removed_delete_files=tuple(file for file in removed_deletes if isinstance(file, DeleteFile)),
+    )
+
+
+def _difference(
+    io: FileIO,
+    metadata: TableMetadata,
+    old: Sequence[ManifestFile],
+    new: Sequence[ManifestFile],
+    content: ManifestContent,
+) -> tuple[list[DataFile | DeleteFile], list[DataFile | DeleteFile]]:
+    before: dict[FileKey, DataFile | DeleteFile] = {
+        file_key(file): file for file in live_files(io, metadata, old, content)
+    }
+    after: dict[FileKey, DataFile | DeleteFile] = {
+        file_key(file): file for file in live_files(io, metadata, new, content)
+    }
+    added = [file for key, file in after.items() if key not in before]
+    removed = [file for key, file in before.items() if key not in after]
+    return added, removed
+
+
+def lineage(metadata: TableMetadata, head: Snapshot | None, planned_snapshot_id: int) -> list[Snapshot] | None:
+    """Snapshots after the planned one up to the head, oldest first; None when the head's retained history does not
+    lead back to it (snapshots expired in between, or the branch was moved)."""
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    path: list[Snapshot] = []
+    current = head
+    while current is not None and current.snapshot_id != planned_snapshot_id:
+        path.append(current)
+        parent_id = current.parent_snapshot_id
+        current = by_id.get(parent_id) if parent_id is not None else None
+    return path[::-1] if current is not None else None
+
+
+def delete_files_removed_along(
+    io: FileIO, metadata: TableMetadata, planned: Snapshot | None, path: Sequence[Snapshot]
+) -> tuple[DeleteFile, ...]:
+    """Every delete file that left the branch between two neighbours of the path, though it came after `planned`."""
+    removed: list[DeleteFile] = []
+    before = planned
+    for after in path:
+        removed.extend(diff_snapshots(io, metadata, before, after).removed_delete_files)
+        before = after
+    return tuple(removed)

@@ -1,0 +1,401 @@
+"""Committing a change: attempt, conflict check, catalog call, retry, and what to do when no answer comes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    NoSuchTableError,
+    UnauthorizedError,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV1
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertDefaultSpecId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from tableformat.commit.change import TableChange
+from tableformat.commit.conflicts import check_conflicts
+from tableformat.commit.delete_scope import check_delete_scope, has_partition_scoped_deletes
+from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
+from tableformat.commit.publish_target import check_publish_target
+from tableformat.commit.retry import lost_race_retrying, status_check_waits_seconds
+from tableformat.commit.snapshot_producer import SnapshotProducer
+from tableformat.commit.snapshot_summary import check_snapshot_properties
+from tableformat.errors import (
+    CommitConflictError,
+    CommitInterruptedError,
+    CommitStateUnknownError,
+    TableFormatError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.storage import delete_if_present
+
+logger = logging.getLogger(__name__)
+
+Prepare: TypeAlias = Callable[[SnapshotView, int], TableChange]
+"""(head of the branch, attempt counted from 1) -> the change to commit on it."""
+
+UpdatesAndRequirements: TypeAlias = tuple[Sequence[TableUpdate], Sequence[TableRequirement]]
+Accompany: TypeAlias = Callable[[SnapshotView, Snapshot], UpdatesAndRequirements]
+"""(head of the branch, our snapshot) -> what else the same commit does and demands, such as moving a second ref."""
+
+_REFUSALS = (BadRequestError, UnauthorizedError, ForbiddenError, AuthorizationExpiredError)
+"""Answers of a catalog that applied nothing and will not."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOutcome:
+    """What a commit did to the table."""
+
+    table: Table
+    """The table as it is after the commit; the handle that was passed in stays as it was."""
+    snapshot_id: int | None
+    """The snapshot of the change; without a change, the head of the branch (None when it has none)."""
+    sequence_number: int | None
+    """Of that snapshot; None when there is none, or when a batch was applied earlier and its snapshot has expired."""
+    attempts: int
+    committed: bool
+    """False when there was nothing to do or the batch had been applied before."""
+    already_applied: bool = False
+    base: SnapshotView | None = None
+    """The head that the change was committed on."""
+    change: TableChange | None = None
+    """The change as it was committed, which `prepare` may have made anew."""
+    metadata_bytes: int = 0
+    """Size of the manifests that the snapshot added, rewritten and merged ones included."""
+
+    @property
+    def metadata(self) -> TableMetadata:
+        return self.table.metadata
+
+    @property
+    def metadata_location(self) -> str:
+        return self.table.metadata_location
+
+
+def commit_change(
+    table: Table,
+    change: TableChange | Prepare,
+    *,
+    ref: str = MAIN_BRANCH,
+    application_id: str | None = None,
+    batch_id: BatchId | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    accompany: Accompany | None = None,
+) -> CommitOutcome:
+    """Commit the change to a branch as one snapshot, or raise and leave the table as it was.
+
+    A callable is asked for the change at every attempt, with the head it will meet. A change without files commits
+    nothing. Metadata files of a commit that failed are removed; staged files belong to the caller, who removes them on
+    any error except CommitStateUnknownError.
+
+    Raises CommitConflictError, CommitStateUnknownError, TableNotFoundError, SnapshotNotFoundError (no such branch),
+    UnsupportedFeatureError, InvalidArgumentError.
+    """
+    properties = dict(snapshot_properties or {})
+    check_snapshot_properties(properties)
+    commit = _Commit(
+        handle=table,
+        prepare=(lambda _view, _attempt: change) if isinstance(change, TableChange) else change,
+        ref=ref,
+        batch=batch_name(application_id, batch_id),
+        producer=SnapshotProducer(table.metadata, properties),
+        accompany=accompany,
+    )
+    return commit.run()
+
+
+class _Sent(Enum):
+    """How far the catalog call of a commit got."""
+
+    NO = "nothing was sent, or the catalog said that it applied nothing"
+    IN_FLIGHT = "sent, no answer"
+    APPLIED = "applied"
+
+
+class _Commit:
+    """One commit over all its attempts. Its state, how far the catalog call got, decides what may be removed."""
+
+    def __init__(
+        self,
+        *,
+        handle: Table,
+        prepare: Prepare,
+        ref: str,
+        batch: BatchName | None,
+        producer: SnapshotProducer,
+        accompany: Accompany | None,
+    ) -> None:
+        self._handle = handle
+        self._prepare = prepare
+        self._ref = ref
+        self._batch = batch
+        self._producer = producer
+        self._accompany = accompany
+        self._subject = f"{'.'.join(handle.name())} (branch {ref})"
+        self._attempts = 0
+        self._sent = _Sent.NO
+
+    def run(self) -> CommitOutcome:
+        """CP-13, CP-18: files of a commit that did not happen go, files of one that may have happened stay.
+
+        An interrupt can arrive anywhere, so how far the request got decides, and not the kind of error.
+        """
+        try:
+            outcome = self._run_attempts()
+            self._remove(self._unused_locations(outcome))
+        except CommitStateUnknownError:
+            raise
+        except BaseException as error:
+            if self._sent is _Sent.NO:
+                self._remove(self._producer.written_locations)
+                raise
+            kind = CommitInterruptedError if isinstance(error, KeyboardInterrupt) else CommitStateUnknownError
+            raise kind(self._unknown(error)) from error
+        return outcome
+
+    def _unused_locations(self, outcome: CommitOutcome) -> tuple[str, ...]:
+        """Metadata files of attempts that came to nothing."""
+        if not outcome.committed:
+            return self._producer.written_locations
+        snapshot = outcome.metadata.snapshot_by_id(self._producer.snapshot_id)
+        # A catalog whose answer lacks the snapshot it has just applied is no ground to remove anything.
+        return self._producer.locations_not_of(snapshot.manifest_list) if snapshot is not None else ()
+
+    def _run_attempts(self) -> CommitOutcome:
+        try:
+            return lost_race_retrying(self._handle.metadata.properties)(self._attempt)
+        except CommitFailedException as error:
+            # The catalog may have refused the repetition of a request that it had applied.
+            landed = self._landed(self._load())
+            if landed is not None:
+                return landed
+            raise CommitConflictError(
+                f"commit to {self._subject} lost the race against other writers {self._attempts} times: {error}. "
+                "Nothing was changed. Run the operation again, or raise commit.retry.num-retries."
+            ) from error
+
+    def _attempt(self) -> CommitOutcome:
+        self._attempts += 1
+        # Loaded anew even the first time: the record of applied batches and the last sequence number must be the
+        # catalog's own.
+        table = self._load()
+        landed = self._landed(table)
+        if landed is not None:
+            return landed
+        base = head_view(table.metadata, table.io, self._ref)
+        if self._batch is not None:
+            stored = applied_batch(table.metadata.properties, self._ref, self._batch.application_id)
+            if stored is not None and is_applied(stored, self._batch.batch_id):
+                return self._already_applied(table, stored.snapshot_id)
+        change = self._prepare(base, self._attempts)
+        if change.is_empty:
+            return self._nothing_to_do(table, base)
+        check_publish_target(change, table.metadata, self._ref)
+        check_writable(change, table.metadata, self._subject)
+        check_delete_scope(change, base, self._subject)
+        check_conflicts(change, base, self._subject)
+        snapshot = self._producer.produce(base, change)
+        return self._send(table, base, change, snapshot)
+
+    def _send(
+        self,
+        table: Table,
+        base: SnapshotView,
+        change: TableChange,
+        snapshot: Snapshot,
+    ) -> CommitOutcome:
+        updates, requirements = self._updates_and_requirements(base, change, snapshot)
+        self._sent = _Sent.IN_FLIGHT
+        try:
+            response = table.catalog.commit_table(table, requirements, updates)
+        except CommitFailedException:
+            self._sent = _Sent.NO
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the commit may have happened
+            return self._after_no_answer(error, snapshot)
+        self._sent = _Sent.APPLIED
+        after = _at(table, response.metadata, response.metadata_location)
+        return CommitOutcome(
+            after,
+            snapshot.snapshot_id,
+            snapshot.sequence_number,
+            self._attempts,
+            True,
+            base=base,
+            change=change,
+            metadata_bytes=self._producer.manifest_bytes_of(snapshot.manifest_list),
+        )
+
+    def _updates_and_requirements(
+        self, base: SnapshotView, change: TableChange, snapshot: Snapshot
+    ) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
+        """CP-1: the table and the head of the branch are the ones that the snapshot was made for."""
+        updates: list[TableUpdate] = [AddSnapshotUpdate(snapshot=snapshot), _move_ref(base, self._ref, snapshot)]
+        requirements: list[TableRequirement] = [
+            AssertTableUUID(uuid=base.metadata.table_uuid),
+            AssertRefSnapshotId.model_validate({"ref": self._ref, "snapshot-id": snapshot.parent_snapshot_id}),
+        ]
+        if has_partition_scoped_deletes(change, base):
+            requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": base.metadata.default_spec_id}))
+        if self._batch is not None:
+            record = remember_batch(self._ref, self._batch, snapshot.snapshot_id, snapshot.timestamp_ms)
+            updates.append(SetPropertiesUpdate(updates=record))
+        if self._accompany is not None:
+            more_updates, more_requirements = self._accompany(base, snapshot)
+            updates.extend(more_updates)
+            requirements.extend(more_requirements)
+        return tuple(updates), tuple(requirements)
+
+    def _after_no_answer(self, error: Exception, snapshot: Snapshot) -> CommitOutcome:
+        """CP-13: look whether the commit happened. Only a clear refusal makes it a failure whose files may go."""
+        refused = isinstance(error, (*_REFUSALS, NoSuchTableError))
+        waits = (0.0,) if refused else status_check_waits_seconds(self._handle.metadata.properties)
+        seen: Table | None = None
+        for wait_seconds in waits:
+            time.sleep(wait_seconds)
+            try:
+                seen = self._load()
+            except TableNotFoundError:
+                if refused:
+                    self._sent = _Sent.NO
+                    raise
+                break
+            except Exception:
+                logger.warning("cannot see whether the commit to %s happened", self._subject, exc_info=True)
+                continue
+            landed = self._landed(seen)
+            if landed is not None:
+                return landed
+            if _last_sequence_number(seen.metadata) >= (snapshot.sequence_number or 0):
+                # Another ref took the sequence number; some catalogs say so with a plain error. Should the request be
+                # applied after all, the snapshot id and the asserted head keep the repetition from being a second
+                # commit.
+                raise CommitFailedException(f"sequence number {snapshot.sequence_number} was taken") from error
+            if refused and seen.metadata.format_version >= 3 and snapshot.first_row_id is None:
+                raise CommitFailedException("the table was upgraded to version 3 meanwhile") from error
+            if refused:
+                break
+        if refused and seen is not None:
+            self._sent = _Sent.NO
+            raise TableFormatError(f"the catalog refused the commit to {self._subject}: {error}") from error
+        raise CommitStateUnknownError(self._unknown(error)) from error
+
+    def _unknown(self, error: BaseException) -> str:
+        return (
+            f"the catalog did not say whether the commit to {self._subject} happened "
+            f"({type(error).__name__}: {error}). Its files were kept. Repeat the call with the same application_id and "
+            f"batch_id, or look for snapshot {self._producer.snapshot_id} before writing the rows again."
+        )
+
+    def _load(self) -> Table:
+        try:
+            table = self._handle.catalog.load_table(self._handle.name())
+        except NoSuchTableError as error:
+            raise TableNotFoundError(f"table {'.'.join(self._handle.name())} does not exist (any more).") from error
+        if table.metadata.table_uuid != self._handle.metadata.table_uuid:
+            raise TableNotFoundError(
+                f"table {'.'.join(self._handle.name())} was dropped and another one created under its name; load it "
+                "again."
+            )
+        return table
+
+    def _landed(self, table: Table) -> CommitOutcome | None:
+        """The outcome, if an earlier attempt was applied although its answer said otherwise or never came."""
+        snapshot = table.metadata.snapshot_by_id(self._producer.snapshot_id)
+        if snapshot is None:
+            return None
+        self._sent = _Sent.APPLIED
+        return CommitOutcome(table, snapshot.snapshot_id, snapshot.sequence_number, self._attempts, True)
+
+    def _already_applied(self, table: Table, snapshot_id: int) -> CommitOutcome:
+        snapshot = table.metadata.snapshot_by_id(snapshot_id)
+        number = snapshot.sequence_number if snapshot is not None else None
+        return CommitOutcome(table, snapshot_id, number, self._attempts, False, already_applied=True)
+
+    def _nothing_to_do(self, table: Table, base: SnapshotView) -> CommitOutcome:
+        """CP-17: no files, no snapshot."""
+        if base.snapshot is None:
+            return CommitOutcome(table, None, None, self._attempts, False, base=base)
+        return CommitOutcome(
+            table, base.snapshot.snapshot_id, base.snapshot.sequence_number, self._attempts, False, base=base
+        )
+
+    def _remove(self, locations: Iterable[str]) -> None:
+        for location in locations:
+            try:
+                delete_if_present(self._handle.io, location)
+            except OSError:
+                # The commit's own outcome is what the caller must learn; the orphan is found by maintenance.
+                logger.warning("could not remove %s", location, exc_info=True)
+
+
+def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -> None:
+    """Raise UnsupportedFeatureError for what the table's format version does not allow, or what we do not write."""
+    version = metadata.format_version
+    kinds = {delete.kind for delete in change.added_delete_files}
+    if version not in (2, 3):
+        raise UnsupportedFeatureError(
+            f"{subject} has format version {version}; upgrade it to version 2 to write to it."
+        )
+    if version == 2 and DeleteKind.DELETION_VECTOR in kinds:
+        raise UnsupportedFeatureError(
+            f"{subject} has format version 2, which has no deletion vectors; write position deletes."
+        )
+    if version == 3 and DeleteKind.POSITION in kinds:
+        raise UnsupportedFeatureError(
+            f"{subject} has format version 3, which takes no new position delete files; write deletion vectors."
+        )
+
+
+def _last_sequence_number(metadata: TableMetadata) -> int:
+    return 0 if isinstance(metadata, TableMetadataV1) else metadata.last_sequence_number
+
+
+def _move_ref(base: SnapshotView, ref: str, snapshot: Snapshot) -> SetSnapshotRefUpdate:
+    """The branch at its new head, its retention settings as they were."""
+    current = base.metadata.refs.get(ref)
+    return SetSnapshotRefUpdate.model_validate(
+        {
+            "ref-name": ref,
+            "type": SnapshotRefType.BRANCH,
+            "snapshot-id": snapshot.snapshot_id,
+            "max-ref-age-ms": current.max_ref_age_ms if current is not None else None,
+            "max-snapshot-age-ms": current.max_snapshot_age_ms if current is not None else None,
+            "min-snapshots-to-keep": current.min_snapshots_to_keep if current is not None else None,
+        }
+    )
+
+
+def _at(table: Table, metadata: TableMetadata, metadata_location: str) -> Table:
+    return Table(
+        identifier=table.name(),
+        metadata=metadata,
+        metadata_location=metadata_location,
+        io=table.io,
+        catalog=table.catalog,
+        config=table.config,
+    )

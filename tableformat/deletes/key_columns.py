@@ -1,0 +1,53 @@
+"""The ordered columns that the bounds of a range delete are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import PrimitiveType
+
+from tableformat.errors import InvalidKeyError
+from tableformat.keys.families import family_of
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """Field ids, names and types in key order: the table's key, or what `on=` named (D5)."""
+
+    field_ids: tuple[int, ...]
+    names: tuple[str, ...]
+    """Names in the schema that the columns were looked up in; only shown to people, never matched (DA-6)."""
+    types: tuple[PrimitiveType, ...]
+
+    def __post_init__(self) -> None:
+        if not self.field_ids:
+            raise InvalidKeyError("a key needs at least one column.")
+        if len(set(self.field_ids)) != len(self.field_ids):
+            raise InvalidKeyError(f"key ({', '.join(self.names)}) names a column twice.")
+        for key_type in self.types:
+            family_of(key_type)
+
+    def __len__(self) -> int:
+        return len(self.field_ids)
+
+    def __str__(self) -> str:
+        return f"({', '.join(self.names)})"
+
+    @classmethod
+    def of(cls, schema: Schema, field_ids: Sequence[int]) -> KeyColumns:
+        """The columns with these field ids, in this order. InvalidKeyError: no such id, a nested column, a type
+        without order.
+        """
+        names, types = [], []
+        for field_id in field_ids:
+            name = schema.find_column_name(field_id)
+            if name is None:
+                raise InvalidKeyError(f"field id {field_id} of the key is not a column of schema {schema.schema_id}.")
+            key_type = schema.find_type(field_id)
+            if not isinstance(key_type, PrimitiveType):
+                raise InvalidKeyError(f"column {name!r} of type {key_type} cannot be part of a key: it is nested.")
+            names.append(name)
+            types.append(key_type)
+        return cls(tuple(field_ids), tuple(names), tuple(types))

@@ -1,0 +1,159 @@
+"""Sets of row positions of one data file: what every kind of delete ends as (D8).
+
+A set is kept as sorted runs, two numpy arrays. Range deletes and sorted files produce runs, the reader slices by runs
+while they are few, and a mask comes from them by one `np.repeat` (measured on 10 million rows: 2.5 ms for 100,000
+runs). Roaring bitmaps take a fifth of the memory for scattered positions but give runs only by way of an array; they
+stay what they are on disk, in `deletion_vector`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NONE: Final[NDArray[np.int64]] = np.empty(0, np.int64)
+_NONE.flags.writeable = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PositionSet:
+    """Positions of rows, 0-based within their data file. Immutable: the arrays are not to be written to.
+
+    Sets are equal when they hold the same positions: the form is canonical.
+    """
+
+    starts: NDArray[np.int64]
+    """First position of each run; rising."""
+    ends: NDArray[np.int64]
+    """One after the last position of each run. Runs do not touch: `ends[i] < starts[i + 1]`."""
+
+    @classmethod
+    def empty(cls) -> PositionSet:
+        return cls(_NONE, _NONE)
+
+    @classmethod
+    def from_runs(cls, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> PositionSet:
+        """The union of the half-open runs, which may be empty, overlap and come in any order."""
+        if not np.all(starts < ends):
+            filled = starts < ends
+            starts, ends = starts[filled], ends[filled]
+        if np.all(ends[:-1] < starts[1:]):
+            return cls(starts, ends)
+        return cls(*_coalesced(starts, ends))
+
+    @classmethod
+    def from_array(cls, positions: NDArray[np.int64]) -> PositionSet:
+        """The set of the positions, which may repeat and come in any order; none is negative."""
+        if not len(positions):
+            return cls.empty()
+        steps = np.diff(positions)
+        if not np.all(steps > 0):
+            positions = np.unique(positions)
+            steps = np.diff(positions)
+        gaps = np.flatnonzero(steps != 1)
+        starts = positions[np.concatenate(([0], gaps + 1))]
+        ends = positions[np.concatenate((gaps, [len(positions) - 1]))] + 1
+        return cls(starts, ends)
+
+    @classmethod
+    def from_mask(cls, mask: NDArray[np.bool_]) -> PositionSet:
+        """The positions at which the mask is true."""
+        edges = np.flatnonzero(np.diff(mask.view(np.int8), prepend=np.int8(0), append=np.int8(0)))
+        return cls(edges[0::2], edges[1::2])
+
+    @classmethod
+    def union_of(cls, sets: Iterable[PositionSet]) -> PositionSet:
+        filled = [positions for positions in sets if positions]
+        if len(filled) <= 1:
+            return filled[0] if filled else cls.empty()
+        starts = np.concatenate([positions.starts for positions in filled])
+        return cls(*_coalesced(starts, np.concatenate([positions.ends for positions in filled])))
+
+    def union(self, *others: PositionSet) -> PositionSet:
+        return PositionSet.union_of((self, *others))
+
+    def minus(self, other: PositionSet) -> PositionSet:
+        """The positions that are not in `other`."""
+        if not self or not other:
+            return self
+        # Without `other`, the union of both is what is left of this set; there every run of `other` lies inside a run.
+        both = self.union(other)
+        starts = np.sort(np.concatenate((both.starts, other.ends)))
+        return PositionSet.from_runs(starts, np.sort(np.concatenate((both.ends, other.starts))))
+
+    def shifted(self, row_count: int) -> PositionSet:
+        """Every position moved up by `row_count`."""
+        return PositionSet(self.starts + row_count, self.ends + row_count)
+
+    def __len__(self) -> int:
+        return int(np.sum(self.ends - self.starts))
+
+    def __bool__(self) -> bool:
+        return len(self.starts) > 0
+
+    def __contains__(self, position: int) -> bool:
+        run = int(np.searchsorted(self.ends, position, side="right"))
+        return run < len(self.starts) and bool(self.starts[run] <= position)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PositionSet):
+            return NotImplemented
+        return np.array_equal(self.starts, other.starts) and np.array_equal(self.ends, other.ends)
+
+    __hash__ = None  # type: ignore[assignment]  # two arrays; whoever caches a set has a better key than its content
+
+    @property
+    def run_count(self) -> int:
+        return len(self.starts)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that the set holds."""
+        return int(self.starts.nbytes + self.ends.nbytes)
+
+    def runs(self, start_row: int, row_count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The runs inside a window of rows, counted from `start_row`: `(starts_inclusive, ends_exclusive)`."""
+        first = np.searchsorted(self.ends, start_row, side="right")
+        stop = np.searchsorted(self.starts, start_row + row_count, side="left")
+        starts = np.maximum(self.starts[first:stop] - start_row, 0)
+        ends = np.minimum(self.ends[first:stop] - start_row, row_count)
+        return starts, ends
+
+    def count(self, start_row: int, row_count: int) -> int:
+        """How many positions lie in the window of rows."""
+        starts, ends = self.runs(start_row, row_count)
+        return int(np.sum(ends - starts))
+
+    def mask(self, start_row: int, row_count: int) -> NDArray[np.bool_]:
+        """True for each row of the window that is in the set, that is deleted; length `row_count`."""
+        starts, ends = self.runs(start_row, row_count)
+        edges = np.empty(2 * len(starts) + 2, np.int64)
+        edges[0], edges[-1] = 0, row_count
+        edges[1:-1:2], edges[2:-1:2] = starts, ends
+        deleted = np.zeros(2 * len(starts) + 1, np.bool_)
+        deleted[1::2] = True
+        return np.repeat(deleted, np.diff(edges))
+
+    def to_array(self) -> NDArray[np.int64]:
+        """Every position, rising. Takes 8 bytes a position."""
+        return expanded(self.starts, self.ends)
+
+
+def expanded(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Every integer of the half-open runs, run after run."""
+    lengths = ends - starts
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(np.sum(lengths)), dtype=np.int64)
+
+
+def _coalesced(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Non-empty runs in any order, overlapping or touching, as maximal ones in rising order."""
+    # A stable sort is a merge sort: it is nearly free on a few sorted sequences put end to end.
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    breaks = np.flatnonzero(starts[1:] > reach[:-1])
+    return starts[np.concatenate(([0], breaks + 1))], reach[np.concatenate((breaks, [len(reach) - 1]))]

@@ -1,0 +1,90 @@
+"""Which delete file applies to which data file: one predicate a rule, and nowhere else are sequence numbers compared.
+
+Rules DA-1, DA-2, DA-3, DA-7 (`specs/delete-application.md`) and RD-2, RD-3 (`specs/range-deletes.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.transforms import VoidTransform
+
+from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
+
+
+def position_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool:
+    """DA-1, DA-7: positions name rows that exist, so a delete reaches rows written in its own commit too."""
+    return data_sequence_number <= delete_sequence_number
+
+
+@overload
+def equality_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool: ...
+@overload
+def equality_delete_is_new_enough(
+    delete_sequence_number: NDArray[np.int64], data_sequence_number: int
+) -> NDArray[np.bool_]: ...
+def equality_delete_is_new_enough(
+    delete_sequence_number: int | NDArray[np.int64], data_sequence_number: int
+) -> bool | NDArray[np.bool_]:
+    """DA-2: strictly older data only, so rows written together with their equality delete survive.
+
+    For one delete, or for an array of deletes at once.
+    """
+    return data_sequence_number < delete_sequence_number
+
+
+@overload
+def range_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool: ...
+@overload
+def range_delete_is_new_enough(
+    delete_sequence_number: NDArray[np.int64], data_sequence_number: NDArray[np.int64] | int
+) -> NDArray[np.bool_]: ...
+def range_delete_is_new_enough(
+    delete_sequence_number: NDArray[np.int64] | int, data_sequence_number: NDArray[np.int64] | int
+) -> NDArray[np.bool_] | bool:
+    """RD-2: strictly older data only, so rows written together with their range delete survive."""
+    return data_sequence_number < delete_sequence_number
+
+
+def is_unpartitioned(spec: PartitionSpec) -> bool:
+    """A spec without fields, or with only void ones: it puts every row into the same partition."""
+    return all(isinstance(field.transform, VoidTransform) for field in spec.fields)
+
+
+def is_global(delete: DeleteFile, delete_spec: PartitionSpec) -> bool:
+    """DA-3, RD-3: an equality or range delete written under an unpartitioned spec applies to every partition."""
+    assert delete.equality_ids is not None, "only equality and range deletes have a global scope"
+    return is_unpartitioned(delete_spec)
+
+
+def partition_of(file: ContentFile) -> tuple[int, tuple[Any, ...]]:
+    """DA-3: what tells two partitions apart, fit for a dictionary: the spec and the values.
+
+    All NaNs are one value, and -0.0 is not 0.0, which Python sees the other way round.
+    """
+    values = file.partition
+    if any(isinstance(value, float) for value in values):
+        values = tuple(_float_identity(value) if isinstance(value, float) else value for value in values)
+    return file.spec_id, values
+
+
+def shares_partition(delete: ContentFile, data: DataFile) -> bool:
+    """DA-1, DA-3: the same spec and the same values; equal values under another spec are another partition."""
+    return partition_of(delete) == partition_of(data)
+
+
+def _float_identity(value: float) -> str:
+    return "nan" if math.isnan(value) else value.hex()
+
+
+def committed_sequence_number(file: ContentFile) -> int:
+    """The data sequence number of a committed file.
+
+    Asking for the number of a staged file is a mistake of the caller: it has none before the commit assigns it (DA-9).
+    """
+    assert file.sequence_number is not None, f"{file.file_path} has no sequence number before it is committed"
+    return file.sequence_number

@@ -1,0 +1,40 @@
+"""Our own statement, in a data file's Parquet footer, that its rows are sorted by the key (RD-11).
+
+Iceberg's `sort_order_id` says too little: engines sort strings by UTF-16 or by bytes, nulls and NaN to either end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tableformat.keys.encoding import ENCODING_VERSION
+
+SORTED_BY: Final = b"tableformat.sorted-by"
+"""Key of the Parquet key-value metadata."""
+
+
+def marker_bytes(field_ids: Sequence[int]) -> bytes:
+    """The footer value that promises rows in the key order (RD-1) of these columns, nulls first."""
+    return json.dumps({"field-ids": list(field_ids), "encoding-version": ENCODING_VERSION}).encode()
+
+
+def sorted_by(key_value_metadata: Mapping[bytes, bytes] | None) -> tuple[int, ...] | None:
+    """RD-11: the field ids that the rows are sorted by; None without a marker or with one of another encoding version.
+
+    A marker that cannot be read is no promise: rows are then compared one by one, which is right for any order.
+    """
+    stored = (key_value_metadata or {}).get(SORTED_BY)
+    if stored is None:
+        return None
+    try:
+        marker = json.loads(stored)
+    except ValueError:
+        return None
+    if not isinstance(marker, dict) or marker.get("encoding-version") != ENCODING_VERSION:
+        return None
+    field_ids = marker.get("field-ids")
+    if not isinstance(field_ids, list) or not field_ids or not all(type(field_id) is int for field_id in field_ids):
+        return None
+    return tuple(field_ids)

@@ -1,0 +1,112 @@
+"""The snapshots of a branch, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from tableformat.display import text
+from tableformat.display.grid import Column, grid
+from tableformat.metadata.inspect import history_table
+from tableformat.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """A moment at which a snapshot became current."""
+
+    made_current_at: str
+    """ISO 8601, local time with its zone."""
+    snapshot_id: int
+    parent_id: int | None
+    operation: str | None
+    """None for a snapshot that is not retained any more."""
+    is_current: bool
+    is_rolled_back: bool
+    """Not an ancestor of the current snapshot."""
+    is_retained: bool
+    refs: tuple[str, ...]
+    """Branches and tags that point to the snapshot; told once, where it became current last."""
+    summary: dict[str, str]
+    """What the writer noted, under Iceberg's names such as `added-records`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+def history_of(table: Table) -> list[HistoryEntry]:
+    """The history of the table's branch, newest first."""
+    metadata = table.metadata
+    refs: dict[int, list[str]] = {}
+    for name, ref in sorted(metadata.refs.items()):
+        refs.setdefault(ref.snapshot_id, []).append(name)
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    log = history_table(metadata, table.branch).to_pylist()
+    entries = []
+    for number, row in enumerate(reversed(log)):
+        snapshot = snapshots.get(row["snapshot_id"])
+        summary = snapshot.summary if snapshot else None
+        entries.append(
+            HistoryEntry(
+                made_current_at=text.moment(row["made_current_at"]),
+                snapshot_id=row["snapshot_id"],
+                parent_id=row["parent_id"],
+                operation=summary.operation.value if summary else None,
+                is_current=number == 0,
+                is_rolled_back=not row["is_current_ancestor"],
+                is_retained=snapshot is not None,
+                refs=tuple(refs.pop(row["snapshot_id"], ())),
+                summary=dict(summary.additional_properties) if summary else {},
+            )
+        )
+    return entries
+
+
+def render_history(entries: Sequence[HistoryEntry]) -> RenderableType:
+    """One line a snapshot where the terminal is wide enough."""
+    if not entries:
+        return Text("No snapshots yet.")
+    columns = [
+        Column("made current at"),
+        Column("snapshot", is_number=True),
+        Column("change", wraps=True),
+    ]
+    return grid(columns, [_row(entry) for entry in entries])
+
+
+def change_text(summary: Mapping[str, str]) -> str:
+    """What a snapshot changed: `+24 rows, +1 range delete file`."""
+    kinds = {kind: int(summary.get(f"added-{kind}-delete-files", 0)) for kind in ("position", "equality", "range")}
+    # Range deletes count as equality deletes to other readers; whoever reads this wants them once.
+    kinds["equality"] -= kinds["range"]
+    told = [
+        f"{sign}{text.counted(int(summary[name]), noun)}"
+        for name, sign, noun in (("added-records", "+", "row"), ("deleted-records", "-", "row"))
+        if int(summary.get(name, 0))
+    ]
+    told += [f"+{text.counted(number, f'{kind} delete')}" for kind, number in kinds.items() if number > 0]
+    vectors = int(summary.get("added-dvs", 0))
+    told += [f"+{text.counted(vectors, 'deletion vector')}"] if vectors else []
+    removed = int(summary.get("removed-delete-files", 0))
+    told += [f"-{text.counted(removed, 'delete')}"] if removed else []
+    return ", ".join(told)
+
+
+def _row(entry: HistoryEntry) -> list[str | Text]:
+    style = "dim" if entry.is_rolled_back or not entry.is_retained else ""
+    told = [entry.operation or "", change_text(entry.summary)] if entry.is_retained else ["expired"]
+    change = Text(": ".join(part for part in told if part), style=style)
+    if entry.is_rolled_back:
+        change.append(" (rolled back)")
+    for ref in entry.refs:
+        change.append(" ").append(f"[{ref}]", style="bold green" if entry.is_current else "cyan")
+    return [
+        Text(entry.made_current_at, style=style),
+        Text(str(entry.snapshot_id), style=style),
+        change,
+    ]

@@ -1,0 +1,162 @@
+"""Every error that this library raises on purpose.
+
+    TableFormatError
+    ├── InvalidArgumentError            the call cannot be carried out as written
+    │   ├── UnknownColumnError          a column that the schema does not have
+    │   ├── UnknownOptionError          an option or property that does not exist
+    │   ├── InvalidPredicateError       SQL text that is no filter on this table
+    │   ├── InvalidKeyError             a key, prefix or span bound that does not fit the key
+    │   └── SchemaMismatchError         rows whose schema cannot be the table's
+    ├── NotFoundError
+    │   ├── CatalogNotFoundError
+    │   ├── NamespaceNotFoundError
+    │   ├── TableNotFoundError
+    │   └── SnapshotNotFoundError       a snapshot, tag or branch
+    ├── AlreadyExistsError
+    ├── RowsRefusedError                rows that do not fit the schema; carries the report
+    ├── DuplicateKeyError               `on_duplicate="error"` met a key twice
+    ├── CommitConflictError             another commit made this one wrong; nothing was changed
+    ├── CommitStateUnknownError         the catalog did not say whether the commit happened; no file was removed
+    │   └── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
+    ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
+    ├── CorruptFileError                a file that cannot be read as what it claims to be
+    └── UnsupportedFeatureError         a valid table that this version cannot read or write
+
+The wording lives in the callers' `raise`, one sentence for what happened to what, one for what to do next; the
+subject is also an attribute so that programs need not parse the text.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TableFormatError(Exception):
+    """Base of all errors of this library."""
+
+    retryable: bool = False
+    """Whether the same call may succeed when it is made again unchanged."""
+
+
+class InvalidArgumentError(TableFormatError, ValueError):
+    """The call cannot be carried out as written; nothing was changed."""
+
+
+class UnknownColumnError(InvalidArgumentError):
+    """A name that is not a column of the table."""
+
+    def __init__(self, name: str, available: Iterable[str], *, where: str) -> None:
+        self.name = name
+        self.available = tuple(available)
+        super().__init__(f"unknown column {name!r} in {where}.{nearest_hint(name, self.available)}")
+
+
+class UnknownOptionError(InvalidArgumentError):
+    """An option that nothing reads; ignoring it would hide a typing mistake."""
+
+    def __init__(self, name: str, available: Iterable[str], *, where: str) -> None:
+        self.name = name
+        self.available = tuple(available)
+        super().__init__(f"unknown option {name!r} of {where}.{nearest_hint(name, self.available)}")
+
+
+class InvalidPredicateError(InvalidArgumentError):
+    """SQL text that is not a filter on this table."""
+
+
+class InvalidKeyError(InvalidArgumentError):
+    """A key, key prefix or span bound that does not fit the table's key."""
+
+
+class SchemaMismatchError(InvalidArgumentError):
+    """Rows whose columns or types cannot be the table's."""
+
+
+class NotFoundError(TableFormatError, LookupError):
+    """Something named does not exist."""
+
+
+class CatalogNotFoundError(NotFoundError):
+    """Neither a configured catalog nor a path."""
+
+
+class NamespaceNotFoundError(NotFoundError):
+    """A namespace that the catalog does not have."""
+
+
+class TableNotFoundError(NotFoundError):
+    """A table that the catalog does not have, or metadata that is not there."""
+
+
+class SnapshotNotFoundError(NotFoundError):
+    """A snapshot id, time, tag or branch that the table does not have."""
+
+
+class AlreadyExistsError(TableFormatError):
+    """A namespace, table, tag or branch of that name exists."""
+
+
+class RowsRefusedError(TableFormatError, ValueError):
+    """Some rows do not fit the schema; nothing was committed."""
+
+    def __init__(self, message: str, refused: pa.Table) -> None:
+        super().__init__(message)
+        self.refused = refused
+        """Columns `row_index` int64 (0-based in the input), `column` string, `reason` string."""
+
+
+class DuplicateKeyError(TableFormatError, ValueError):
+    """A key occurs twice although the caller asked for unique keys; nothing was committed."""
+
+
+class CommitConflictError(TableFormatError):
+    """Another commit made this one wrong; nothing was changed and the files of this attempt were removed."""
+
+    retryable = True
+
+
+class CommitStateUnknownError(TableFormatError):
+    """The catalog did not say whether the commit happened; its files were kept.
+
+    Repeat the call with the same `application_id` and `batch_id`: it commits at most once.
+    """
+
+
+class CommitInterruptedError(CommitStateUnknownError, KeyboardInterrupt):
+    """Ctrl-C came while the catalog had the request; still a KeyboardInterrupt to whoever handles those.
+
+    A type of its own, so that code which removes staged files after a failure leaves those of a commit that may have
+    happened.
+    """
+
+
+class PublishRefusedError(TableFormatError):
+    """The target of a publish has changes that cannot be carried to the branch; nothing was moved."""
+
+
+class CorruptFileError(TableFormatError):
+    """A file that cannot be read as what it claims to be."""
+
+    def __init__(self, location: str, reason: str) -> None:
+        self.location = location
+        super().__init__(f"{location}: {reason}")
+
+
+class UnsupportedFeatureError(TableFormatError):
+    """A valid table that this version cannot read or write."""
+
+
+def nearest_hint(name: str, available: Iterable[str]) -> str:
+    """The sentence that proposes the nearest valid name, or lists the valid ones; empty when there are none."""
+    names = list(available)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or [
+        candidate for candidate in names if candidate.casefold() == name.casefold()
+    ]
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    return f" Valid names: {', '.join(names)}." if names else ""

@@ -1,0 +1,22 @@
+"""Key columns from values in Iceberg's internal representation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+from pyiceberg.types import PrimitiveType
+
+from tableformat.keys.families import arrow_type_of
+
+
+def array_of_internal_values(values: Sequence[Any], key_type: PrimitiveType) -> pa.Array:
+    """An array of `arrow_type_of(key_type)`: dates are days, times and timestamps whole units, uuids UUID or 16
+    bytes; None is null."""
+    data_type = arrow_type_of(key_type)
+    if pa.types.is_date32(data_type) or pa.types.is_time(data_type) or pa.types.is_timestamp(data_type):
+        storage = pa.int32() if data_type.bit_width == 32 else pa.int64()
+        return pa.array(values, storage).view(data_type)
+    return pa.array([value.bytes if isinstance(value, UUID) else value for value in values], data_type)

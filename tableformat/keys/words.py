@@ -1,0 +1,307 @@
+"""Key columns as 64-bit words that compare like the values: what rows are compared with cuts by.
+
+Encoding whole rows into bytes costs more than comparing them, so rows are never encoded. A column is a short list of
+levels, each an int64 per row, and comparing level by level gives the key order (RD-1, RD-4) of non-null values:
+
+    boolean, integers, dates, times, floats, decimals up to 18 digits   1 level
+    longer decimals                                                     2 levels (high, low)
+    fixed, uuid                                                         8 bytes a level, big endian, zero padded
+    string, binary                                                      the same, then one level for the length
+
+The length comes last because padding makes "a" and "a\\0" equal before it. Levels are read for the rows that are asked
+for only: a binary search touches a few thousand of millions. Null rows read as 0; `valid` says which they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyiceberg.types import DecimalType, PrimitiveType
+
+from tableformat.errors import SchemaMismatchError
+from tableformat.keys.arrow_columns import single_array
+from tableformat.keys.families import KeyFamily, arrow_type_of, family_of, fixed_width_bytes
+
+Codes: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+RowChoice: TypeAlias = npt.NDArray[np.int64] | slice
+
+_BYTES_PER_WORD: Final = 8
+_ONE_WORD_DECIMAL_DIGITS: Final = 18
+_SIGN_BIT: Final = np.uint64(1 << 63)
+_NAN_CODE: Final = np.iinfo(np.int64).max
+_NEGATIVE_FLOAT_FLIP: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_LEADING_BYTES_MASK: Final = np.array(
+    [0] + [((1 << 64) - 1) ^ ((1 << (64 - 8 * n)) - 1) for n in range(1, 9)], np.uint64
+)
+"""Entry n keeps the first n bytes of a big endian word."""
+
+
+class KeyWords(Protocol):
+    """One key column of rows or cuts."""
+
+    @property
+    def valid(self) -> Flags | None:
+        """False where the value is null; None when there is no null."""
+
+    def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
+        """Word `index` of `level_count` of the chosen rows; `level_count` is what `level_count()` gave for the cuts."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberWords:
+    """Booleans, integers, dates, times, timestamps and floats: the values in their own width, widened when read."""
+
+    values: npt.NDArray[Any]
+    valid: Flags | None
+
+    def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:  # noqa: ARG002 (one level: nothing to tell apart)
+        chosen = self.values[rows]
+        codes = _float_codes(chosen) if chosen.dtype.kind == "f" else chosen.astype(np.int64, copy=False)
+        return _zero_where_null(codes, self.valid, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalWords:
+    """Decimals: (n, 2) little endian halves of the unscaled 128 bit values."""
+
+    halves: Codes
+    valid: Flags | None
+
+    def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
+        if level_count == 1:
+            codes = self.halves[rows, 0]
+        elif index == 0:
+            codes = self.halves[rows, 1]
+        else:
+            codes = (self.halves[rows, 0].view(np.uint64) ^ _SIGN_BIT).view(np.int64)
+        return _zero_where_null(codes, self.valid, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ByteWords:
+    """Strings, binary, fixed and uuid: where each value starts and ends in one buffer."""
+
+    starts: Codes
+    ends: Codes
+    buffer: npt.NDArray[np.uint8]
+    """At least 8 bytes long."""
+    valid: Flags | None
+    is_variable: bool
+
+    def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
+        starts, ends = self.starts[rows], self.ends[rows]
+        if self.is_variable and index == level_count - 1:
+            # Rows longer than every cut are in no order of length, and all of them are above the cuts they tie with.
+            return _zero_where_null(ends - starts, self.valid, rows)
+        at = starts + index * _BYTES_PER_WORD
+        words = _load_words(self.buffer, at)
+        words &= _LEADING_BYTES_MASK[np.clip(ends - at, 0, _BYTES_PER_WORD)]
+        words ^= _SIGN_BIT
+        return _zero_where_null(words.view(np.int64), self.valid, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryWords:
+    """A dictionary-encoded column: words of the dictionary, read through the indices."""
+
+    dictionary: KeyWords
+    indices: Codes
+    valid: Flags | None
+
+    def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
+        codes = self.dictionary.level(index, level_count, self.indices[rows])
+        return _zero_where_null(codes, self.valid, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class NullWords:
+    """A column that is null in every row."""
+
+    row_count: int
+
+    @property
+    def valid(self) -> Flags:
+        return np.zeros(self.row_count, np.bool_)
+
+    def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:  # noqa: ARG002 (every level reads 0)
+        chosen = range(*rows.indices(self.row_count)) if isinstance(rows, slice) else rows
+        return np.zeros(len(chosen), np.int64)
+
+
+def words_of(column: pa.Array | pa.ChunkedArray | None, key_type: PrimitiveType, row_count: int) -> KeyWords:
+    """The words of a column of `row_count` rows that is compared as `key_type`; None means null in every row.
+
+    The column may be of a type that promotes to `key_type` or that holds it (a longer one, a dictionary, a view type).
+    SchemaMismatchError when its values are of another kind.
+    """
+    if column is None or pa.types.is_null(column.type):
+        return NullWords(row_count)
+    array = single_array(column)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        return _dictionary_words(array, key_type)
+    family = family_of(key_type)
+    array = _comparable(array, key_type, family)
+    valid = _valid_flags(array)
+    match family:
+        case KeyFamily.BOOLEAN | KeyFamily.INTEGER | KeyFamily.FLOAT:
+            return NumberWords(number_view(array), valid)
+        case KeyFamily.DECIMAL:
+            return DecimalWords(decimal_halves(array), valid)
+        case KeyFamily.VARIABLE_BYTES:
+            offsets = _offsets(array)
+            return ByteWords(offsets[:-1], offsets[1:], _byte_buffer(array), valid, is_variable=True)
+        case KeyFamily.FIXED_BYTES:
+            width = fixed_width_bytes(key_type)
+            starts = np.arange(array.offset, array.offset + len(array), dtype=np.int64) * width
+            return ByteWords(starts, starts + width, _byte_buffer(array), valid, is_variable=False)
+
+
+def level_count(words: KeyWords, key_type: PrimitiveType) -> int:
+    """How many levels tell the given values (those of the cuts) apart from any other value of the type."""
+    family = family_of(key_type)
+    if isinstance(key_type, DecimalType):
+        return 1 if key_type.precision <= _ONE_WORD_DECIMAL_DIGITS else 2
+    if family is KeyFamily.FIXED_BYTES:
+        return -(-fixed_width_bytes(key_type) // _BYTES_PER_WORD)
+    if family is KeyFamily.VARIABLE_BYTES:
+        if not isinstance(words, ByteWords):
+            return 1
+        longest = int((words.ends - words.starts).max(initial=0))
+        return -(-longest // _BYTES_PER_WORD) + 1
+    return 1
+
+
+def number_view(array: pa.Array) -> npt.NDArray[Any]:
+    """The values of a boolean or fixed-width number array without a copy (booleans: one byte each); null slots are
+    arbitrary.
+    """
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.int8())
+    width_bits = array.type.bit_width
+    dtype = np.dtype(f"f{width_bits // 8}" if pa.types.is_floating(array.type) else f"i{width_bits // 8}")
+    return _buffer_view(array, dtype)[array.offset : array.offset + len(array)]
+
+
+def decimal_halves(array: pa.Array) -> Codes:
+    """(n, 2): low and high half of each unscaled value of a decimal128 array; null slots are arbitrary."""
+    halves = _buffer_view(array, np.dtype("<i8")).reshape(-1, 2)
+    return cast("Codes", halves[array.offset : array.offset + len(array)])
+
+
+def number_codes(array: pa.Array) -> Codes:
+    """Numbers as int64 that compare like them: what one level holds, without regard to nulls."""
+    return NumberWords(number_view(array), None).level(0, 1, slice(None))
+
+
+def value_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """The bytes of all values of a string or binary array, those of null slots may be among them."""
+    offsets, values = _offsets(array), array.buffers()[2]
+    return np.zeros(0, np.uint8) if values is None else np.frombuffer(values, np.uint8)[offsets[0] : offsets[-1]]
+
+
+def _comparable(array: pa.Array, key_type: PrimitiveType, family: KeyFamily) -> pa.Array:
+    """The array itself when its buffers can be read as the family's words, else a cast copy."""
+    types, wanted = pa.types, arrow_type_of(key_type)
+    given = array.type
+    is_readable = {
+        KeyFamily.BOOLEAN: types.is_boolean(given),
+        KeyFamily.INTEGER: given == wanted or (types.is_signed_integer(given) and types.is_signed_integer(wanted)),
+        KeyFamily.FLOAT: types.is_float32(given) or types.is_float64(given),
+        KeyFamily.DECIMAL: types.is_decimal128(given) and given.scale == getattr(wanted, "scale", None),
+        KeyFamily.VARIABLE_BYTES: any(
+            kind(given) for kind in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+        ),
+        KeyFamily.FIXED_BYTES: given == wanted,
+    }[family]
+    if is_readable:
+        return array
+    if types.is_timestamp(given) and types.is_timestamp(wanted) and given.unit == wanted.unit:
+        return array
+    is_other_kind = (types.is_string(given) or types.is_large_string(given)) and family is not KeyFamily.VARIABLE_BYTES
+    try:
+        if is_other_kind:
+            raise pa.ArrowInvalid("text has another order than the type of the key")
+        # Unsafe for timestamps only: finer units of other writers are cut to the table's, as the reader does.
+        return array.cast(wanted, safe=not types.is_timestamp(given))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatchError(f"values of Arrow type {given} cannot be compared as {key_type}: {error}") from error
+
+
+def _dictionary_words(array: pa.DictionaryArray, key_type: PrimitiveType) -> KeyWords:
+    dictionary = array.dictionary
+    if len(dictionary) == 0:
+        return NullWords(len(array))
+    words = words_of(dictionary, key_type, len(dictionary))
+    indices = array.indices
+    present = _valid_flags(indices)
+    # Null slots hold arbitrary indices, which may lie outside the dictionary.
+    positions = number_view(indices.fill_null(0) if present is not None else indices).astype(np.int64, copy=False)
+    if words.valid is not None:
+        value_present = words.valid[positions]
+        present = value_present if present is None else present & value_present
+    return DictionaryWords(words, positions, present)
+
+
+def _float_codes(values: npt.NDArray[Any]) -> Codes:
+    """RD-4: doubles as int64 in their order; adding 0.0 turns -0.0 into 0.0."""
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        doubles = values.astype(np.float64, copy=False) + 0.0
+    bits = doubles.view(np.int64)
+    codes = np.where(bits < 0, bits ^ _NEGATIVE_FLOAT_FLIP, bits)
+    codes[np.isnan(doubles)] = _NAN_CODE
+    return codes
+
+
+def _load_words(buffer: npt.NDArray[np.uint8], at: Codes) -> npt.NDArray[np.uint64]:
+    """8 bytes from each address as a big endian number; addresses near or past the end of the buffer read zeros
+    there.
+    """
+    last = len(buffer) - _BYTES_PER_WORD
+    unaligned = np.ndarray((last + 1,), "<u8", buffer=buffer, strides=(1,))
+    inside = np.minimum(at, last)
+    words = unaligned[inside].byteswap()
+    overhang = at - inside
+    if overhang.any():
+        words <<= (np.minimum(overhang, 7) * 8).astype(np.uint64)
+        words[overhang >= _BYTES_PER_WORD] = 0
+    return words
+
+
+def _zero_where_null(codes: Codes, valid: Flags | None, rows: RowChoice) -> Codes:
+    return codes if valid is None else np.where(valid[rows], codes, np.int64(0))
+
+
+def _valid_flags(array: pa.Array) -> Flags | None:
+    if array.null_count == 0:
+        return None
+    return cast("Flags", array.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _buffer_view(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    values = array.buffers()[1]
+    return np.zeros(0, dtype) if values is None else np.frombuffer(values, dtype, count=values.size // dtype.itemsize)
+
+
+def _offsets(array: pa.Array) -> Codes:
+    is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    stored = array.buffers()[1]
+    if stored is None or stored.size == 0:
+        return np.zeros(1, np.int64)
+    view = np.frombuffer(stored, np.int64 if is_large else np.int32)
+    return view[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+
+
+def _byte_buffer(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """The array's value bytes, lengthened to one word where there are fewer."""
+    values = array.buffers()[-1]
+    stored = np.zeros(0, np.uint8) if values is None else np.frombuffer(values, np.uint8)
+    if len(stored) >= _BYTES_PER_WORD:
+        return stored
+    return np.concatenate([stored, np.zeros(_BYTES_PER_WORD - len(stored), np.uint8)])

@@ -1,0 +1,127 @@
+"""What slows down reads of a table, in numbers, and which job would help (MT-20)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFileCounts:
+    """The live delete files of one kind."""
+
+    kind: str
+    """position, deletion-vector, equality or range."""
+    file_count: int
+    total_bytes: int
+    deleted_count: int
+    """Rows, keys or spans in them, as their entries state."""
+    oldest_age_seconds: float | None
+    """Since the commit of the oldest; at least that where its snapshot has expired, None where no snapshot is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupDepth:
+    """How many data files a point lookup by key opens, bounds alone considered."""
+
+    average: float
+    """For a key that lies where the rows lie."""
+    largest: int
+    """For the worst key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something to do."""
+
+    name: str
+    """small-files, deleted-rows, overlap, keyed-deletes, range-delete-files, dead-deletes, manifests, snapshots."""
+    what: str
+    """One sentence with the numbers."""
+    command: str
+    """What to run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHealth:
+    """The state of one snapshot of a branch; prints as text."""
+
+    table: str
+    branch: str
+    snapshot_id: int | None
+    data_file_count: int
+    data_bytes: int
+    record_count: int
+    """Rows in the data files, deleted ones included."""
+    small_file_count: int
+    """Files below three quarters of the target size that have a neighbour in their partition."""
+    deleted_row_ratio: float
+    """Rows that position deletes and vectors name, and rows of covered files, as a share of all rows."""
+    clean_file_count: int
+    """Data files that no delete reaches."""
+    position_deleted_file_count: int
+    """Data files of which only positions are deleted: no reader looks at their keys."""
+    partial_file_count: int
+    """Data files whose keys are compared with equality or range deletes at every read."""
+    covered_file_count: int
+    """Data files that range deletes cover whole: not read, but still in the table."""
+    lookup_depth: LookupDepth | None
+    """None for a table without a key, or without data."""
+    delete_files: tuple[DeleteFileCounts, ...]
+    dead_delete_file_count: int
+    """Delete files that match nothing any more."""
+    read_amplification: float
+    """Cost of reading the whole snapshot as it is, as a multiple of its cost after conversion and compaction: bytes of
+    data and delete files, and for each file what opening it costs (`read.split.open-file-cost`)."""
+    manifest_count: int
+    manifest_bytes: int
+    snapshot_count: int
+    """Retained snapshots of the table, all branches together."""
+    metadata_bytes: int
+    """Size of the metadata file, which each commit writes anew."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def clean_file_share(self) -> float:
+        """Share of the data files that read without comparing keys; 1.0 without data."""
+        clean = self.clean_file_count + self.position_deleted_file_count
+        return clean / self.data_file_count if self.data_file_count else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as JSON takes them."""
+        return {**dataclasses.asdict(self), "clean_file_share": self.clean_file_share}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.table} (branch {self.branch}, snapshot {self.snapshot_id})",
+            f"  read amplification   {self.read_amplification:.2f}",
+            f"  data files           {self.data_file_count:,} of {_megabytes(self.data_bytes)}, {self.record_count:,} "
+            f"rows, {self.small_file_count:,} small",
+            f"  deleted rows         {self.deleted_row_ratio:.1%} named by position or in covered files",
+            f"  how files read       {self.clean_file_count:,} clean, {self.position_deleted_file_count:,} with "
+            f"deleted positions, {self.partial_file_count:,} partial, {self.covered_file_count:,} covered",
+        ]
+        if self.lookup_depth is not None:
+            depth = self.lookup_depth
+            lines.append(f"  a key lookup opens   {depth.average:.1f} files on average, {depth.largest:,} at most")
+        lines += [f"  {f'{each.kind} deletes':<21}{_describe(each)}" for each in self.delete_files]
+        lines.append(
+            f"  metadata             {self.snapshot_count:,} snapshots, {_megabytes(self.metadata_bytes)} metadata "
+            f"file, {self.manifest_count:,} manifests of {_megabytes(self.manifest_bytes)}"
+        )
+        if not self.findings:
+            return "\n".join([*lines, "nothing to do"])
+        lines.append("to do")
+        for finding in self.findings:
+            lines += [f"  {finding.what}", f"      {finding.command}"]
+        return "\n".join(lines)
+
+
+def _describe(counts: DeleteFileCounts) -> str:
+    age = "" if counts.oldest_age_seconds is None else f", oldest {counts.oldest_age_seconds / 3600:,.1f} h old"
+    return f"{counts.file_count:,} files of {_megabytes(counts.total_bytes)}, {counts.deleted_count:,} entries{age}"
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1_000_000:,.3f} MB"

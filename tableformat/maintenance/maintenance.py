@@ -1,0 +1,224 @@
+"""The jobs of one table, as `table.maintenance` offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Unpack
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from tableformat.maintenance.compaction import MAX_COMMITS_DEFAULT, CompactResult, compact
+from tableformat.maintenance.compaction_choice import plan_compaction
+from tableformat.maintenance.compaction_plan import CompactionKeywords, CompactionOptions, CompactionPlan
+from tableformat.maintenance.convert_deletes import ConvertResult, convert_deletes
+from tableformat.maintenance.drop_dead_deletes import DropDeadDeletesResult, drop_dead_deletes
+from tableformat.maintenance.expire_snapshots import ExpireResult, expire_snapshots
+from tableformat.maintenance.health import TableHealth
+from tableformat.maintenance.health_findings import table_health
+from tableformat.maintenance.merge_range_deletes import MergeRangeDeletesResult, merge_range_deletes
+from tableformat.maintenance.progress import Progress
+from tableformat.maintenance.publish import PublishResult, publish
+from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult, remove_orphan_files
+from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
+from tableformat.maintenance.run_jobs import RunResult, run_jobs
+from tableformat.metadata.snapshot_choice import head_view
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """Jobs that change how a snapshot is stored and never which rows it has."""
+
+    iceberg: IcebergTable
+    branch: str
+
+    def health(self) -> TableHealth:
+        """What slows down reads of this handle's snapshot, in numbers, and the command to run for each finding.
+
+        Print it, or take its `to_dict()`. Reads metadata and range delete files, no data file, and changes nothing.
+        """
+        metadata, io = self.iceberg.metadata, self.iceberg.io
+        name = ".".join(self.iceberg.name())
+        view = head_view(metadata, io, self.branch)
+        return table_health(view, self.iceberg.metadata_location, table=name, branch=self.branch)
+
+    def convert_deletes(self, *, dry_run: bool = False, progress: Progress | None = None) -> ConvertResult:
+        """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which
+        every Iceberg engine reads the branch.
+
+        With `dry_run` nothing is written and the result says what would be. `progress(done, total, what)` is called
+        as data files are resolved. Safe beside writers: what they commit meanwhile is converted the next time.
+        """
+        return convert_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
+
+    def drop_dead_deletes(self, *, dry_run: bool = False) -> DropDeadDeletesResult:
+        """Take delete files out of the branch that no live data file can match any more; `proofs` says why for each.
+
+        All kinds, global ones and those that other writers left behind included. Older snapshots keep them. No data
+        file is opened. Safe beside writers.
+        """
+        return drop_dead_deletes(self.iceberg, self.branch, dry_run=dry_run)
+
+    def merge_range_deletes(self, *, dry_run: bool = False) -> MergeRangeDeletesResult:
+        """Merge range delete files into one for each scope and list of columns; spans that shadow nothing are dropped.
+
+        Every span keeps its sequence number, so each data file loses the same rows as before; older snapshots keep the
+        files apart. Equality deletes are left alone: only conversion gets rid of them. Safe beside writers.
+        """
+        return merge_range_deletes(self.iceberg, self.branch, dry_run=dry_run)
+
+    def publish(
+        self,
+        source: str = "ingest",
+        target: str = MAIN_BRANCH,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> PublishResult:
+        """Convert the branch `source` and move `target` forward to the converted snapshot.
+
+        For tables that other engines read: writers commit to `source`, and `target` only ever shows snapshots without
+        equality and range deletes. Rows that others appended to `target` meanwhile are carried over to `source` first,
+        in their place in the order of commits. Both branches then move in one commit. Where `target` got deletes or
+        rewrites, PublishRefusedError says which, and nothing moves.
+        Set the table property `tableformat.publish-target.<source>` when the branch is made; publishing sets it too. It
+        keeps row deletes and rewrites of this library away from `target`.
+        """
+        return publish(self.iceberg, source, target, dry_run=dry_run, progress=progress)
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: datetime | str | int | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Collection[int] = (),
+        dry_run: bool = False,
+        clean_expired_files: bool = True,
+        progress: Progress | None = None,
+    ) -> ExpireResult:
+        """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more.
+
+        A snapshot goes when it is older than `older_than` (default: `history.expire.max-snapshot-age-ms`, five days)
+        and none of the `retain_last` newest of a branch (default: `history.expire.min-snapshots-to-keep`, one).
+        Settings of a branch come before both. Branches and tags older than their maximum age go too, `main` never.
+        `snapshot_ids` names snapshots to expire whatever their age; given alone, nothing else expires.
+        With `clean_expired_files=False` every file stays. Files are removed after the commit succeeded, never before.
+        """
+        return expire_snapshots(
+            self.iceberg,
+            older_than=older_than,
+            retain_last=retain_last,
+            snapshot_ids=snapshot_ids,
+            dry_run=dry_run,
+            clean_expired_files=clean_expired_files,
+            progress=progress,
+        )
+
+    def plan_compaction(self, **options: Unpack[CompactionKeywords]) -> CompactionPlan:
+        """What `compact` would do to this handle's snapshot, group by group, with reasons. Nothing is changed.
+
+        The options are those of `compact`; print the plan, or take its `to_arrow()`.
+        """
+        view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
+        return plan_compaction(view, CompactionOptions.of(view, **options))
+
+    def compact(
+        self,
+        *,
+        dry_run: bool = False,
+        partial_progress: bool = True,
+        max_commits: int = MAX_COMMITS_DEFAULT,
+        executor: str = "local",
+        progress: Progress | None = None,
+        **options: Unpack[CompactionKeywords],
+    ) -> CompactResult:
+        """Rewrite data files where that makes reading cheaper: small ones together, overlapping ones apart, deleted
+        rows left out. Rows stay the same; files stay in their partition and spec.
+
+        depth                      "merge" (default) does all of it; "fold" only rewrites files with many deleted rows,
+                                   each for itself
+        where                      SQL text or an expression: only files that may hold a matching row
+        target_file_size_bytes     default `write.target-file-size-bytes`; files below three quarters of it are small
+        min_input_files            small files that have to come together, default 5
+        delete_ratio_threshold     share of deleted rows from which a file is rewritten, default 0.3
+        delete_file_threshold      pending delete files from which a file is rewritten, default: no reason
+        max_file_group_size_bytes  bytes of small files that are merged together, default ten target sizes
+        max_rewritten_bytes        bytes read to rewrite, in all; what saves most for each byte comes first
+        rewrite_all                every file, whatever its state
+
+        With `partial_progress` groups are committed in up to `max_commits` snapshots, so a job that is cancelled keeps
+        what it has done. Safe beside writers: a group that a commit of others made wrong is planned again, or counted
+        in `failed_group_count`. `progress(done, total, "rows")` is called as rows are written.
+        """
+        view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
+        return compact(
+            self.iceberg,
+            self.branch,
+            CompactionOptions.of(view, **options),
+            partial_progress=partial_progress,
+            max_commits=max_commits,
+            executor=executor,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def rewrite_manifests(self, *, dry_run: bool = False, spec_id: int | None = None) -> RewriteManifestsResult:
+        """Put the entries of the branch's manifests together by partition, in manifests of
+        `commit.manifest.target-size-bytes`, so that filtered scans read few of them. No file is added or removed.
+
+        `spec_id` limits the job to one partition spec; without it all are rewritten, where Iceberg takes the newest.
+        """
+        return rewrite_manifests(self.iceberg, self.branch, spec_id=spec_id, dry_run=dry_run)
+
+    def remove_orphan_files(
+        self,
+        *,
+        older_than: datetime | str | int | None = None,
+        location: str | None = None,
+        dry_run: bool = False,
+        allow_recent: bool = False,
+        progress: Progress | None = None,
+    ) -> RemoveOrphanFilesResult:
+        """Remove files in the table's directory that nothing names: left by writers that died.
+
+        Only files in `data` and `metadata` (and where the table's path properties point inside its directory) that were
+        last written before `older_than`, three days ago by default: younger ones may belong to a commit in flight. A
+        moment less than a day ago needs `allow_recent=True`. `location` limits the search to a directory of the table.
+        Refused where another table's files could be met: other tables of the catalog and metadata files are checked.
+        """
+        return remove_orphan_files(
+            self.iceberg,
+            older_than=older_than,
+            location=location,
+            dry_run=dry_run,
+            allow_recent=allow_recent,
+            progress=progress,
+        )
+
+    def run(
+        self,
+        *,
+        time_budget_seconds: float | None = None,
+        byte_budget: int | None = None,
+        dry_run: bool = False,
+        only: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> RunResult:
+        """All jobs in a safe order, as far as the budgets go: convert deletes, drop dead ones, merge ranges, compact,
+        rewrite manifests, publish a branch that has a target, expire snapshots, remove orphan files.
+
+        No job begins after `time_budget_seconds`, and conversion and compaction stop there without harm.
+        `byte_budget` bounds the bytes that compaction reads to rewrite. `only` names the jobs to run. An error of a job
+        is in its report and the next job goes on. Print the result, or look at `report_of(job)`.
+        """
+        return run_jobs(
+            self.iceberg,
+            self.branch,
+            time_budget_seconds=time_budget_seconds,
+            byte_budget=byte_budget,
+            dry_run=dry_run,
+            only=None if only is None else tuple(only),
+            progress=progress,
+        )

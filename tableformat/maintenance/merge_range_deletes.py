@@ -1,0 +1,153 @@
+"""Range delete files of many commits into one for each scope and list of delete columns (MT-11, MT-12).
+
+    file #5   [a ======= g)             merged, entry #8   [a, c) 5  [c, e) 8  [e, g) 5
+    file #8       [c == e)              a data file #6 meets [c, e) and nothing else, as before
+
+Every span keeps the sequence number that it had, so that the merged file deletes from each data file the rows that the
+files together deleted. Equality deletes of several commits have one number for each file and are never merged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit.change import ChangeKind, TableChange, file_key, file_keys
+from tableformat.commit.metadata_commit import refresh
+from tableformat.deletes.needed_spans import needed_fragments
+from tableformat.deletes.spans import SpanArray
+from tableformat.errors import CommitStateUnknownError
+from tableformat.maintenance.dead_deletes import FilesInScope
+from tableformat.maintenance.head_jobs import HeadState, PlanChange, commit_on_head, head_state
+from tableformat.metadata.content_file import DeleteFile, DeleteKind
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.storage import delete_if_present
+from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
+from tableformat.scan.delete_index import by_scope_and_columns
+from tableformat.write.context import WriteContext
+from tableformat.write.range_deletes import write_range_delete_file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRangeDeletesResult:
+    """What was merged, or with `dry_run` would be."""
+
+    snapshot_id: int | None
+    """The snapshot of the merged files; the head found when there was nothing to merge or with `dry_run`."""
+    removed_range_delete_files_count: int = 0
+    added_range_delete_files_count: int = 0
+    removed_spans_count: int = 0
+    """Spans in the files that left."""
+    added_spans_count: int = 0
+    """Spans in the merged files: where spans overlapped the newest is left, where nothing older lies none."""
+    rewritten_bytes: int = 0
+    """Size of the merged files; 0 with `dry_run`."""
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """Files of one scope and column list, and the spans that take their place."""
+
+    files: tuple[DeleteFile, ...]
+    spans: SpanArray
+
+
+def merge_range_deletes(iceberg: IcebergTable, branch: str, *, dry_run: bool = False) -> MergeRangeDeletesResult:
+    """Merge the range delete files of the branch's head, and move the handle to the result.
+
+    Reads range delete files and no data file. Groups of files with more spans than the table's span budget stay as they
+    are: readers do not load them either. Planned on the head that it is committed on.
+    """
+    started = time.perf_counter()
+    refresh(iceberg)
+    merges: tuple[_Merge, ...] = ()
+    written: list[DeleteFile] = []
+
+    def plan(state: HeadState) -> TableChange:
+        nonlocal merges
+        merges = tuple(_merges(state))
+        context = WriteContext.of(state.view.metadata, state.view.io)
+        added = [_write(context, merge) for merge in merges if len(merge.spans)]
+        written.extend(added)
+        return _change(state, merges, added)
+
+    if dry_run:
+        state = head_state(head_view(iceberg.metadata, iceberg.io, branch), branch)
+        merges = tuple(_merges(state))
+        snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
+    else:
+        snapshot_id = _commit(iceberg, branch, plan, written)
+    return MergeRangeDeletesResult(
+        snapshot_id=snapshot_id,
+        removed_range_delete_files_count=sum(len(merge.files) for merge in merges),
+        added_range_delete_files_count=sum(len(merge.spans) > 0 for merge in merges),
+        removed_spans_count=sum(file.record_count for merge in merges for file in merge.files),
+        added_spans_count=sum(len(merge.spans) for merge in merges),
+        rewritten_bytes=sum(file.file_size_bytes for file in written),
+        duration_seconds=time.perf_counter() - started,
+        dry_run=dry_run,
+    )
+
+
+def _merges(state: HeadState) -> Iterator[_Merge]:
+    """MT-11: every group of two files or more, and every file of which spans can go."""
+    view, context = state.view, state.context
+    budget = positive_int(view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT)
+    ranges = [file for file in state.delete_files if file.kind is DeleteKind.RANGE]
+    scope = FilesInScope.of(state.files_in_reach)
+    for (where, _), members in by_scope_and_columns(ranges, dict(view.metadata.specs())).items():
+        span_count = sum(file.record_count for file in members)
+        if span_count > budget:
+            continue
+        fragments = context.loader.range_fragments(members)
+        needed = fragments.take(np.flatnonzero(needed_fragments(fragments, scope.within(where))))
+        if len(members) > 1 or len(needed) < span_count:
+            yield _Merge(tuple(members), needed)
+
+
+def _write(context: WriteContext, merge: _Merge) -> DeleteFile:
+    """MT-12, RD-8: spans with their own numbers under the spec and partition of the files that they come from."""
+    first = merge.files[0]
+    return write_range_delete_file(context, merge.spans, spec_id=first.spec_id, partition=first.partition)
+
+
+def _change(state: HeadState, merges: Sequence[_Merge], added: Sequence[DeleteFile]) -> TableChange:
+    snapshot = state.view.snapshot
+    removed = tuple(file for merge in merges for file in merge.files)
+    assert len(file_keys(removed)) == len(removed), "a file belongs to one scope and column list"
+    return TableChange(
+        operation=Operation.REPLACE,
+        kind=ChangeKind.DELETE_REWRITE,
+        added_delete_files=tuple(added),
+        removed_delete_files=removed,
+        planned_snapshot_id=snapshot.snapshot_id if snapshot else None,
+        planned_sequence_number=state.view.sequence_number,
+    )
+
+
+def _commit(iceberg: IcebergTable, branch: str, plan: PlanChange, written: list[DeleteFile]) -> int | None:
+    """Commit, and remove the files of attempts that came to nothing; all stay while the outcome is unknown (CP-13)."""
+    try:
+        outcome = commit_on_head(iceberg, branch, plan)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        _remove(iceberg, written)
+        raise
+    if outcome.change is not None:
+        used = file_keys(outcome.change.added_delete_files)
+        _remove(iceberg, [file for file in written if file_key(file) not in used])
+        written[:] = outcome.change.added_delete_files
+    return outcome.snapshot_id
+
+
+def _remove(iceberg: IcebergTable, files: Sequence[DeleteFile]) -> None:
+    for file in files:
+        delete_if_present(iceberg.io, file.file_path)

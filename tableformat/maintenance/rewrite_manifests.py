@@ -1,0 +1,137 @@
+"""Manifests by partition: the entries of a snapshot put into manifests of the target size, neighbours together (MT-48).
+
+    before    m1: a c | m2: b | m3: a d | m4: c          a scan of partition a reads m1 and m3
+    after     m5: a a b | m6: c c d                      a scan of partition a reads m5
+
+Each commit leaves a manifest of whatever it wrote. The planner skips manifests by the bounds of their partitions, so
+manifests that hold few partitions each make plans of filtered scans cheap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit.change import ManifestRewrite, TableChange
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.manifest_entry import ManifestContent, ManifestEntry, ManifestFile
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteManifestsResult:
+    """What a rewrite of manifests did, or with `dry_run` would do."""
+
+    snapshot_id: int | None
+    """The snapshot of the rewrite; the head found when there was nothing to do or with `dry_run`."""
+    rewritten_manifests_count: int = 0
+    """Manifests that are not listed any more."""
+    added_manifests_count: int = 0
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+
+def rewrite_manifests(
+    iceberg: IcebergTable, branch: str, *, spec_id: int | None = None, dry_run: bool = False
+) -> RewriteManifestsResult:
+    """Rewrite the manifests of the branch's newest snapshot, and move the handle to the result.
+
+    `spec_id` limits the job to manifests of one partition spec; None means all of them, each spec in manifests of its
+    own. No file is added or removed. What is in order already is left alone. Safe beside writers: the manifests are
+    made from the head of each commit attempt. InvalidArgumentError for a spec that the table does not have.
+    """
+    started = time.perf_counter()
+    iceberg.refresh()
+    if spec_id is not None and spec_id not in iceberg.metadata.specs():
+        known = ", ".join(map(str, sorted(iceberg.metadata.specs())))
+        raise InvalidArgumentError(f"the table has no partition spec {spec_id!r}, only {known}.")
+    if dry_run:
+        view = head_view(iceberg.metadata, iceberg.io, branch)
+        return _result(view, plan_manifests(view, spec_id), started, dry_run=True)
+
+    planned: list[ManifestRewrite | None] = []
+
+    def prepare(head: SnapshotView, _attempt: int) -> TableChange:
+        planned.append(plan_manifests(head, spec_id))
+        return TableChange(operation=Operation.REPLACE, manifest_rewrite=planned[-1])
+
+    outcome = commit_change(iceberg, prepare, ref=branch)
+    iceberg.metadata = outcome.table.metadata
+    iceberg.metadata_location = outcome.table.metadata_location
+    return _result(head_view(iceberg.metadata, iceberg.io, branch), planned[-1], started, dry_run=False)
+
+
+def plan_manifests(view: SnapshotView, spec_id: int | None) -> ManifestRewrite | None:
+    """MT-48: the manifests to put together anew and their entries; None when all are in order."""
+    properties = view.metadata.properties
+    target_bytes = positive_int(properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT)
+    groups: defaultdict[tuple[ManifestContent, int], list[ManifestFile]] = defaultdict(list)
+    for manifest in manifests_of(view):
+        is_live = manifest.added_files_count + manifest.existing_files_count > 0
+        if is_live and (spec_id is None or manifest.partition_spec_id == spec_id):
+            groups[manifest.content, manifest.partition_spec_id].append(manifest)
+    replaced: set[str] = set()
+    clusters: list[tuple[ManifestEntry, ...]] = []
+    for manifests in groups.values():
+        entries = [live_entries(read_manifest(view.io, manifest, view.metadata)) for manifest in manifests]
+        wanted = _clusters(entries, sum(manifest.manifest_length_bytes for manifest in manifests), target_bytes)
+        if not _is_in_order(entries, wanted):
+            clusters += wanted
+            replaced.update(manifest.manifest_path for manifest in manifests)
+    return ManifestRewrite(frozenset(replaced), tuple(clusters)) if replaced else None
+
+
+def _clusters(
+    entries: Sequence[Sequence[ManifestEntry]], size_bytes: int, target_bytes: int
+) -> list[tuple[ManifestEntry, ...]]:
+    """The entries by partition, in manifests of about the target size and of equally many entries."""
+    ordered = sorted((entry for part in entries for entry in part), key=_partition_order)
+    count = max(min(-(-size_bytes // target_bytes), len(ordered)), 1)
+    per_manifest = -(-len(ordered) // count)
+    return [tuple(ordered[start : start + per_manifest]) for start in range(0, len(ordered), per_manifest)]
+
+
+def _is_in_order(before: Sequence[Sequence[ManifestEntry]], after: Sequence[Sequence[ManifestEntry]]) -> bool:
+    """Whether the same files lie together before and after, so that writing them again would gain nothing."""
+
+    def together(parts: Sequence[Sequence[ManifestEntry]]) -> set[frozenset[tuple[str, int | None]]]:
+        return {
+            frozenset((entry.file.file_path, getattr(entry.file, "content_offset", None)) for entry in part)
+            for part in parts
+        }
+
+    return together(before) == together(after)
+
+
+def _partition_order(entry: ManifestEntry) -> tuple[Any, ...]:
+    """Nulls first, NaN last; entries of one partition stay in the order they had."""
+    return tuple(_value_order(value) for value in entry.file.partition)
+
+
+def _value_order(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return (0,)
+    return (2,) if value != value else (1, value)  # noqa: PLR0124 - only NaN differs from itself
+
+
+def _result(
+    view: SnapshotView, rewrite: ManifestRewrite | None, started: float, *, dry_run: bool
+) -> RewriteManifestsResult:
+    return RewriteManifestsResult(
+        snapshot_id=view.snapshot.snapshot_id if view.snapshot is not None else None,
+        rewritten_manifests_count=len(rewrite.replaced) if rewrite is not None else 0,
+        added_manifests_count=len(rewrite.clusters) if rewrite is not None else 0,
+        duration_seconds=time.perf_counter() - started,
+        dry_run=dry_run,
+    )

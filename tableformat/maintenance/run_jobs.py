@@ -1,0 +1,247 @@
+"""All upkeep of a branch in one call: every job in an order in which none undoes or blocks another (MT-60).
+
+convert, drop dead, merge ranges     deletes first: compaction then has fewer to apply
+compact, rewrite manifests           data next, then the manifests that name it
+publish                              the branch as it is by now, for those who read its target
+expire, remove orphans               files last: what the jobs before replaced may go when it is old enough
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+
+from tableformat.commit.metadata_commit import refresh
+from tableformat.commit.publish_target import publish_target_of, published_to
+from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, TableFormatError, nearest_hint
+from tableformat.maintenance.compaction import compact
+from tableformat.maintenance.compaction_plan import CompactionOptions
+from tableformat.maintenance.convert_deletes import convert_deletes
+from tableformat.maintenance.drop_dead_deletes import drop_dead_deletes
+from tableformat.maintenance.expire_snapshots import expire_snapshots
+from tableformat.maintenance.merge_range_deletes import merge_range_deletes
+from tableformat.maintenance.progress import Progress
+from tableformat.maintenance.publish import publish
+from tableformat.maintenance.remove_orphan_files import remove_orphan_files
+from tableformat.maintenance.rewrite_manifests import rewrite_manifests
+from tableformat.metadata.snapshot_choice import head_view
+
+JOBS: Final = (
+    "convert_deletes",
+    "drop_dead_deletes",
+    "merge_range_deletes",
+    "compact",
+    "rewrite_manifests",
+    "publish",
+    "expire_snapshots",
+    "remove_orphan_files",
+)
+"""In the order in which they run."""
+_REWRITE_FILES: Final = frozenset(JOBS[:4])
+"""Jobs that a branch which others are published to does not take (MT-30)."""
+
+
+class JobStatus(Enum):
+    """How a job ended."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    """Not run; the reason says why."""
+    OUT_OF_TIME = "out of time"
+    """Stopped by the time budget; what it had committed by then stays."""
+    FAILED = "failed"
+    """An error of this library; the table is as the jobs before left it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """One job of a run."""
+
+    job: str
+    status: JobStatus
+    reason: str = ""
+    """Why it was skipped, or the error."""
+    result: Any = None
+    """The job's own result, where it ran to its end."""
+    duration_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What a run did, job by job in order; prints as text."""
+
+    jobs: tuple[JobReport, ...]
+    rewritten_bytes: int = 0
+    """Bytes of data that were rewritten, of all jobs."""
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no job failed or ran out of time."""
+        return all(report.status in (JobStatus.DONE, JobStatus.SKIPPED) for report in self.jobs)
+
+    def report_of(self, job: str) -> JobReport:
+        """InvalidArgumentError for a job that there is not."""
+        for report in self.jobs:
+            if report.job == job:
+                return report
+        raise InvalidArgumentError(f"no job {job!r} in this run.{nearest_hint(job, (each.job for each in self.jobs))}")
+
+    def __str__(self) -> str:
+        lines = []
+        for report in self.jobs:
+            why = f": {report.reason}" if report.reason else ""
+            lines.append(f"{report.job:<20} {report.status.value:<12} {report.duration_seconds:8.2f} s{why}")
+        return "\n".join(lines)
+
+
+class _OutOfTimeError(Exception):
+    """Raised in a job's progress call when the time budget is used up."""
+
+
+_Job: TypeAlias = Callable[[], Any]
+
+
+def run_jobs(
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    time_budget_seconds: float | None = None,
+    byte_budget: int | None = None,
+    dry_run: bool = False,
+    only: tuple[str, ...] | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Run the jobs; an error of one is reported and the next goes on, but for an unknown outcome, which ends the run.
+
+    `time_budget_seconds`: no job begins later, and conversion and compaction stop there; removals of files, which
+    only clean up, are not cut short. `byte_budget`: bytes of data that compaction reads to rewrite, less what was
+    rewritten before it. `only` limits the run to some jobs. InvalidArgumentError for a budget or a job that is none.
+    """
+    jobs = _checked(only, time_budget_seconds, byte_budget)
+    run = _Run(iceberg, branch, time_budget_seconds, byte_budget, dry_run, progress)
+    return run.run(jobs)
+
+
+def _checked(only: tuple[str, ...] | None, seconds: float | None, budget_bytes: int | None) -> tuple[str, ...]:
+    for name in only or ():
+        if name not in JOBS:
+            raise InvalidArgumentError(f"no job {name!r}.{nearest_hint(name, JOBS)}")
+    for name, value in (("time_budget_seconds", seconds), ("byte_budget", budget_bytes)):
+        if value is not None and value < 0:
+            raise InvalidArgumentError(f"{name} must not be negative, not {value!r}.")
+    return JOBS if only is None else tuple(job for job in JOBS if job in only)
+
+
+class _Run:
+    """One run. Its state is what is left of the budgets."""
+
+    def __init__(
+        self,
+        iceberg: IcebergTable,
+        branch: str,
+        time_budget_seconds: float | None,
+        byte_budget: int | None,
+        dry_run: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._iceberg = iceberg
+        self._branch = branch
+        self._started = time.perf_counter()
+        self._time_budget_seconds = time_budget_seconds
+        self._byte_budget = byte_budget
+        self._dry_run = dry_run
+        self._progress = progress
+        self._rewritten_bytes = 0
+        self._is_over = ""
+
+    def run(self, jobs: tuple[str, ...]) -> RunResult:
+        reports = tuple(self._reports(jobs))
+        return RunResult(
+            jobs=reports,
+            rewritten_bytes=self._rewritten_bytes,
+            duration_seconds=time.perf_counter() - self._started,
+            dry_run=self._dry_run,
+        )
+
+    def _reports(self, jobs: tuple[str, ...]) -> Iterator[JobReport]:
+        for name in jobs:
+            refresh(self._iceberg)
+            reason = self._is_over or self._no_reason_to_run(name, self._iceberg.metadata)
+            yield JobReport(job=name, status=JobStatus.SKIPPED, reason=reason) if reason else self._report(name)
+
+    def _no_reason_to_run(self, name: str, metadata: TableMetadata) -> str:
+        """Why a job is left out; empty when it is not."""
+        if self._is_out_of_time():
+            return f"the time budget of {self._time_budget_seconds} s is used up"
+        sources = published_to(metadata, self._branch)
+        if sources and name in _REWRITE_FILES:
+            return f"branch {sources[0]!r} is published here, so deletes and rewrites are made there"
+        if name == "publish" and publish_target_of(metadata, self._branch) is None:
+            return f"branch {self._branch!r} has no publish target"
+        if name == "compact" and self._bytes_left() == 0:
+            return f"the byte budget of {self._byte_budget:,} bytes is used up"
+        return ""
+
+    def _report(self, name: str) -> JobReport:
+        started = time.perf_counter()
+        status, reason, result = JobStatus.DONE, "", None
+        try:
+            result = self._job(name)()
+        except _OutOfTimeError:
+            status, reason = JobStatus.OUT_OF_TIME, "stopped by the time budget; it goes on where it was the next time"
+        except CommitStateUnknownError as error:
+            status, reason = JobStatus.FAILED, str(error)
+            self._is_over = f"it is not known whether {name} committed"
+        except TableFormatError as error:
+            status, reason = JobStatus.FAILED, str(error)
+        self._rewritten_bytes += getattr(result, "rewritten_bytes", 0)
+        seconds = time.perf_counter() - started
+        return JobReport(job=name, status=status, reason=reason, result=result, duration_seconds=seconds)
+
+    def _job(self, name: str) -> _Job:
+        iceberg, branch, dry_run = self._iceberg, self._branch, self._dry_run
+        jobs: dict[str, _Job] = {
+            "convert_deletes": partial(
+                convert_deletes, iceberg, branch, dry_run=dry_run, progress=self._until_out_of_time
+            ),
+            "drop_dead_deletes": partial(drop_dead_deletes, iceberg, branch, dry_run=dry_run),
+            "merge_range_deletes": partial(merge_range_deletes, iceberg, branch, dry_run=dry_run),
+            "compact": self._compact,
+            "rewrite_manifests": partial(rewrite_manifests, iceberg, branch, dry_run=dry_run),
+            "publish": self._publish,
+            "expire_snapshots": partial(expire_snapshots, iceberg, dry_run=dry_run, progress=self._progress),
+            "remove_orphan_files": partial(remove_orphan_files, iceberg, dry_run=dry_run, progress=self._progress),
+        }
+        return jobs[name]
+
+    def _compact(self) -> Any:
+        view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
+        options = replace(CompactionOptions.of(view), max_rewritten_bytes=self._bytes_left())
+        return compact(self._iceberg, self._branch, options, dry_run=self._dry_run, progress=self._until_out_of_time)
+
+    def _publish(self) -> Any:
+        target = publish_target_of(self._iceberg.metadata, self._branch)
+        assert target is not None, "a branch without a target is skipped"
+        return publish(self._iceberg, self._branch, target, dry_run=self._dry_run, progress=self._until_out_of_time)
+
+    def _bytes_left(self) -> int | None:
+        return None if self._byte_budget is None else max(self._byte_budget - self._rewritten_bytes, 0)
+
+    def _is_out_of_time(self) -> bool:
+        budget = self._time_budget_seconds
+        return budget is not None and time.perf_counter() - self._started >= budget
+
+    def _until_out_of_time(self, done: int, total: int, what: str) -> None:
+        if self._progress is not None:
+            self._progress(done, total, what)
+        if self._is_out_of_time():
+            raise _OutOfTimeError

@@ -1,0 +1,168 @@
+"""Which snapshots, refs and batch records of a table have had their time. Reads metadata only and changes nothing.
+
+Sources: Iceberg table specification, "Snapshot Retention Policy"; table properties `history.expire.*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+
+from tableformat import properties as names
+from tableformat.commit.idempotence import remembered_batches
+from tableformat.commit.publish_target import publish_bases
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.metadata.snapshot_choice import ancestors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRequest:
+    """What the caller asks for; None leaves it to the table's properties."""
+
+    now_ms: int
+    """The moment that ages are taken from, in milliseconds since 1970-01-01 UTC."""
+    older_than_ms: int | None = None
+    """Snapshots from before this moment may go."""
+    retain_last: int | None = None
+    """Snapshots of each branch that stay however old they are."""
+    snapshot_ids: frozenset[int] = frozenset()
+    """Snapshots to expire whatever their age."""
+
+    @property
+    def is_by_id_only(self) -> bool:
+        return bool(self.snapshot_ids) and self.older_than_ms is None and self.retain_last is None
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """What a table can do without."""
+
+    snapshot_ids: tuple[int, ...] = ()
+    """In the order of the table's list of snapshots."""
+    refs: tuple[str, ...] = ()
+    """Branches and tags that are older than they may become."""
+    batch_properties: tuple[str, ...] = ()
+    """Properties with the last batches of writers that have been silent for long (MT-4)."""
+    batch_refs: tuple[str, ...] = ()
+    """The refs that those batches were committed to; some may not exist any more."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.snapshot_ids or self.refs or self.batch_properties)
+
+
+def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
+    """MT-1: a ref stays until its maximum age, `main` for ever; a branch keeps its newest snapshots, a tag its own.
+
+    A snapshot that no ref leads to stays until it is as old as others may become, one that publishing starts from
+    until the next publish. With ids alone nothing else expires.
+    Raises SnapshotNotFoundError for an id that the table does not have, InvalidArgumentError for one that a ref needs.
+    """
+    unknown = request.snapshot_ids - {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    if unknown:
+        raise SnapshotNotFoundError(f"no snapshot {min(unknown)}; it may have expired already.")
+    refs = dict(metadata.refs) if request.is_by_id_only else _retained_refs(metadata, request)
+    bases = publish_bases(metadata)
+    _check_not_named(request.snapshot_ids, refs, bases)
+    if request.is_by_id_only:
+        expired: Collection[int] = request.snapshot_ids
+    else:
+        retained = _retained_snapshots(metadata, refs, request) | set(bases.values())
+        expired = {snapshot.snapshot_id for snapshot in metadata.snapshots} - retained | request.snapshot_ids
+    batches = {} if request.is_by_id_only else _forgotten_batches(metadata, request.now_ms)
+    return Expiry(
+        snapshot_ids=tuple(snapshot.snapshot_id for snapshot in metadata.snapshots if snapshot.snapshot_id in expired),
+        refs=tuple(name for name in metadata.refs if name not in refs),
+        batch_properties=tuple(batches),
+        batch_refs=tuple(dict.fromkeys(batches.values())),
+    )
+
+
+def _retained_refs(metadata: TableMetadata, request: RetentionRequest) -> dict[str, SnapshotRef]:
+    text = metadata.properties.get(names.MAX_REF_AGE_MS)
+    default_age_ms = None if text is None else names.positive_int(metadata.properties, names.MAX_REF_AGE_MS, 1)
+
+    def stays(name: str, ref: SnapshotRef) -> bool:
+        max_age_ms = ref.max_ref_age_ms if ref.max_ref_age_ms is not None else default_age_ms
+        snapshot = metadata.snapshot_by_id(ref.snapshot_id)
+        if name == MAIN_BRANCH or max_age_ms is None or snapshot is None:
+            return True
+        return request.now_ms - snapshot.timestamp_ms <= max_age_ms
+
+    return {name: ref for name, ref in metadata.refs.items() if stays(name, ref)}
+
+
+def _check_not_named(snapshot_ids: Collection[int], refs: dict[str, SnapshotRef], bases: dict[str, int]) -> None:
+    for name, ref in refs.items():
+        if ref.snapshot_id in snapshot_ids:
+            raise InvalidArgumentError(
+                f"snapshot {ref.snapshot_id} cannot expire: the {ref.snapshot_ref_type} {name!r} is at it. Drop the "
+                f"{ref.snapshot_ref_type} first."
+            )
+    for branch, snapshot_id in bases.items():
+        if snapshot_id in snapshot_ids:
+            raise InvalidArgumentError(
+                f"snapshot {snapshot_id} cannot expire: publishing branch {branch!r} starts from it. Publish first."
+            )
+
+
+def _retained_snapshots(metadata: TableMetadata, refs: dict[str, SnapshotRef], request: RetentionRequest) -> set[int]:
+    max_age_ms = names.positive_int(metadata.properties, names.MAX_SNAPSHOT_AGE_MS, names.MAX_SNAPSHOT_AGE_MS_DEFAULT)
+    oldest_ms = request.older_than_ms if request.older_than_ms is not None else request.now_ms - max_age_ms
+    retained: set[int] = set()
+    referenced: set[int] = set()
+    for ref in refs.values():
+        retained.add(ref.snapshot_id)
+        referenced.add(ref.snapshot_id)
+        if ref.snapshot_ref_type == SnapshotRefType.BRANCH:
+            retained.update(_kept_of_branch(metadata, ref, request, oldest_ms))
+            head = metadata.snapshot_by_id(ref.snapshot_id)
+            referenced.update(snapshot.snapshot_id for snapshot in ancestors(metadata, head))
+    retained.update(
+        snapshot.snapshot_id
+        for snapshot in metadata.snapshots
+        if snapshot.snapshot_id not in referenced and snapshot.timestamp_ms >= oldest_ms
+    )
+    return retained
+
+
+def _kept_of_branch(
+    metadata: TableMetadata, ref: SnapshotRef, request: RetentionRequest, oldest_ms: int
+) -> Iterator[int]:
+    """The newest snapshots of the branch, without a gap: the branch's own settings come before the caller's."""
+    if ref.max_snapshot_age_ms is not None:
+        oldest_ms = request.now_ms - ref.max_snapshot_age_ms
+    least = ref.min_snapshots_to_keep or request.retain_last
+    if least is None:
+        least = names.positive_int(
+            metadata.properties, names.MIN_SNAPSHOTS_TO_KEEP, names.MIN_SNAPSHOTS_TO_KEEP_DEFAULT
+        )
+    for count, snapshot in enumerate(ancestors(metadata, metadata.snapshot_by_id(ref.snapshot_id))):
+        if count >= least and snapshot.timestamp_ms < oldest_ms:
+            return
+        yield snapshot.snapshot_id
+
+
+def _forgotten_batches(metadata: TableMetadata, now_ms: int) -> dict[str, str]:
+    """MT-4: property -> ref, of batches older than the retention; expired snapshots alone forget none."""
+    retention_ms = names.non_negative_int(
+        metadata.properties, names.TRANSACTION_RETENTION_MS, names.TRANSACTION_RETENTION_MS_DEFAULT
+    )
+    forgotten: dict[str, str] = {}
+    for name, ref in _batch_properties(metadata):
+        batches = remembered_batches({name: metadata.properties[name]}, ref)
+        if all(batch.time_ms < now_ms - retention_ms for batch in batches.values()):
+            forgotten[name] = ref
+    return forgotten
+
+
+def _batch_properties(metadata: TableMetadata) -> Iterator[tuple[str, str]]:
+    """Every property that holds a batch, with its ref; the dots of a ref are encoded, so the first one ends it."""
+    for name in metadata.properties:
+        ref, dot, application_id = name.removeprefix(names.TRANSACTION_PREFIX).partition(".")
+        if name.startswith(names.TRANSACTION_PREFIX) and dot and application_id:
+            yield name, unquote(ref)

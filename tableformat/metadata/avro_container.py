@@ -1,0 +1,244 @@
+"""Avro object container files as manifests and manifest lists use them.
+
+fastavro decodes and encodes the records; the frame around them is ours for three reasons. fastavro's file reader turns
+dates, timestamps and decimals into Python's datetime objects on the way. It parses the schema in the header, several
+kilobytes of JSON, again for every file, which costs more than a manifest of one entry. And a record count or a sync
+marker that does not fit must be an error that names the file.
+
+    file  = magic | metadata: map of bytes | sync marker | block*
+    block = record count | byte length | records | sync marker
+
+Source: Apache Avro 1.12 specification, "Object Container Files".
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import os
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+
+from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+
+RECORDS_PER_BLOCK: Final = 2_000
+"""A reader holds one block decompressed; some hundred kilobytes of manifest entries."""
+
+_MAGIC: Final = b"Obj\x01"
+_SYNC_BYTES: Final = 16
+DECODING_ERRORS: Final = (
+    EOFError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+    OSError,
+)
+"""What fastavro and the decompressors raise on bytes that are not what they should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container file taken apart, its records not yet decoded."""
+
+    location: str
+    metadata: Mapping[str, bytes]
+    """The header's map, `avro.schema` included."""
+    blocks: tuple[tuple[int, bytes], ...]
+    """Record count and decompressed records of every block."""
+
+    @property
+    def decoded_bytes(self) -> int:
+        """Size of all records, decompressed."""
+        return sum(len(block) for _, block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCodec:
+    """A schema made ready for fastavro once; compare by identity."""
+
+    parsed: dict[str, Any]
+    """A record whose only field is the array of a block's records: its encoding is that of the array alone."""
+
+    @staticmethod
+    def of(record_schema: Mapping[str, Any]) -> RecordCodec:
+        """The schema must carry no logical types, or fastavro converts values."""
+        wrapper = {
+            "type": "record",
+            "name": "block_of_records",
+            "fields": [{"name": "records", "type": {"type": "array", "items": record_schema}}],
+        }
+        parsed = fastavro.parse_schema(wrapper)
+        assert isinstance(parsed, dict)
+        return RecordCodec(parsed)
+
+
+def read_container(data: bytes, location: str) -> Container:
+    """Take the file apart. Raises CorruptFileError for a damaged one, UnsupportedFeatureError for an unknown codec."""
+    if not data.startswith(_MAGIC):
+        raise CorruptFileError(location, "it does not begin like an Avro file.")
+    try:
+        metadata, position = _read_map(data, len(_MAGIC))
+        codec = metadata.get("avro.codec", b"null").decode()
+        decompress = _DECOMPRESSORS.get(codec)
+        if decompress is None:
+            raise UnsupportedFeatureError(f"{location}: Avro codec {codec!r} is not supported.")
+        sync = data[position : position + _SYNC_BYTES]
+        position += _SYNC_BYTES
+        if position > len(data):
+            raise EOFError("the header is cut off")
+        blocks = []
+        while position < len(data):
+            count, position = _read_long(data, position)
+            size, position = _read_long(data, position)
+            end = position + size
+            if count < 0 or size < 0 or data[end : end + _SYNC_BYTES] != sync:
+                raise CorruptFileError(location, f"the Avro block at byte {position} is damaged or cut off.")
+            blocks.append((count, decompress(data[position:end])))
+            position = end + _SYNC_BYTES
+    except DECODING_ERRORS as error:
+        raise CorruptFileError(location, f"it cannot be read as an Avro file ({_wording(error)}).") from error
+    return Container(location, metadata, tuple(blocks))
+
+
+def decode_records(container: Container, codec: RecordCodec) -> list[dict[str, Any]]:
+    """All records in file order. Raises CorruptFileError when a block holds other than it states."""
+    records: list[dict[str, Any]] = []
+    for count, block in container.blocks:
+        if count == 0:
+            continue
+        stream = io.BytesIO(b"".join((_long(count), block, b"\x00")))
+        try:
+            decoded: Any = fastavro.schemaless_reader(stream, codec.parsed, None)
+        except DECODING_ERRORS as error:
+            raise CorruptFileError(
+                container.location, f"its records do not fit its schema ({_wording(error)})."
+            ) from error
+        if len(decoded["records"]) != count or stream.read(1):
+            raise CorruptFileError(container.location, f"a block of {count} records holds other than these.")
+        records.extend(decoded["records"])
+    return records
+
+
+def header_bytes(metadata: Mapping[str, str]) -> bytes:
+    """Everything before the sync marker; the same for all files of a kind, so callers keep it."""
+    parts = [_MAGIC, _long(len(metadata) + 1)]
+    for name, text in {**metadata, "avro.codec": "deflate"}.items():
+        for item in (name.encode(), text.encode()):
+            parts += (_long(len(item)), item)
+    parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def write_container(header: bytes, codec: RecordCodec, records: Sequence[Mapping[str, Any]]) -> bytes:
+    """A container file with `deflate` blocks, the codec that every Avro reader must have besides `null`."""
+    sync = os.urandom(_SYNC_BYTES)
+    parts = [header, sync]
+    for start in range(0, len(records), RECORDS_PER_BLOCK):
+        block_records = records[start : start + RECORDS_PER_BLOCK]
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, codec.parsed, {"records": block_records})
+        count = _long(len(block_records))
+        # The array's encoding is the count, the records and a closing zero; a block frames the same records otherwise.
+        compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        block = compressor.compress(stream.getbuffer()[len(count) : -1]) + compressor.flush()
+        parts += (count, _long(len(block)), block, sync)
+    return b"".join(parts)
+
+
+def _wording(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _read_map(data: bytes, position: int) -> tuple[dict[str, bytes], int]:
+    entries: dict[str, bytes] = {}
+    while True:
+        count, position = _read_long(data, position)
+        if count == 0:
+            return entries, position
+        if count < 0:
+            count = -count
+            _, position = _read_long(data, position)
+        for _ in range(count):
+            name, position = _read_bytes(data, position)
+            entries[name.decode()], position = _read_bytes(data, position)
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    length, position = _read_long(data, position)
+    end = position + length
+    if length < 0 or end > len(data):
+        raise EOFError("cut off")
+    return data[position:end], end
+
+
+def _read_long(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag variable-length integer and the position after it."""
+    result = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _long(value: int) -> bytes:
+    """A count or length, never negative, as a zigzag variable-length integer."""
+    rest = value << 1
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append((rest & 0x7F) | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+def _inflate(block: bytes) -> bytes:
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    inflated = inflater.decompress(block)
+    if not inflater.eof:
+        raise EOFError("a compressed block ends too early")
+    return inflated
+
+
+def _unsnappy(block: bytes) -> bytes:
+    """Snappy's raw format, followed by a checksum of what was compressed."""
+    size = shift = 0
+    for byte in block:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    records: bytes = pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True)
+    if zlib.crc32(records) != int.from_bytes(block[-4:], "big"):
+        raise ValueError("the checksum of a compressed block does not match")
+    return records
+
+
+def _unzstd(block: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        records: bytes = stream.read()
+    return records
+
+
+_DECOMPRESSORS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "null": bytes,
+    "deflate": _inflate,
+    "snappy": _unsnappy,
+    "zstandard": _unzstd,
+    "bzip2": bz2.decompress,
+}

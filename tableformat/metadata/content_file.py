@@ -1,0 +1,99 @@
+"""Data files and delete files as a manifest entry names them.
+
+Source: Iceberg table specification, "Manifests", `data_file` struct (field ids 100 to 149).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any, Final
+
+RANGE_DELETES_PARQUET: Final = "RANGE_DELETES_PARQUET"
+"""`file_format` of a range delete file (RD-6). Physically Parquet; every other reader refuses the unknown name."""
+
+PARQUET: Final = "PARQUET"
+PUFFIN: Final = "PUFFIN"
+
+
+class FileContent(IntEnum):
+    """Field 134 of the specification."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+
+
+class DeleteKind(Enum):
+    """What a delete file does; range deletes and deletion vectors share a `content` number with another kind."""
+
+    POSITION = "position"
+    DELETION_VECTOR = "deletion-vector"
+    EQUALITY = "equality"
+    RANGE = "range"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentFile:
+    """What data files and delete files have in common."""
+
+    file_path: str
+    """Full location with scheme, exactly as the manifest states it."""
+    file_format: str
+    """Upper case: PARQUET, PUFFIN, ORC, AVRO or RANGE_DELETES_PARQUET."""
+    spec_id: int
+    """Partition spec that the file was written under."""
+    partition: tuple[Any, ...] = ()
+    """Partition values in the order of the spec's fields, in Iceberg's internal representation (dates as days,
+    timestamps as microseconds, decimals as Decimal, uuids as UUID, binary as bytes)."""
+    record_count: int
+    file_size_bytes: int
+    sequence_number: int | None = None
+    """Data sequence number; None until the commit assigns one (DA-9)."""
+    file_sequence_number: int | None = None
+    """Sequence number of the snapshot that added the file; None until committed."""
+    column_sizes: Mapping[int, int] | None = field(default=None, hash=False)
+    value_counts: Mapping[int, int] | None = field(default=None, hash=False)
+    null_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
+    nan_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
+    lower_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
+    """Field id to the bound in Iceberg's single-value binary form; for a delete file, bounds of what it deletes."""
+    upper_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
+    key_metadata: bytes | None = None
+    split_offsets: tuple[int, ...] | None = None
+    sort_order_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile(ContentFile):
+    """A file of rows."""
+
+    first_row_id: int | None = None
+    """v3 row lineage: `_row_id` of the first row; None before v3 or when not assigned."""
+
+    @property
+    def content(self) -> FileContent:
+        return FileContent.DATA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFile(ContentFile):
+    """A file that deletes rows of data files."""
+
+    content: FileContent
+    """POSITION_DELETES or EQUALITY_DELETES; range deletes are stored as EQUALITY_DELETES (RD-6)."""
+    equality_ids: tuple[int, ...] | None = None
+    """Field ids of the delete columns; for a range delete in key order. None for position deletes."""
+    referenced_data_file: str | None = None
+    """The only data file that the position deletes or the deletion vector apply to, if stated."""
+    content_offset: int | None = None
+    """Where the deletion vector's blob starts in its Puffin file, in bytes."""
+    content_size_bytes: int | None = None
+    """Length of the deletion vector's blob in bytes."""
+
+    @property
+    def kind(self) -> DeleteKind:
+        if self.content is FileContent.POSITION_DELETES:
+            return DeleteKind.DELETION_VECTOR if self.file_format == PUFFIN else DeleteKind.POSITION
+        return DeleteKind.RANGE if self.file_format == RANGE_DELETES_PARQUET else DeleteKind.EQUALITY

@@ -1,0 +1,36 @@
+"""Locations as metadata spells them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""Two characters at least: one letter and a colon is a Windows drive."""
+
+
+def local_path(location: str) -> str | None:
+    """The path on this machine's file system, or None for a location that needs a FileIO.
+
+    Percent signs are taken as they stand: partition directories carry them and Iceberg writers do not decode them.
+    """
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return location
+    if scheme.group() != "file:":
+        return None
+    path = location[len("file:") :]
+    if path.startswith("//"):
+        path = path[2:]
+        if path.startswith("localhost/"):
+            path = path[len("localhost") :]
+    return path
+
+
+def one_spelling(location: str) -> str:
+    """The same text for locations that mean the same place: `file:/a`, `file:///a` and `/a`; `s3a://` and `s3://`."""
+    path = local_path(location)
+    if path is not None:
+        return path
+    scheme, separator, rest = location.partition("://")
+    return f"s3{separator}{rest}" if scheme in ("s3a", "s3n") else location

@@ -1,0 +1,72 @@
+"""Manifest entries and manifest files as the manifest list names them.
+
+Source: Iceberg table specification, "Manifests" and "Manifest Lists".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tableformat.metadata.content_file import DataFile, DeleteFile
+
+
+class EntryStatus(IntEnum):
+    """Field 0 of a manifest entry."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+class ManifestContent(IntEnum):
+    """Field 517 of a manifest file: what kind of entries it holds."""
+
+    DATA = 0
+    DELETES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """One file of a manifest, with what happened to it and when."""
+
+    status: EntryStatus
+    snapshot_id: int
+    """The snapshot that added the file, or removed it when the status is DELETED."""
+    file: DataFile | DeleteFile
+    """The file, its sequence numbers already inherited (DA-9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFieldSummary:
+    """Field 507: bounds of one partition field over all files of a manifest."""
+
+    contains_null: bool
+    contains_nan: bool | None
+    lower_bound: bytes | None
+    upper_bound: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """One manifest as a manifest list names it."""
+
+    manifest_path: str
+    manifest_length_bytes: int
+    partition_spec_id: int
+    content: ManifestContent
+    sequence_number: int | None
+    """Sequence number of the snapshot that added the manifest; None until the commit assigns it."""
+    min_sequence_number: int | None
+    """Smallest data sequence number of its live files; None while all of them inherit."""
+    added_snapshot_id: int
+    added_files_count: int
+    existing_files_count: int
+    deleted_files_count: int
+    added_rows_count: int
+    existing_rows_count: int
+    deleted_rows_count: int
+    partitions: tuple[PartitionFieldSummary, ...] | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+    """v3 only: first row id assigned to data files of this manifest that have none."""

@@ -1,0 +1,50 @@
+"""Partition values of files of several specs as one Arrow struct column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import NestedField, PrimitiveType
+
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.content_file import ContentFile
+from tableformat.metadata.manifest_schema import partition_types
+
+
+def schemas_newest_first(metadata: TableMetadata) -> tuple[Schema, ...]:
+    """The current schema, then the others from the newest on: where to look for the source column of an old spec."""
+    return (metadata.schema(), *reversed(metadata.schemas))
+
+
+def partition_column(metadata: TableMetadata, files: Sequence[ContentFile]) -> pa.StructArray | None:
+    """One struct for each file, with every partition field that the table ever had, by field id.
+
+    A field that the file's own spec lacks is null. Two fields of one name get their field ids appended. None when the
+    table has no partition fields at all.
+    """
+    fields: dict[int, tuple[str, PrimitiveType]] = {}
+    positions: dict[int, dict[int, int]] = {}
+    for spec_id, spec in metadata.specs().items():
+        types = partition_types(spec, schemas_newest_first(metadata))
+        positions[spec_id] = {field.field_id: position for position, field in enumerate(spec.fields)}
+        for field, field_type in zip(spec.fields, types, strict=True):
+            fields[field.field_id] = (field.name, field_type)
+    if not fields:
+        return None
+    names = [name for name, _ in fields.values()]
+    children, arrow_fields = [], []
+    for field_id, (name, field_type) in sorted(fields.items()):
+        label = name if names.count(name) == 1 else f"{name}_{field_id}"
+        arrow_type = arrow_schema(Schema(NestedField(field_id, label, field_type))).field(0).type
+        values = [_value(file, positions[file.spec_id].get(field_id)) for file in files]
+        children.append(pa.array(values, arrow_type))
+        arrow_fields.append(pa.field(label, arrow_type))
+    return pa.StructArray.from_arrays(children, fields=arrow_fields)
+
+
+def _value(file: ContentFile, position: int | None) -> Any:
+    return None if position is None else file.partition[position]

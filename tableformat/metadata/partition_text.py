@@ -1,0 +1,95 @@
+"""Partition fields written as people write them: `"bucket(16, id1)"`, `"day(ts)"`, `"truncate(4, name)"`, `"country"`.
+
+The names are Iceberg's transforms; `days(ts)` and the like, as Spark spells them, mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+
+from tableformat.errors import InvalidArgumentError, UnknownColumnError, nearest_hint
+
+_WITH_NUMBER: dict[str, type[BucketTransform[Any] | TruncateTransform[Any]]] = {
+    "bucket": BucketTransform,
+    "truncate": TruncateTransform,
+}
+_PLAIN: dict[str, Transform[Any, Any]] = {
+    "identity": IdentityTransform(),
+    "year": YearTransform(),
+    "month": MonthTransform(),
+    "day": DayTransform(),
+    "hour": HourTransform(),
+    "void": VoidTransform(),
+}
+_CALL = re.compile(r"\s*(?P<name>[A-Za-z]+)\s*\(\s*(?P<arguments>.*?)\s*\)\s*$", re.DOTALL)
+
+
+def partition_spec(schema: Schema, partition_by: Sequence[str]) -> PartitionSpec:
+    """The spec with id 0 over a schema whose field ids are assigned; field names as Iceberg's own builders choose them.
+
+    Raises InvalidArgumentError for text that names no transform or a transform that the column's type does not have.
+    """
+    fields: list[PartitionField] = []
+    for position, text in enumerate(partition_by):
+        transform, column, name = _parse(text)
+        if column not in schema.column_names:
+            raise UnknownColumnError(column, schema.column_names, where=f"partition_by {text!r}")
+        field = schema.find_field(column)
+        if not transform.can_transform(field.field_type):
+            raise InvalidArgumentError(f"partition_by {text!r}: {transform} cannot take a {field.field_type}.")
+        if any(name == other.name for other in fields):
+            raise InvalidArgumentError(f"partition_by names the field {name!r} twice.")
+        fields.append(PartitionField(field.field_id, PARTITION_FIELD_ID_START + position, transform, name))
+    return PartitionSpec(*fields, spec_id=0)
+
+
+def _parse(text: str) -> tuple[Transform[Any, Any], str, str]:
+    """The transform, its source column and the name of the partition field."""
+    call = _CALL.match(text)
+    if call is None:
+        column = _unquote(text)
+        return IdentityTransform(), column, column
+    name = call["name"].lower()
+    arguments = call["arguments"]
+    if name in _WITH_NUMBER:
+        number, _, column = arguments.partition(",")
+        column = _unquote(column)
+        if not number.strip().isdigit() or int(number) == 0 or not column:
+            raise InvalidArgumentError(f"partition_by {text!r} must look like '{name}(16, column)'.")
+        suffix = "bucket" if name == "bucket" else "trunc"
+        return _WITH_NUMBER[name](int(number)), column, f"{column}_{suffix}"
+    singular = name.removesuffix("s") if name not in _PLAIN else name
+    if singular not in _PLAIN:
+        raise InvalidArgumentError(
+            f"partition_by {text!r} names no transform.{nearest_hint(name, [*_PLAIN, *_WITH_NUMBER])}"
+        )
+    column = _unquote(arguments)
+    suffix = _SUFFIXES.get(singular, singular)
+    return _PLAIN[singular], column, column if singular == "identity" else f"{column}_{suffix}"
+
+
+_SUFFIXES = {"void": "null"}
+"""Endings of field names that are not the transform's own name."""
+
+
+def _unquote(text: str) -> str:
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in '"`':
+        return text[1:-1].replace(text[0] * 2, text[0])
+    return text

@@ -1,0 +1,117 @@
+"""Which snapshot a name, an id or a moment means.
+
+Source: Iceberg table specification, "Point in Time Reads (Time Travel)" and "Snapshot References".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, nearest_hint
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+def head_view(metadata: TableMetadata, io: FileIO, branch: str = MAIN_BRANCH) -> SnapshotView:
+    """The head of a branch, read with the table's current schema.
+
+    `main` may have no snapshot yet; any other branch that is not there raises SnapshotNotFoundError.
+    """
+    ref = metadata.refs.get(branch)
+    if ref is None:
+        if branch != MAIN_BRANCH:
+            raise SnapshotNotFoundError(f"no branch {branch!r}.{nearest_hint(branch, _names(metadata, 'branch'))}")
+        return SnapshotView(metadata, io, None, metadata.schema())
+    if ref.snapshot_ref_type != SnapshotRefType.BRANCH:
+        raise SnapshotNotFoundError(f"{branch!r} is a tag, not a branch; read it with tag={branch!r}.")
+    return SnapshotView(metadata, io, _snapshot(metadata, ref.snapshot_id), metadata.schema())
+
+
+def view_of_tag(metadata: TableMetadata, io: FileIO, tag: str) -> SnapshotView:
+    """The snapshot that a tag names, with that snapshot's own schema."""
+    ref = metadata.refs.get(tag)
+    if ref is None or ref.snapshot_ref_type != SnapshotRefType.TAG:
+        raise SnapshotNotFoundError(f"no tag {tag!r}.{nearest_hint(tag, _names(metadata, 'tag'))}")
+    return view_at(metadata, io, ref.snapshot_id)
+
+
+def view_at(metadata: TableMetadata, io: FileIO, snapshot_id: int) -> SnapshotView:
+    """One snapshot by id, with that snapshot's own schema."""
+    snapshot = _snapshot(metadata, snapshot_id)
+    return SnapshotView(metadata, io, snapshot, schema_of(metadata, snapshot))
+
+
+def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int, branch: str) -> SnapshotView:
+    """What the branch showed at a moment, which is later than or equal to the snapshot's own commit time.
+
+    `main` follows the snapshot log, which knows of rollbacks; other branches follow their ancestors.
+    A datetime without a zone, and text without one, is UTC; a number is milliseconds since 1970-01-01 UTC.
+    """
+    moment_ms = to_epoch_ms(moment)
+    if branch == MAIN_BRANCH:
+        visible = [entry.snapshot_id for entry in metadata.snapshot_log if entry.timestamp_ms <= moment_ms][-1:]
+    else:
+        head = head_view(metadata, io, branch).snapshot
+        visible = [s.snapshot_id for s in ancestors(metadata, head) if s.timestamp_ms <= moment_ms][:1]
+    if not visible:
+        raise SnapshotNotFoundError(
+            f"branch {branch!r} had no snapshot at {datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat()}."
+        )
+    return view_at(metadata, io, visible[0])
+
+
+def ancestors(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+    """The snapshot, its parent, and so on, as far as they are retained."""
+    while snapshot is not None:
+        yield snapshot
+        parent_id = snapshot.parent_snapshot_id
+        snapshot = metadata.snapshot_by_id(parent_id) if parent_id is not None else None
+
+
+def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
+    """The schema that was current when the snapshot was written."""
+    if snapshot.schema_id is not None:
+        for schema in metadata.schemas:
+            if schema.schema_id == snapshot.schema_id:
+                return schema
+    return metadata.schema()
+
+
+def to_epoch_ms(moment: datetime | str | int) -> int:
+    """Milliseconds since 1970-01-01 UTC."""
+    if isinstance(moment, bool):
+        raise InvalidArgumentError("as_of must be a datetime, ISO 8601 text or milliseconds, not a bool.")
+    if isinstance(moment, int):
+        return moment
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError as error:
+            raise InvalidArgumentError(f"as_of {moment!r} is not ISO 8601, such as '2026-01-31T12:00:00'.") from error
+    if not isinstance(moment, datetime):
+        raise InvalidArgumentError(
+            f"as_of must be a datetime, ISO 8601 text or milliseconds, not {type(moment).__name__}."
+        )
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def _snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
+    snapshot = metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        raise SnapshotNotFoundError(
+            f"no snapshot {snapshot_id}; the table retains {len(metadata.snapshots)}. "
+            "`history()` lists them; an expired snapshot cannot be read."
+        )
+    return snapshot
+
+
+def _names(metadata: TableMetadata, kind: str) -> list[str]:
+    return [name for name, ref in metadata.refs.items() if ref.snapshot_ref_type == kind]

@@ -1,0 +1,34 @@
+"""One snapshot of one table, pinned: what a scan, a plan or a job reads from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyiceberg.io import FileIO
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotView:
+    """Immutable. Reads through it see the same rows for ever."""
+
+    metadata: TableMetadata
+    io: FileIO
+    snapshot: Snapshot | None
+    """None for a table or branch without snapshots: it has no rows."""
+    schema: Schema
+    """The schema that rows are returned in: the table's current one at the head of a branch, the snapshot's own
+    otherwise."""
+
+    @property
+    def sequence_number(self) -> int:
+        """The snapshot's sequence number; 0 without a snapshot and for v1 snapshots."""
+        if self.snapshot is None:
+            return 0
+        return self.snapshot.sequence_number or 0
+
+    def spec(self, spec_id: int) -> PartitionSpec:
+        return self.metadata.specs()[spec_id]

@@ -1,0 +1,170 @@
+"""Table metadata files: any `metadata.json` of format versions 1 to 3, or the directory of a table without a catalog.
+
+Source: Iceberg table specification, "Table Metadata and Snapshots" and "File System Tables".
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyarrow.fs import FileSelector, FileType
+from pydantic import ValidationError
+from pyiceberg import exceptions
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+from tableformat.errors import CorruptFileError, TableNotFoundError, UnsupportedFeatureError
+from tableformat.metadata import storage
+from tableformat.metadata.location import local_path, one_spelling
+from tableformat.metadata.relocated_io import RelocatedFileIO
+
+NEWEST_FORMAT_VERSION: Final = 3
+
+_METADATA_FILE: Final = re.compile(r"(?:v(\d+)|(\d+)-.*)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[TableMetadata, FileIO, str]:
+    """The metadata, the FileIO to read the table with, and where the metadata file is.
+
+    `location` is a metadata file, compressed or not, or a table directory: then `metadata/version-hint.text` says which
+    file is current, or the one with the highest version is. `properties` configure the FileIO. A table that is no
+    longer where its metadata says is read from where the metadata file is (`RelocatedFileIO`).
+
+    Raises TableNotFoundError, CorruptFileError, or UnsupportedFeatureError for a newer format version.
+    """
+    io = load_file_io(dict(properties), location)
+    location = location.rstrip("/")
+    if not _is_metadata_file(location):
+        location = _newest_metadata_file(io, location)
+    elif not storage.exists(io, location):
+        raise TableNotFoundError(f"there is no table metadata file {location}.")
+    metadata = parse_table_metadata(storage.read_bytes(io, location), location)
+    return metadata, _io_for(metadata, io, location), location
+
+
+def parse_table_metadata(data: bytes, location: str) -> TableMetadata:
+    """The metadata in the bytes of a metadata file; `location` is for messages."""
+    document = _parse_json(data, location)
+    version = document.get("format-version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise CorruptFileError(location, f"its format-version is {version!r}; it is no Iceberg table metadata.")
+    if version > NEWEST_FORMAT_VERSION:
+        raise UnsupportedFeatureError(
+            f"{location} has format version {version}; this library reads up to {NEWEST_FORMAT_VERSION}. "
+            "Install a newer version of it."
+        )
+    if any("manifest-list" not in snapshot for snapshot in document.get("snapshots") or ()):
+        raise UnsupportedFeatureError(
+            f"{location} has snapshots that name their manifests without a manifest list, as the first writers of "
+            "version 1 did. Rewrite the table with its own engine."
+        )
+    try:
+        return TableMetadataUtil.parse_obj(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        if "Unsupported field type" in first["msg"]:
+            raise UnsupportedFeatureError(f"{location}: {where}: {first['msg']}.") from error
+        raise CorruptFileError(location, f"{where}: {first['msg']}.") from error
+    except (exceptions.ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptFileError(location, f"it is no valid table metadata ({error}).") from error
+
+
+def _parse_json(data: bytes, location: str) -> dict[str, Any]:
+    try:
+        document = json.loads(gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data)
+    except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
+        raise CorruptFileError(location, f"it is not JSON ({error}).") from error
+    if not isinstance(document, dict):
+        raise CorruptFileError(location, "it holds no JSON object.")
+    return document
+
+
+def _is_metadata_file(location: str) -> bool:
+    return location.endswith((".metadata.json", ".metadata.json.gz", ".json"))
+
+
+def _newest_metadata_file(io: FileIO, directory: str) -> str:
+    """The current metadata file of a table directory."""
+    folder = f"{directory}/metadata"
+    hint = f"{folder}/version-hint.text"
+    if storage.exists(io, hint):
+        return _hinted_file(io, folder, storage.read_bytes(io, hint).decode(errors="replace").strip(), hint)
+    versions = [(version, name) for name in _names(io, folder) if (version := _version(name)) is not None]
+    if not versions:
+        raise TableNotFoundError(f"there is no Iceberg table at {directory}: {folder} holds no metadata file.")
+    newest = max(version for version, _ in versions)
+    candidates = [f"{folder}/{name}" for version, name in versions if version == newest]
+    return max(candidates, key=lambda location: _updated_ms(io, location))
+
+
+def _hinted_file(io: FileIO, folder: str, hint: str, hint_location: str) -> str:
+    stem = f"v{hint}" if hint.isdigit() else hint.removesuffix(".metadata.json")
+    for name in (f"{stem}.metadata.json", f"{stem}.gz.metadata.json", f"{stem}.metadata.json.gz"):
+        if storage.exists(io, f"{folder}/{name}"):
+            return f"{folder}/{name}"
+    raise CorruptFileError(hint_location, f"it names version {hint!r}, and {folder} has no such metadata file.")
+
+
+def _version(name: str) -> int | None:
+    match = _METADATA_FILE.fullmatch(name)
+    return int(next(group for group in match.groups() if group is not None)) if match else None
+
+
+def _updated_ms(io: FileIO, location: str) -> int:
+    """Two commits of the same version only one of which won: without a catalog the later one has to be it."""
+    return int(_parse_json(storage.read_bytes(io, location), location).get("last-updated-ms") or 0)
+
+
+def _names(io: FileIO, folder: str) -> list[str]:
+    """Names of the files in a directory; none when it does not exist."""
+    path = local_path(folder)
+    if path is not None:
+        return os.listdir(path) if os.path.isdir(path) else []
+    if isinstance(io, PyArrowFileIO):
+        scheme, netloc, remote = io.parse_location(folder, io.properties)
+        selector = FileSelector(remote, allow_not_found=True)
+        files = io.fs_by_scheme(scheme, netloc).get_file_info(selector)
+        return [file.base_name for file in files if file.type is FileType.File]
+    if isinstance(io, FsspecFileIO):
+        filesystem = io.get_fs(folder.split("://", 1)[0])
+        return (
+            [found.rsplit("/", 1)[-1] for found in filesystem.ls(folder, detail=False)]
+            if filesystem.exists(folder)
+            else []
+        )
+    raise UnsupportedFeatureError(
+        f"{type(io).__name__} cannot list {folder}; name the metadata file of the table instead of its directory."
+    )
+
+
+def _io_for(metadata: TableMetadata, io: FileIO, metadata_location: str) -> FileIO:
+    """The FileIO for the table's own files: the stated places if they are there, else next to the metadata file."""
+    actual, _, folder = metadata_location.rpartition("/")[0].rpartition("/")
+    relocated = RelocatedFileIO(io, metadata.location, actual)
+    if folder == "metadata" and _has_moved(metadata, relocated):
+        return relocated
+    return load_file_io({**io.properties, **metadata.properties}, metadata.location)
+
+
+def _has_moved(metadata: TableMetadata, relocated: RelocatedFileIO) -> bool:
+    """Whether the newest manifest list is not where the metadata says but is where `relocated` looks for it."""
+    if one_spelling(relocated.actual_directory) == relocated.stated_directory or not metadata.snapshots:
+        return False
+    stated = (metadata.current_snapshot() or metadata.snapshots[-1]).manifest_list
+    actual = relocated.actual(stated)
+    if actual == stated or not storage.exists(relocated.inner, actual):
+        return False
+    if local_path(stated) is None and local_path(actual) is not None:
+        # Downloaded from an object store: asking the store would need its credentials.
+        return True
+    return not storage.exists(load_file_io(relocated.properties, stated), stated)

@@ -1,0 +1,283 @@
+"""What verbs stage for one snapshot.
+
+    verb 1: append          file a
+    verb 2: delete_prefix   spans                  reach a, by position deletes: RD-2 spares rows of the same commit
+    verb 3: replace         spans, file b          reach a, not b
+
+Verbs are numbered, and inside the draft a staged file's sequence number is the table's last one plus the number of
+its verb: the rules that decide between snapshots decide between verbs as well, and a verb that reads sees what the
+draft did before. The commit then gives all files one number.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
+
+from tableformat.commit.by_format_version import ChangeByFormatVersion
+from tableformat.commit.change import TableChange
+from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
+from tableformat.commit.transaction import commit_change
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans import SpanArray
+from tableformat.errors import CommitStateUnknownError, InvalidKeyError
+from tableformat.keys.table_key import key_names
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.storage import delete_if_present
+from tableformat.operations.global_spec import global_spec_id
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.references import refuse_read_only
+from tableformat.operations.result import CommitResult
+from tableformat.operations.staged_change import StagedChange
+from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, one_of
+from tableformat.scan.plan import ScanPlan
+from tableformat.scan.resolve import ResolveCaches, ResolveContext
+from tableformat.scan.task import FileScanTask
+from tableformat.write.conform import ConformedRows
+from tableformat.write.context import WriteContext
+from tableformat.write.data_files import write_conformed
+from tableformat.write.equality_deletes import write_equality_deletes
+from tableformat.write.range_deletes import write_range_delete_file
+from tableformat.write.rows import as_reader
+from tableformat.write.staged import StagedFiles
+
+_PENDING_KEYS_MAX: Final = 2_000_000
+"""Keys of equality deletes held in memory before they are written, so that a stream of any length fits."""
+
+
+class Draft:
+    """The verbs of one snapshot, over one base. Not thread-safe."""
+
+    def __init__(self, iceberg: IcebergTable, branch: str, *, caches: ResolveCaches | None = None) -> None:
+        """`caches`: what others have read of the table's delete files and footers."""
+        refuse_read_only(iceberg)
+        self._iceberg = iceberg
+        self._branch = branch
+        self.view: SnapshotView = head_view(iceberg.metadata, iceberg.io, branch)
+        """The snapshot that the verbs start from."""
+        self.context = WriteContext.of(iceberg.metadata, iceberg.io)
+        self.resolve_context = ResolveContext(iceberg.metadata, iceberg.io, caches or ResolveCaches())
+        self._change = StagedChange(self.view, self.resolve_context)
+        self._pending_keys: dict[tuple[str, ...], list[pa.Table]] = {}
+        self._pending_spans: dict[tuple[int, ...], list[SpanArray]] = {}
+        self._pending_key_count = 0
+        self._written: list[str] = []
+        self._row_count = 0
+        self._refused: list[pa.Table] = []
+
+    # -- what verbs ask -----------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        return self.context.schema
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self.context.key_field_ids)
+
+    @property
+    def key_field_ids(self) -> tuple[int, ...]:
+        """Field ids of the key. InvalidKeyError for a table without one."""
+        if not self.has_key:
+            raise InvalidKeyError(
+                f"table {'.'.join(self._iceberg.name())} has no key: create it with key=[...] or name one with "
+                "set_key([...])."
+            )
+        return self.context.key_field_ids
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """Names of the key columns in key order. InvalidKeyError for a table without a key."""
+        return key_names(self.schema, self.key_field_ids)
+
+    @property
+    def prefix_encoding(self) -> str:
+        """How prefix deletes and replacements are written: "range" or "equality"."""
+        return one_of(self.context.properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
+
+    def plan(
+        self, where: BooleanExpression | None = None, *, may_match: Callable[[DataFile], bool] | None = None
+    ) -> ScanPlan:
+        """The rows that the current verb finds: those of the base with everything that earlier verbs staged.
+
+        `may_match`: which data files that others add would have mattered; by default those that may match the filter.
+        """
+        self._write_pending_deletes()
+        return self._change.plan(where, may_match)
+
+    @property
+    def next_sequence_number(self) -> int:
+        """The sequence number that stands for "newer than everything that `plan` shows"."""
+        return self._change.next_sequence_number
+
+    # -- what verbs stage ---------------------------------------------------------------------------------------------
+
+    def begin_verb(self) -> None:
+        """Everything staged from now on belongs to the next verb."""
+        self._write_pending_deletes()
+        self._change.begin_verb()
+
+    def conformed(self, rows: Any, on_refused: str = "fail") -> ConformedRows:
+        """Rows as the caller gave them, as a stream of batches in the table's schema."""
+        return ConformedRows(as_reader(rows, schema=arrow_schema(self.schema)), self.schema, on_refused=on_refused)
+
+    def add_rows(self, rows: ConformedRows, batches: Iterable[pa.RecordBatch] | None = None) -> None:
+        """Write rows to data files. `batches` come from `rows` by way of what the verb does to them."""
+        self.add_batches(rows if batches is None else batches)
+        self.note_refused(rows)
+
+    def add_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write batches in the table's schema to data files."""
+        staged = write_conformed(self.context, batches)
+        self._written.extend(staged.file_paths)
+        self.adopt_files(staged)
+
+    def note_refused(self, rows: ConformedRows) -> None:
+        """Report the rows that the stream diverted; call it when the stream is exhausted."""
+        if rows.refused is not None:
+            self._refused.append(rows.refused)
+
+    def adopt_files(self, staged: StagedFiles) -> None:
+        """Take data files of another writer, whose they remain if the commit fails."""
+        self._change.add_data_files(staged.data_files)
+        self._row_count += staged.row_count
+        if staged.refused is not None:
+            self._refused.append(staged.refused)
+
+    def add_keys(self, keys: pa.Table) -> None:
+        """Delete the rows whose columns equal a row of `keys`, by an equality delete."""
+        if keys.num_rows:
+            self._pending_keys.setdefault(tuple(keys.column_names), []).append(keys)
+            self._pending_key_count += keys.num_rows
+            if self._pending_key_count >= _PENDING_KEYS_MAX:
+                self._write_pending_deletes()
+
+    def add_spans(self, spans: SpanArray) -> None:
+        """Delete the rows that the spans cover, by a range delete."""
+        if len(spans):
+            self._pending_spans.setdefault(spans.key.field_ids, []).append(spans)
+
+    def delete_positions(self, task: FileScanTask, positions: PositionSet, *, written_anew: bool = False) -> None:
+        """Delete live rows of a planned file by position; with its last row gone the file leaves the table.
+
+        `written_anew`: among the adopted files are these rows as they are after an update.
+        """
+        self._change.delete_positions(task, positions, written_anew=written_anew)
+
+    # -- commit -------------------------------------------------------------------------------------------------------
+
+    def is_applied(self, options: CommitOptions) -> bool:
+        """Whether the batch was committed before, as far as this handle's metadata knows; the commit itself asks
+        again."""
+        name = batch_name(options.application_id, options.batch_id)
+        if name is None:
+            return False
+        stored = applied_batch(self._iceberg.metadata.properties, self._branch, name.application_id)
+        return is_applied(stored, name.batch_id)
+
+    def commit(self, options: CommitOptions, *, started: float) -> CommitResult:
+        """Commit everything staged as one snapshot; nothing staged commits nothing."""
+        self._write_pending_deletes()
+        change = ChangeByFormatVersion(self._change_in)
+        outcome = commit_change(
+            self._iceberg,
+            change,
+            ref=self._branch,
+            application_id=options.application_id,
+            batch_id=options.batch_id,
+            snapshot_properties=options.snapshot_properties,
+        )
+        if not outcome.committed:
+            self.discard()
+        self._iceberg.metadata = outcome.table.metadata
+        self._iceberg.metadata_location = outcome.table.metadata_location
+        committed = change.committed(outcome, self._iceberg.io)
+        files = (*committed.added_data_files, *committed.added_delete_files) if committed else ()
+        return CommitResult(
+            snapshot_id=outcome.snapshot_id,
+            sequence_number=outcome.sequence_number or 0,
+            added_row_count=sum(data.record_count for data in committed.added_data_files) if committed else 0,
+            deleted_row_count=self._change.deleted_row_count if committed else 0,
+            added_data_file_count=len(committed.added_data_files) if committed else 0,
+            added_delete_file_count=len(committed.added_delete_files) if committed else 0,
+            # Deletion vectors share files, so a file counts once.
+            written_bytes=sum({file.file_path: file.file_size_bytes for file in files}.values())
+            + outcome.metadata_bytes,
+            attempts=outcome.attempts,
+            duration_seconds=time.perf_counter() - started,
+            already_applied=outcome.already_applied,
+            refused=self._all_refused(),
+        )
+
+    def _change_in(self, format_version: int) -> TableChange:
+        return self._change.finish(replace(self.context, format_version=format_version), self._written)
+
+    def unchanged(self, *, already_applied: bool, started: float) -> CommitResult:
+        """The result of a call that had nothing to commit."""
+        return CommitResult(
+            snapshot_id=self.view.snapshot.snapshot_id if self.view.snapshot else None,
+            sequence_number=self.view.sequence_number,
+            already_applied=already_applied,
+            duration_seconds=time.perf_counter() - started,
+        )
+
+    def refresh(self) -> None:
+        """Move the table's handle to the newest metadata, for the next draft."""
+        self._iceberg.refresh()
+
+    def discard(self) -> None:
+        """Remove the files that this draft wrote."""
+        for location in self._written:
+            delete_if_present(self._iceberg.io, location)
+        self._written.clear()
+
+    @contextmanager
+    def removing_files_on_failure(self) -> Iterator[None]:
+        """Remove the draft's files when the block fails, unless the commit may have happened."""
+        try:
+            yield
+        except CommitStateUnknownError:
+            raise
+        except BaseException:
+            self.discard()
+            raise
+
+    def _write_pending_deletes(self) -> None:
+        """Write the deletes of the current verb, one file for each list of columns."""
+        if not (self._pending_keys or self._pending_spans):
+            return
+        # A blind delete is global: it knows no partition of the rows that it is for (`specs/decisions`).
+        spec_id = self._global_spec_id()
+        for tables in self._pending_keys.values():
+            keys = pa.concat_tables(tables, promote_options="permissive")
+            self._keep(write_equality_deletes(self.context, keys, spec_id=spec_id))
+        for arrays in self._pending_spans.values():
+            self._keep([write_range_delete_file(self.context, SpanArray.concat(arrays), spec_id=spec_id)])
+        self._pending_keys, self._pending_spans, self._pending_key_count = {}, {}, 0
+
+    def _keep(self, deletes: Iterable[DeleteFile]) -> None:
+        for delete in deletes:
+            self._written.append(delete.file_path)
+            self._change.add_delete_file(delete)
+
+    def _global_spec_id(self) -> int:
+        spec_id = global_spec_id(self._iceberg)
+        if spec_id not in self.context.specs:
+            self.context = replace(self.context, specs=self._iceberg.metadata.specs())
+            self.view = replace(self.view, metadata=self._iceberg.metadata)
+            self._change.rebase(self.view)
+        return spec_id
+
+    def _all_refused(self) -> pa.Table | None:
+        return pa.concat_tables(self._refused, promote_options="permissive") if self._refused else None

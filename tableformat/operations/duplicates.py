@@ -1,0 +1,91 @@
+"""Appending only keys that the table does not have: the one kind of append that reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual, Reference
+from pyiceberg.expressions.literals import literal
+
+from tableformat.errors import DuplicateKeyError
+from tableformat.operations.draft import Draft
+from tableformat.scan.reader import ReadContext, read_tables
+from tableformat.write.conform import ConformedRows
+
+_PORTION_ROWS: Final = 500_000
+"""Rows checked together. Each portion reads the keys of the files whose bounds meet its own."""
+
+
+def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> None:
+    """Stage the rows whose key is neither in the table nor earlier in the input.
+
+    With `fail` the first portion that has another one raises DuplicateKeyError, which counts them and shows one.
+    Holds a portion of rows; later portions find the keys of earlier ones in the files that these became.
+    """
+    key = draft.key_names
+    for portion in _portions(rows):
+        new = _is_new(draft, portion, key)
+        if fail and not new.all():
+            raise _duplicate(portion, ~new, key)
+        fresh = portion.filter(pa.array(new))
+        if fresh.num_rows:
+            draft.add_batches(fresh.to_batches())
+    draft.note_refused(rows)
+
+
+def _portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= _PORTION_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
+    """For each row whether it is the first one with its key, in the table and in the portion."""
+    plan = draft.plan(_within_bounds(portion.column(key[0]), key[0]))
+    context = ReadContext.of(draft.view, key)
+    present = pa.RecordBatchReader.from_batches(
+        context.arrow_schema,
+        (batch for table in read_tables(plan.tasks, context) for batch in table.to_batches()),
+    )
+    columns = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in key)
+    numbered = portion.select(list(key)).append_column("__row", pa.array(np.arange(portion.num_rows)))
+    with duckdb.connect() as connection:
+        connection.register("incoming", numbered)
+        connection.register("present", present)
+        first = connection.sql(
+            f"SELECT min(__row) AS row FROM (FROM incoming ANTI JOIN present USING ({columns})) GROUP BY {columns}"
+        ).to_arrow_table()
+    new = np.zeros(portion.num_rows, np.bool_)
+    new[first.column("row").to_numpy()] = True
+    return new
+
+
+def _within_bounds(column: pa.ChunkedArray, name: str) -> BooleanExpression | None:
+    """The stretch of the first key column that the rows lie in; key columns have no nulls. None where it cannot be
+    stated."""
+    if isinstance(column.type, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(column.type):
+        return None
+    bounds = pc.min_max(column)
+    return And(
+        GreaterThanOrEqual(term=Reference(name), value=literal(bounds["min"].as_py())),
+        LessThanOrEqual(term=Reference(name), value=literal(bounds["max"].as_py())),
+    )
+
+
+def _duplicate(portion: pa.Table, is_duplicate: np.ndarray, key: tuple[str, ...]) -> DuplicateKeyError:
+    duplicates = portion.select(list(key)).filter(pa.array(is_duplicate))
+    return DuplicateKeyError(
+        f"{duplicates.num_rows:,} rows have a key that is in the table or earlier in the rows already, the first "
+        f"{duplicates.slice(0, 1).to_pylist()[0]}. Nothing was committed. on_duplicate='ignore' skips them, 'replace' "
+        "puts the new rows in the place of the old ones."
+    )

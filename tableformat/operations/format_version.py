@@ -1,0 +1,65 @@
+"""The format version of a table: asked for as the property `format-version`, kept in the metadata, never lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import UpgradeFormatVersionUpdate
+
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.metadata.table_file import NEWEST_FORMAT_VERSION
+
+FORMAT_VERSION: Final = "format-version"
+"""The property by which Iceberg's catalogs and Spark's TBLPROPERTIES choose a version; it is not stored as one."""
+DEFAULT_FORMAT_VERSION: Final = 2
+
+
+def requested_format_version(properties: Mapping[str, str], default: int = DEFAULT_FORMAT_VERSION) -> int:
+    """The version that the properties ask for.
+
+    Raises InvalidArgumentError for what is no version, UnsupportedFeatureError for one newer than this library writes.
+    """
+    text = properties.get(FORMAT_VERSION)
+    if text is None:
+        return default
+    if not text.strip().isdecimal() or int(text) == 0:
+        raise InvalidArgumentError(f"{FORMAT_VERSION} must be a whole number such as '3', not {text!r}.")
+    if int(text) > NEWEST_FORMAT_VERSION:
+        raise UnsupportedFeatureError(
+            f"{FORMAT_VERSION} {text.strip()} is newer than {NEWEST_FORMAT_VERSION}, the newest that is written here."
+        )
+    return int(text)
+
+
+def upgrade_to(metadata: TableMetadata, version: int) -> tuple[UpgradeFormatVersionUpdate, ...]:
+    """The update that brings the table to the version; none when it is there. InvalidArgumentError for a downgrade."""
+    if version < metadata.format_version:
+        raise InvalidArgumentError(
+            f"the table has {FORMAT_VERSION} {metadata.format_version} and cannot go back to {version}: "
+            "its files may use what the older version lacks."
+        )
+    if version == metadata.format_version:
+        return ()
+    return (UpgradeFormatVersionUpdate.model_validate({FORMAT_VERSION: version}),)
+
+
+@contextmanager
+def refusals_of_version(version: int, catalog_name: str) -> Iterator[None]:
+    """A catalog that cannot hold a table of the version raises UnsupportedFeatureError.
+
+    PyIceberg 0.12 writes no version 3 metadata, so of its own catalogs only REST, whose server writes it, may take one.
+    """
+    try:
+        yield
+    except (NotImplementedError, BadRequestError, ValueError) as error:
+        is_about_version = not isinstance(error, ValueError) or "format version" in str(error)
+        if version < 3 or isinstance(error, InvalidArgumentError) or not is_about_version:
+            raise
+        raise UnsupportedFeatureError(
+            f"catalog {catalog_name!r} does not take tables of format version {version}: {error}. Use the embedded "
+            "catalog (open_catalog of a directory) or a REST catalog whose server supports it."
+        ) from error

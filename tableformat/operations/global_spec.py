@@ -1,0 +1,33 @@
+"""The unpartitioned spec under which global deletes are written (D10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.update import AddPartitionSpecUpdate, AssertTableUUID
+
+from tableformat.deletes.rules import is_unpartitioned
+from tableformat.operations.references import commit_updates
+
+
+def global_spec_id(iceberg: IcebergTable) -> int:
+    """Id of a spec of the table that puts every row in one partition.
+
+    A table of another writer may have none: it gets one in a commit of its own, after which it is found by content,
+    because servers reassign spec ids.
+    """
+    known = _find(iceberg.metadata.partition_specs)
+    if known is not None:
+        return known
+    next_id = max(spec.spec_id for spec in iceberg.metadata.partition_specs) + 1
+    requirement = AssertTableUUID(uuid=iceberg.metadata.table_uuid)
+    commit_updates(iceberg, (requirement,), (AddPartitionSpecUpdate(spec=PartitionSpec(spec_id=next_id)),))
+    added = _find(iceberg.metadata.partition_specs)
+    assert added is not None, "the catalog accepted an unpartitioned spec and does not list it"
+    return added
+
+
+def _find(specs: Iterable[PartitionSpec]) -> int | None:
+    return next((spec.spec_id for spec in specs if is_unpartitioned(spec)), None)

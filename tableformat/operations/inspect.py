@@ -1,0 +1,78 @@
+"""Metadata of a table as Arrow tables with the columns of Iceberg's metadata tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tableformat.errors import InvalidArgumentError, nearest_hint
+from tableformat.metadata import inspect
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.applicable_deletes import applicable_deletes
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """The metadata tables of one snapshot."""
+
+    view: SnapshotView
+    branch: str
+
+    def files(self) -> pa.Table:
+        """Live data files and delete files: `content`, `file_path`, `record_count`, ..."""
+        return inspect.files_table(self.view)
+
+    def data_files(self) -> pa.Table:
+        """Live data files."""
+        return inspect.data_files_table(self.view)
+
+    def delete_files(self) -> pa.Table:
+        """Live delete files; `kind` tells position, equality and range deletes and deletion vectors apart."""
+        return inspect.delete_files_table(self.view)
+
+    def snapshots(self) -> pa.Table:
+        """Every retained snapshot of the table: `committed_at`, `snapshot_id`, `operation`, `summary`, ..."""
+        return inspect.snapshots_table(self.view.metadata)
+
+    def history(self) -> pa.Table:
+        """When each snapshot of the branch became current."""
+        return inspect.history_table(self.view.metadata, self.branch)
+
+    def manifests(self) -> pa.Table:
+        """The manifests of the snapshot."""
+        return inspect.manifests_table(self.view)
+
+    def entries(self) -> pa.Table:
+        """The entries of the snapshot's manifests, deleted ones included."""
+        return inspect.entries_table(self.view)
+
+    def partitions(self) -> pa.Table:
+        """Rows, files and deletes of each partition."""
+        return inspect.partitions_table(self.view)
+
+    def refs(self) -> pa.Table:
+        """Branches and tags."""
+        return inspect.refs_table(self.view.metadata)
+
+    def deletes_of(self, path: str) -> pa.Table:
+        """The delete files that may delete rows of one data file, columns as `delete_files`; why, is in
+        `Scan.explain()`.
+
+        `path` as `files` gives it. InvalidArgumentError for a path that is no live data file of the snapshot.
+        """
+        live = [
+            entry.file
+            for manifest in manifests_of(self.view)
+            for entry in live_entries(read_manifest(self.view.io, manifest, self.view.metadata))
+        ]
+        data = {file.file_path: file for file in live if isinstance(file, DataFile)}
+        if path not in data:
+            raise InvalidArgumentError(f"{path!r} is no data file of this snapshot.{nearest_hint(path, data)}")
+        deletes = [file for file in live if isinstance(file, DeleteFile)]
+        return inspect.content_files_table(
+            self.view.metadata, applicable_deletes(self.view.metadata, data[path], deletes)
+        )

@@ -1,0 +1,50 @@
+"""`set_key`: name the key columns of a table that has none, or whose key another writer changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCurrentSchemaId,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
+
+from tableformat.errors import InvalidKeyError
+from tableformat.keys.table_key import check_key_columns
+from tableformat.operations.references import commit_updates
+from tableformat.properties import KEY_FIELD_IDS
+
+
+def set_key(iceberg: IcebergTable, columns: Sequence[str]) -> None:
+    """Set the ordered key property and the schema's identifier fields in one commit.
+
+    Files written before keep their order and their marker; readers trust the marker, never the key.
+    Raises InvalidKeyError for an optional column: the rows that are there were not checked for nulls.
+    """
+    schema = iceberg.metadata.schema()
+    field_ids = check_key_columns(schema, columns)
+    optional = [name for name in columns if not schema.find_field(name).required]
+    if optional:
+        raise InvalidKeyError(f"key columns must be required, and {', '.join(optional)} is optional in this table.")
+    updates: tuple[TableUpdate, ...] = ()
+    if set(field_ids) != set(schema.identifier_field_ids):
+        renewed = Schema(
+            *schema.fields,
+            schema_id=max(known.schema_id for known in iceberg.metadata.schemas) + 1,
+            identifier_field_ids=list(field_ids),
+        )
+        updates = (
+            AddSchemaUpdate.model_validate({"schema": renewed}),
+            SetCurrentSchemaUpdate.model_validate({"schema-id": renewed.schema_id}),
+        )
+    text = ",".join(str(field_id) for field_id in field_ids)
+    commit_updates(
+        iceberg,
+        (AssertCurrentSchemaId.model_validate({"current-schema-id": schema.schema_id}),),
+        (*updates, SetPropertiesUpdate(updates={KEY_FIELD_IDS: text})),
+    )

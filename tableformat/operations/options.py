@@ -1,0 +1,43 @@
+"""Options that every writing verb takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict
+
+from tableformat.errors import InvalidArgumentError
+
+
+class CommitKeywords(TypedDict, total=False):
+    """The keyword arguments of every writing verb; their meaning is CommitOptions'."""
+
+    application_id: str | None
+    batch_id: int | str | None
+    snapshot_properties: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOptions:
+    """How a verb's snapshot is committed."""
+
+    application_id: str | None = None
+    """Names the writer; with `batch_id` the batch is committed once, however often the call is repeated."""
+    batch_id: int | str | None = None
+    """Whole numbers rise from batch to batch; text is compared for equality with the last one."""
+    snapshot_properties: Mapping[str, str] | None = None
+    """Added to the snapshot's summary."""
+
+    def __post_init__(self) -> None:
+        if (self.application_id is None) != (self.batch_id is None):
+            raise InvalidArgumentError("application_id and batch_id go together: name the writer and its batch.")
+        for name, value in (self.snapshot_properties or {}).items():
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise InvalidArgumentError(f"snapshot_properties are text: {name!r} is {value!r}.")
+
+
+def one_of(value: str, allowed: tuple[str, ...], *, option: str) -> str:
+    """The value, when it is one of the allowed words."""
+    if value not in allowed:
+        raise InvalidArgumentError(f"{option} must be one of {', '.join(map(repr, allowed))}, not {value!r}.")
+    return value

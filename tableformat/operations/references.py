@@ -1,0 +1,168 @@
+"""Tags, branches, rollback and table properties: commits that move names and write no snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    RemoveSnapshotRefUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from tableformat.commit.idempotence import batches_of_snapshots
+from tableformat.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidArgumentError,
+    SnapshotNotFoundError,
+    UnsupportedFeatureError,
+    nearest_hint,
+)
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.format_version import (
+    FORMAT_VERSION,
+    refusals_of_version,
+    requested_format_version,
+    upgrade_to,
+)
+
+
+def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age_ms: int | None) -> None:
+    """Raises AlreadyExistsError for a name in use, SnapshotNotFoundError for a table without snapshots."""
+    _create(iceberg, name, _ref(_snapshot_id(view), SnapshotRefType.TAG, max_ref_age_ms))
+
+
+def create_branch(iceberg: IcebergTable, name: str, view: SnapshotView) -> None:
+    """Raises AlreadyExistsError for a name in use, SnapshotNotFoundError for a table without snapshots."""
+    _create(iceberg, name, _ref(_snapshot_id(view), SnapshotRefType.BRANCH, None))
+
+
+def drop(iceberg: IcebergTable, name: str, kind: str) -> None:
+    """Remove a tag or branch; its snapshots stay until they expire."""
+    refs = iceberg.metadata.refs
+    ref = refs.get(name)
+    if ref is None or ref.snapshot_ref_type != kind:
+        names = [other for other, candidate in refs.items() if candidate.snapshot_ref_type == kind]
+        raise SnapshotNotFoundError(f"no {kind} {name!r}.{nearest_hint(name, names)}")
+    if name == MAIN_BRANCH:
+        raise InvalidArgumentError("the branch 'main' cannot be dropped.")
+    requirement = assert_ref(name, ref.snapshot_id)
+    commit_updates(iceberg, (requirement,), (RemoveSnapshotRefUpdate.model_validate({"ref-name": name}),))
+
+
+def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay: bool) -> None:
+    """Move a branch back to an ancestor of its head.
+
+    The batches of the snapshots left behind stay known, so that a writer which repeats one does not bring it back;
+    `replay` forgets them in the same commit.
+    """
+    metadata = iceberg.metadata
+    head = metadata.refs.get(branch)
+    target_id = _snapshot_id(target)
+    if head is None:
+        raise SnapshotNotFoundError(f"branch {branch!r} has no snapshot to roll back from.")
+    line = [snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.snapshot_by_id(head.snapshot_id))]
+    if target_id not in line:
+        raise InvalidArgumentError(
+            f"snapshot {target_id} is no ancestor of {head.snapshot_id}, the head of {branch!r}. "
+            "Start a branch there instead: create_branch(name, snapshot_id)."
+        )
+    undone = frozenset(line[: line.index(target_id)])
+    moved = head.model_copy(update={"snapshot_id": target_id})
+    updates: tuple[TableUpdate, ...] = (_set_ref(branch, moved),)
+    forgotten = batches_of_snapshots(metadata.properties, branch, undone) if replay else ()
+    if forgotten:
+        updates += (RemovePropertiesUpdate(removals=list(forgotten)),)
+    commit_updates(iceberg, (assert_ref(branch, head.snapshot_id),), updates)
+
+
+def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None:
+    """Set table properties in one commit; `format-version` upgrades the table instead, as in Iceberg's other engines.
+
+    Raises InvalidArgumentError for a lower version than the table has, UnsupportedFeatureError where the library or the
+    catalog cannot write the version.
+    """
+    for name, value in properties.items():
+        if not isinstance(value, str):
+            raise InvalidArgumentError(f"table properties are text: {name!r} is {value!r}.")
+    version = requested_format_version(properties, iceberg.metadata.format_version)
+    updates: tuple[TableUpdate, ...] = upgrade_to(iceberg.metadata, version)
+    others = {name: value for name, value in properties.items() if name != FORMAT_VERSION}
+    if others:
+        updates += (SetPropertiesUpdate(updates=others),)
+    if updates:
+        with refusals_of_version(version, iceberg.catalog.name):
+            commit_updates(iceberg, (), updates)
+
+
+def at_most_one(**choices: Any) -> None:
+    """Raise InvalidArgumentError when more than one of the named arguments was given."""
+    given = [name for name, value in choices.items() if value is not None]
+    if len(given) > 1:
+        raise InvalidArgumentError(f"give one of {', '.join(given)}, not several: each chooses a snapshot.")
+
+
+def refuse_read_only(iceberg: IcebergTable) -> None:
+    """Raise UnsupportedFeatureError for a table that no catalog keeps: there is nobody to commit to."""
+    if type(iceberg.catalog) is NoopCatalog:
+        raise UnsupportedFeatureError(
+            "this table was read from its metadata file without a catalog: it is read-only. "
+            "catalog.register_table() puts it into one."
+        )
+
+
+def commit_updates(
+    iceberg: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+) -> None:
+    """Commit metadata updates of the table and move the handle to the result."""
+    refuse_read_only(iceberg)
+    guarded = (AssertTableUUID(uuid=iceberg.metadata.table_uuid), *requirements)
+    try:
+        response = iceberg.catalog.commit_table(iceberg, guarded, updates)
+    except CommitFailedException as error:
+        raise CommitConflictError(f"another commit changed {'.'.join(iceberg.name())} meanwhile: {error}") from error
+    iceberg.metadata = response.metadata
+    iceberg.metadata_location = response.metadata_location
+
+
+def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
+    if not name or not isinstance(name, str):
+        raise InvalidArgumentError(f"a {ref.snapshot_ref_type} needs a name, not {name!r}.")
+    if name in iceberg.metadata.refs:
+        kind = iceberg.metadata.refs[name].snapshot_ref_type
+        raise AlreadyExistsError(f"a {kind} {name!r} exists already; drop_{kind}({name!r}) removes it.")
+    requirement = assert_ref(name, None)
+    commit_updates(iceberg, (requirement,), (_set_ref(name, ref),))
+
+
+def _ref(snapshot_id: int, kind: SnapshotRefType, max_ref_age_ms: int | None) -> SnapshotRef:
+    return SnapshotRef.model_validate({"snapshot-id": snapshot_id, "type": kind, "max-ref-age-ms": max_ref_age_ms})
+
+
+def _set_ref(name: str, ref: SnapshotRef) -> SetSnapshotRefUpdate:
+    return SetSnapshotRefUpdate.model_validate({"ref-name": name, **ref.model_dump(by_alias=True)})
+
+
+def assert_ref(name: str, snapshot_id: int | None) -> AssertRefSnapshotId:
+    """The requirement that a ref is still where it was; None: that there is no such ref."""
+    return AssertRefSnapshotId.model_validate(
+        {"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": snapshot_id}
+    )
+
+
+def _snapshot_id(view: SnapshotView) -> int:
+    if view.snapshot is None:
+        raise SnapshotNotFoundError("the table has no snapshot yet; write some rows first.")
+    return view.snapshot.snapshot_id

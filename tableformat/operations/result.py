@@ -1,0 +1,33 @@
+"""What a writing verb reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult:
+    """One verb, or one transaction: at most one snapshot."""
+
+    snapshot_id: int | None
+    """The snapshot that holds the change; the one found in place when nothing had to be committed; None in an empty
+    table."""
+    sequence_number: int
+    """Sequence number of that snapshot; 0 without one."""
+    added_row_count: int = 0
+    """Rows written into data files."""
+    deleted_row_count: int | None = 0
+    """Rows deleted, as far as the verb read them; None when a blind delete was written, which reads nothing."""
+    added_data_file_count: int = 0
+    added_delete_file_count: int = 0
+    written_bytes: int = 0
+    """Data files, delete files and manifests; manifest list and table metadata, a few kilobytes, come on top."""
+    attempts: int = 0
+    """Commit attempts; 0 when there was nothing to commit."""
+    duration_seconds: float = 0.0
+    already_applied: bool = False
+    """The batch of this application id was committed before; nothing was written."""
+    refused: pa.Table | None = field(default=None, compare=False, repr=False)
+    """With `on_refused="divert"`: the refused rows with `_row_index`, `_refused_column` and `_refused_reason`."""

@@ -1,0 +1,53 @@
+"""How a verb becomes a snapshot: stage, commit, and stage again where another commit made the reading out of date."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tableformat.errors import CommitConflictError
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.result import CommitResult
+
+_STAGE_ATTEMPTS = 5
+"""Times that a verb which reads the table is staged from the start; blind verbs never need a second one."""
+
+
+def run_verb(
+    verb: Callable[[Draft], None], new_draft: Callable[[], Draft], options: CommitOptions, *, one_shot: bool
+) -> CommitResult:
+    """Run one verb in a snapshot of its own.
+
+    A verb that read the table, such as `delete(mode="scan")`, is run again on the newest snapshot when a concurrent
+    commit changed what it read, unless its rows come from a reader that can be consumed only once.
+    Files of a failed attempt are removed before the error reaches the caller.
+    """
+    started = time.perf_counter()
+    attempts = 0
+    for attempt in range(1, _STAGE_ATTEMPTS + 1):
+        draft = new_draft()
+        try:
+            if draft.is_applied(options):
+                return draft.unchanged(already_applied=True, started=started)
+            with draft.removing_files_on_failure():
+                verb(draft)
+                result = draft.commit(options, started=started)
+        except CommitConflictError:
+            if one_shot or attempt == _STAGE_ATTEMPTS:
+                raise
+            attempts += 1
+            draft.refresh()
+            continue
+        return replace(result, attempts=result.attempts + attempts) if attempts else result
+    raise AssertionError("the last attempt returns or raises")
+
+
+def is_one_shot(rows: Any) -> bool:
+    """Whether the rows can be read only once, so that a verb cannot be staged a second time."""
+    replayable = (pa.Table, pa.RecordBatch, list, tuple, dict, type(None))
+    return not isinstance(rows, replayable) and (hasattr(rows, "read_next_batch") or hasattr(rows, "__next__"))

@@ -1,0 +1,92 @@
+"""Writes whose files come from other processes: executors write them, the driver commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.schema import Schema
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.delete_prefix import leading_columns, stage_prefixes
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import one_of
+from tableformat.write.conform import ConformedRows
+from tableformat.write.context import WriteContext
+from tableformat.write.data_files import write_data_files
+from tableformat.write.distinct import PrefixCollector
+from tableformat.write.rows import as_reader
+from tableformat.write.staged import StagedFiles
+
+KINDS: Final = ("append", "replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedWrite:
+    """Writes data files of one table and commits nothing. Picklable; one instance serves any number of processes."""
+
+    context: WriteContext
+    kind: str
+    """"append", or "replace": the prefixes that occur in the rows are deleted by the commit."""
+    prefix: tuple[str, ...] = ()
+    """The leading key columns that a replacement goes by."""
+    table_uuid: str
+
+    @classmethod
+    def of(cls, view: SnapshotView, *, kind: str, prefix: Sequence[str] | None) -> StagedWrite:
+        one_of(kind, KINDS, option="kind")
+        schema = view.metadata.schema()
+        key = key_names(schema, key_field_ids(schema, view.metadata.properties))
+        if kind == "append" and prefix is not None:
+            raise InvalidArgumentError("prefix belongs to kind='replace'.")
+        names = leading_columns(key, tuple(prefix) if prefix is not None else key) if kind == "replace" else ()
+        context = WriteContext.of(view.metadata, view.io)
+        return cls(context=context, kind=kind, prefix=names, table_uuid=str(view.metadata.table_uuid))
+
+    def write(self, batches: Any, *, on_refused: str = "fail") -> StagedFiles:
+        """Write the rows to data files, sorted by the key. What is returned is small and picklable; pass it to
+        `commit`.
+
+        `batches`: what `Table.append` takes, or an iterable of record batches. Files of a failed call are removed.
+        """
+        rows = ConformedRows(
+            as_reader(batches, schema=arrow_schema(self.context.schema)), self.context.schema, on_refused=on_refused
+        )
+        if self.kind == "append":
+            return write_data_files(self.context, rows)
+        collector = PrefixCollector(rows.schema, self.prefix)
+        staged = write_data_files(self.context, rows, through=collector.through)
+        return StagedFiles.merge([staged, StagedFiles(prefixes=collector.prefixes)])
+
+    def cover(self, prefixes: Any) -> StagedFiles:
+        """For a replacement: also delete these prefixes, which have no new rows. Nothing is written before the
+        commit."""
+        if self.kind != "replace":
+            raise InvalidArgumentError("cover belongs to kind='replace'.")
+        table = as_reader(prefixes).read_all()
+        names = leading_columns(self.prefix, table.column_names)
+        if names != self.prefix:
+            raise InvalidArgumentError(f"prefixes must have the columns {', '.join(self.prefix)}.")
+        schema = Schema(*(self.context.schema.find_field(name) for name in names))
+        return StagedFiles(prefixes=ConformedRows(table.to_reader(), schema).to_reader().read_all())
+
+    def abort(self, staged: Sequence[StagedFiles]) -> None:
+        """Remove staged files that will not be committed."""
+        for files in staged:
+            files.delete_all(self.context.io)
+
+
+def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFiles]) -> None:
+    """Stage files that other processes wrote; the files stay theirs, so a failed commit leaves them for another
+    attempt."""
+    if write.table_uuid != str(draft.view.metadata.table_uuid):
+        raise InvalidArgumentError("the staged files were written for another table.")
+    draft.begin_verb()
+    merged = StagedFiles.merge(staged)
+    draft.adopt_files(merged)
+    if merged.prefixes is not None and merged.prefixes.num_rows:
+        stage_prefixes(draft, merged.prefixes)

@@ -1,0 +1,120 @@
+"""Several verbs in one snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.operations.append import append
+from tableformat.operations.apply_changes import apply_changes
+from tableformat.operations.delete import delete
+from tableformat.operations.delete_prefix import delete_prefix
+from tableformat.operations.delete_range import delete_range
+from tableformat.operations.delete_rows import delete_rows
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.overwrite import overwrite
+from tableformat.operations.replace import replace, replace_interval
+from tableformat.operations.result import CommitResult
+from tableformat.operations.upsert import upsert
+
+
+class Transaction:
+    """The verbs of a table, staged in order and committed together at the end of the `with` block.
+
+    A delete also removes rows that the same transaction added before it, never rows added after it. Verbs that read see
+    the transaction's own rows and deletes.
+    """
+
+    def __init__(self, draft: Draft, options: CommitOptions) -> None:
+        self._draft = draft
+        self._options = options
+        self._started = time.perf_counter()
+        self._is_applied = draft.is_applied(options)
+        self._result: CommitResult | None = None
+
+    @property
+    def result(self) -> CommitResult:
+        """What the transaction committed. Asking before the block ended is an InvalidArgumentError."""
+        if self._result is None:
+            raise InvalidArgumentError("the transaction has no result before its `with` block has ended.")
+        return self._result
+
+    def commit(self) -> CommitResult:
+        """Commit what was staged; `Table.transaction()` calls it at the end of the block."""
+        if self._is_applied:
+            self._result = self._draft.unchanged(already_applied=True, started=self._started)
+        else:
+            self._result = self._draft.commit(self._options, started=self._started)
+        return self._result
+
+    def append(self, rows: Any, *, on_duplicate: str = "allow", on_refused: str = "fail") -> None:
+        """See `Table.append`."""
+        if self._is_open():
+            append(self._draft, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused)
+
+    def delete(self, where: str | BooleanExpression, *, mode: str = "auto") -> None:
+        """See `Table.delete`."""
+        if self._is_open():
+            delete(self._draft, where=where, mode=mode)
+
+    def delete_prefix(self, prefix: Mapping[str, Any] | Any, *, mode: str = "auto") -> None:
+        """See `Table.delete_prefix`."""
+        if self._is_open():
+            delete_prefix(self._draft, prefix=prefix, mode=mode)
+
+    def delete_range(
+        self,
+        *,
+        lower: Sequence[Any] | None = None,
+        upper: Sequence[Any] | None = None,
+        on: Sequence[str] | None = None,
+        mode: str = "auto",
+    ) -> None:
+        """See `Table.delete_range`."""
+        if self._is_open():
+            delete_range(self._draft, lower=lower, upper=upper, on=on, mode=mode)
+
+    def delete_rows(self, keys: Any) -> None:
+        """See `Table.delete_rows`."""
+        if self._is_open():
+            delete_rows(self._draft, keys=keys)
+
+    def replace(self, rows: Any, *, prefix: Sequence[str] | None = None, on_refused: str = "fail") -> None:
+        """See `Table.replace`."""
+        if self._is_open():
+            replace(self._draft, rows=rows, prefix=prefix, on_refused=on_refused)
+
+    def replace_interval(
+        self, rows: Any, *, on: str | Sequence[str], lower: Any, upper: Any, on_refused: str = "fail"
+    ) -> None:
+        """See `Table.replace_interval`."""
+        if self._is_open():
+            replace_interval(self._draft, rows=rows, on=on, lower=lower, upper=upper, on_refused=on_refused)
+
+    def upsert(self, rows: Any, *, on_refused: str = "fail") -> None:
+        """See `Table.upsert`."""
+        if self._is_open():
+            upsert(self._draft, rows=rows, on_refused=on_refused)
+
+    def apply_changes(
+        self, changes: Any, *, op: str = "_op", order_by: str | None = "_ts", on_refused: str = "fail"
+    ) -> None:
+        """See `Table.apply_changes`."""
+        if self._is_open():
+            apply_changes(self._draft, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
+
+    def overwrite(self, rows: Any, *, where: str | BooleanExpression | None = None, on_refused: str = "fail") -> None:
+        """See `Table.overwrite`."""
+        if self._is_open():
+            overwrite(self._draft, rows=rows, where=where, on_refused=on_refused)
+
+    def _is_open(self) -> bool:
+        """Whether verbs stage anything: they do not when the batch was committed before."""
+        if self._result is not None:
+            raise InvalidArgumentError("the transaction has ended; start another one.")
+        return not self._is_applied

@@ -1,0 +1,95 @@
+"""Table properties that this library reads, with their defaults.
+
+The names that Iceberg knows keep Iceberg's spelling and meaning; ours begin with `tableformat.`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tableformat.errors import InvalidArgumentError
+
+KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
+"""The key: field ids in key order, comma separated (D5). `identifier-field-ids` holds the same set without the
+order."""
+RANGE_PARTITIONS: Final = "tableformat.range-partitions"
+"""Reserved: JSON of non-covering range partitions, bounds by field id."""
+TRANSACTION_PREFIX: Final = "tableformat.txn."
+"""`tableformat.txn.<ref>.<application_id>`: the last batch that the writer committed on the ref."""
+TRANSACTION_RETENTION_MS: Final = "tableformat.txn.retention-ms"
+"""Age from which the record of a writer's last batch is forgotten when snapshots are expired (MT-4)."""
+TRANSACTION_RETENTION_MS_DEFAULT: Final = 7 * 24 * 60 * 60 * 1000
+PUBLISH_TARGET_PREFIX: Final = "tableformat.publish-target."
+"""`tableformat.publish-target.<branch>`: the branch that publishing `<branch>` moves forward (MT-30)."""
+
+PREFIX_ENCODING: Final = "write.delete.prefix-encoding"
+"""How prefix deletes and replacements are written: `range` (default) or `equality`."""
+PREFIX_ENCODINGS: Final = ("range", "equality")
+
+TARGET_FILE_SIZE_BYTES: Final = "write.target-file-size-bytes"
+TARGET_FILE_SIZE_BYTES_DEFAULT: Final = 512 * 1024 * 1024
+ROW_GROUP_LIMIT: Final = "write.parquet.row-group-limit"
+ROW_GROUP_LIMIT_DEFAULT: Final = 131_072
+COMPRESSION_CODEC: Final = "write.parquet.compression-codec"
+COMPRESSION_CODEC_DEFAULT: Final = "zstd"
+COMPRESSION_LEVEL: Final = "write.parquet.compression-level"
+WRITE_MEMORY_BYTES: Final = "tableformat.write.memory-bytes"
+"""Rows that a writer holds in memory before it writes a file out, in bytes of Arrow data."""
+WRITE_MEMORY_BYTES_DEFAULT: Final = 256 * 1024 * 1024
+RANGE_SPAN_BUDGET: Final = "tableformat.scan.range-span-budget"
+"""Range delete spans that the planner loads; above it tasks carry the delete files instead."""
+RANGE_SPAN_BUDGET_DEFAULT: Final = 1_000_000
+OPEN_FILE_COST: Final = "read.split.open-file-cost"
+"""Bytes that opening one file is taken to cost as much as reading; compaction weighs files by it."""
+OPEN_FILE_COST_DEFAULT: Final = 4 * 1024 * 1024
+
+COMMIT_RETRIES: Final = "commit.retry.num-retries"
+COMMIT_RETRIES_DEFAULT: Final = 20
+COMMIT_MIN_WAIT_MS: Final = "commit.retry.min-wait-ms"
+COMMIT_MIN_WAIT_MS_DEFAULT: Final = 20
+COMMIT_MAX_WAIT_MS: Final = "commit.retry.max-wait-ms"
+COMMIT_MAX_WAIT_MS_DEFAULT: Final = 5_000
+COMMIT_TOTAL_TIMEOUT_MS: Final = "commit.retry.total-timeout-ms"
+COMMIT_TOTAL_TIMEOUT_MS_DEFAULT: Final = 1_800_000
+MANIFEST_MIN_COUNT_TO_MERGE: Final = "commit.manifest.min-count-to-merge"
+MANIFEST_MIN_COUNT_TO_MERGE_DEFAULT: Final = 100
+MANIFEST_TARGET_SIZE_BYTES: Final = "commit.manifest.target-size-bytes"
+MANIFEST_TARGET_SIZE_BYTES_DEFAULT: Final = 8 * 1024 * 1024
+
+MAX_SNAPSHOT_AGE_MS: Final = "history.expire.max-snapshot-age-ms"
+MAX_SNAPSHOT_AGE_MS_DEFAULT: Final = 5 * 24 * 60 * 60 * 1000
+MIN_SNAPSHOTS_TO_KEEP: Final = "history.expire.min-snapshots-to-keep"
+MIN_SNAPSHOTS_TO_KEEP_DEFAULT: Final = 1
+MAX_REF_AGE_MS: Final = "history.expire.max-ref-age-ms"
+GC_ENABLED: Final = "gc.enabled"
+"""`false` where other tables use the same files: no job may remove any."""
+GC_ENABLED_DEFAULT: Final = "true"
+
+
+def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:
+    """The property as a whole number above zero."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not text.strip().isdigit() or int(text) == 0:
+        raise InvalidArgumentError(f"table property {name} must be a whole number above 0, not {text!r}.")
+    return int(text)
+
+
+def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> int:
+    """The property as a whole number, zero included."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not text.strip().isdigit():
+        raise InvalidArgumentError(f"table property {name} must be a whole number, not {text!r}.")
+    return int(text)
+
+
+def one_of(properties: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    """The property as one of the allowed words; the first is the default."""
+    value = properties.get(name, allowed[0])
+    if value not in allowed:
+        raise InvalidArgumentError(f"table property {name} must be one of {', '.join(allowed)}, not {value!r}.")
+    return value

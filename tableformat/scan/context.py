@@ -1,0 +1,25 @@
+"""What the scans of one table share: its metadata, its FileIO, and what was already read through it."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from pyiceberg.io import FileIO
+
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.resolve import ResolveCaches, ResolveContext
+
+_caches: Final[WeakKeyDictionary[FileIO, ResolveCaches]] = WeakKeyDictionary()
+_lock: Final = Lock()
+
+
+def resolve_context(view: SnapshotView) -> ResolveContext:
+    """A context for the view, with the caches of all views that read through the same FileIO.
+
+    Files are immutable, so what was read stays right; it is forgotten with the FileIO, that is with the table handle.
+    """
+    with _lock:
+        caches = _caches.setdefault(view.io, ResolveCaches())
+    return ResolveContext(view.metadata, view.io, caches)

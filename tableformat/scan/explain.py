@@ -1,0 +1,153 @@
+"""A scan plan told to people, and the same as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from pyiceberg.expressions import AlwaysTrue
+
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.scan.filter_text import filter_text
+from tableformat.scan.plan import ScanPlan
+from tableformat.scan.task import FileScanTask
+
+LISTED_FILES: Final = 20
+"""Files that the text lists of each verdict; `to_dict` has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedDelete:
+    """A delete file that is opened to read a data file."""
+
+    kind: str
+    file_path: str
+    sequence_number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileExplanation:
+    """One data file of a scan."""
+
+    verdict: str
+    """clean: no delete applies; partial: rows decide; covered: every row is deleted and the file is not read."""
+    file_path: str
+    sequence_number: int | None
+    record_count: int
+    file_size_bytes: int
+    reasons: tuple[str, ...]
+    residual: str | None
+    """What of the filter rows are still asked; None when the metadata shows that all rows match."""
+    deletes: tuple[AppliedDelete, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanExplanation:
+    """Why a scan reads what it reads; `str()` is the report."""
+
+    snapshot_id: int | None
+    where: str
+    files: tuple[FileExplanation, ...]
+    pruning: dict[str, int]
+    delete_file_counts: dict[str, int]
+    """Delete files that have to be opened, by kind."""
+
+    def of_verdict(self, verdict: str) -> list[FileExplanation]:
+        """The files that are clean, partial or covered."""
+        return [file for file in self.files if file.verdict == verdict]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_report(self))
+
+
+def explain_plan(plan: ScanPlan) -> ScanExplanation:
+    """The explanation of a plan; reads nothing."""
+    covered = (_explain_covered(file) for file in plan.covered)
+    return ScanExplanation(
+        snapshot_id=plan.snapshot_id,
+        where=filter_text(plan.where),
+        files=(*(_explain_task(task) for task in plan.tasks), *covered),
+        pruning=asdict(plan.pruning),
+        delete_file_counts={kind.value: count for kind, count in plan.delete_file_counts.items()},
+    )
+
+
+def _explain_task(task: FileScanTask) -> FileExplanation:
+    data = task.data_file
+    return FileExplanation(
+        verdict="partial" if task.has_deletes else "clean",
+        file_path=data.file_path,
+        sequence_number=data.sequence_number,
+        record_count=data.record_count,
+        file_size_bytes=data.file_size_bytes,
+        reasons=task.reasons,
+        residual=None if isinstance(task.residual, AlwaysTrue) else filter_text(task.residual),
+        deletes=tuple(_applied(delete) for delete in task.delete_files),
+    )
+
+
+def _explain_covered(data: DataFile) -> FileExplanation:
+    return FileExplanation(
+        verdict="covered",
+        file_path=data.file_path,
+        sequence_number=data.sequence_number,
+        record_count=data.record_count,
+        file_size_bytes=data.file_size_bytes,
+        reasons=("newer deleted key ranges hold all its keys",),
+        residual=None,
+        deletes=(),
+    )
+
+
+def _applied(delete: DeleteFile) -> AppliedDelete:
+    return AppliedDelete(delete.kind.value, delete.file_path, delete.sequence_number)
+
+
+def _report(explanation: ScanExplanation) -> Iterator[str]:
+    counts = explanation.pruning
+    snapshot = "a table without snapshots" if explanation.snapshot_id is None else f"snapshot {explanation.snapshot_id}"
+    yield f"Scan of {snapshot}, where {explanation.where}"
+    yield (
+        f"  manifests   {counts['data_manifest_count']} of data, "
+        f"{counts['skipped_data_manifest_count']} of them ruled out by partition; "
+        f"{counts['delete_manifest_count']} of deletes, {counts['skipped_delete_manifest_count']} of them not needed"
+    )
+    covered = explanation.of_verdict("covered")
+    read = [file for file in explanation.files if file.verdict != "covered"]
+    yield (
+        f"  data files  {counts['data_file_count']} live: "
+        f"{counts['skipped_by_partition_count']} ruled out by partition, "
+        f"{counts['skipped_by_bounds_count']} by column bounds, "
+        f"{len(covered)} covered by range deletes, {len(read)} to read"
+    )
+    row_count = sum(file.record_count for file in read)
+    size_bytes = sum(file.file_size_bytes for file in read)
+    yield f"  to read     {row_count:,} rows before deletes and filter, {size_bytes:,} bytes"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(explanation.delete_file_counts.items()))
+    yield (
+        f"  deletes     {counts['delete_file_count']} delete files seen, "
+        f"{counts['skipped_delete_file_count']} cannot matter; to open: {kinds or 'none'}"
+    )
+    for verdict in ("clean", "partial", "covered"):
+        yield from _listed(verdict, explanation.of_verdict(verdict))
+
+
+def _listed(verdict: str, files: list[FileExplanation]) -> Iterator[str]:
+    if not files:
+        return
+    yield f"  {verdict} ({len(files)})"
+    for file in files[:LISTED_FILES]:
+        yield f"    {file.file_path}  {file.record_count:,} rows, sequence number {file.sequence_number}"
+        for reason in file.reasons:
+            yield f"      {reason}"
+        if file.residual is not None:
+            yield f"      rows are filtered by {file.residual}"
+        for delete in file.deletes[:LISTED_FILES]:
+            yield f"      {delete.kind} {delete.file_path}, sequence number {delete.sequence_number}"
+    if len(files) > LISTED_FILES:
+        yield f"    and {len(files) - LISTED_FILES} more"

@@ -1,0 +1,283 @@
+"""Literals of a filter, fitted to the type of the column that they are compared with.
+
+A literal need not be a value of the column's type: `id > 1.5` on an int column, `price = 1.005` on decimal(5, 2), `n
+< 1e12` on an int column. Rounding it, as PyIceberg's own literals do, would change which rows match. So a literal is
+fitted: the largest value of the column's type that is not above it, and whether it is that value. Every comparison
+follows from the two.
+
+Values are in Iceberg's internal representation: dates as days, times and timestamps as micros (nanos for the `_ns`
+types), uuids, fixed and binary as bytes, decimals as Decimal in the column's scale.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import MAX_PREC, Context, Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+from pyiceberg.expressions import literals as iceberg
+from pyiceberg.expressions.literals import Literal
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+ZONED_TYPES = (TimestamptzType, TimestamptzNanoType)
+NANO_TYPES = (TimestampNanoType, TimestamptzNanoType)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROS_PER_DAY = 86_400_000_000
+_EXACT = Context(prec=MAX_PREC)
+_FRACTION = re.compile(r"\.(\d+)")
+_BLOB_ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Where a literal lies among the values of a column's type."""
+
+    floor: Any
+    """The largest value of the type at or below the literal; None when the literal is below all of them."""
+    exact: bool
+    """Whether the literal is `floor` itself."""
+
+
+def fit(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
+    """Fit a PyIceberg literal; TypeError or ValueError with the reason when it is of a kind that the type has no
+    order with.
+
+    A number stands for a date, time or timestamp in its internal representation only because PyIceberg expressions
+    allow it; SQL text never gets here with one.
+    """
+    fitting = _FITTING.get(type(column_type))
+    if fitting is None:
+        raise TypeError(f"values of type {column_type} cannot be compared")
+    return fitting(literal, column_type)
+
+
+def literal_of(value: Any, column_type: PrimitiveType) -> Literal[Any]:
+    """The PyIceberg literal of an internal value; nanosecond timestamps travel as long literals, PyIceberg has none
+    of their own."""
+    match column_type:
+        case DateType():
+            return iceberg.DateLiteral(value)
+        case TimeType():
+            return iceberg.TimeLiteral(value)
+        case TimestampType() | TimestamptzType():
+            return iceberg.TimestampLiteral(value)
+        case UUIDType():
+            return iceberg.UUIDLiteral(value)
+        case FixedType():
+            return iceberg.FixedLiteral(value)
+    return iceberg.literal(value)
+
+
+def date_days(text: str) -> int:
+    """Days since 1970-01-01 of an ISO date."""
+    return (date.fromisoformat(text.strip()) - _EPOCH.date()).days
+
+
+def time_micros(text: str) -> int:
+    """Micros since midnight of an ISO time."""
+    at = time.fromisoformat(text.strip())
+    if at.tzinfo is not None:
+        raise ValueError("a time has no time zone")
+    return ((at.hour * 60 + at.minute) * 60 + at.second) * 1_000_000 + at.microsecond
+
+
+def timestamp_nanos(text: str, *, zoned: bool) -> int:
+    """Nanos since the epoch of an ISO date or timestamp; without an offset it is read as UTC, with one it must be
+    `zoned`."""
+    fraction = _FRACTION.search(text)
+    digits = fraction.group(1) if fraction else ""
+    if len(digits) > 9:
+        raise ValueError("more than nine digits after the point")
+    moment = datetime.fromisoformat(_FRACTION.sub("", text, count=1).strip())
+    if moment.tzinfo is not None and not zoned:
+        raise ValueError("the column has no time zone, the literal has one")
+    seconds = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(seconds=1)
+    return seconds * 1_000_000_000 + int(digits.ljust(9, "0"))
+
+
+def blob_bytes(text: str) -> bytes:
+    """Bytes of a BLOB literal: ASCII characters, anything else as \\xHH."""
+    return _BLOB_ESCAPE.sub(lambda escape: bytes([int(escape.group(1), 16)]), text.encode("ascii"))
+
+
+def _fit_integer(literal: Literal[Any], column_type: IntegerType | LongType) -> Fitted:
+    number = _number(literal.value)
+    if isinstance(number, float):
+        return Fitted(None if number < 0 else column_type.max, exact=False)
+    if number < column_type.min:
+        return Fitted(None, exact=False)
+    floor = min(math.floor(number), column_type.max)
+    return Fitted(floor, exact=floor == number)
+
+
+def _fit_decimal(literal: Literal[Any], column_type: DecimalType) -> Fitted:
+    number = _number(literal.value)
+    limit = 10**column_type.precision - 1
+    if isinstance(number, float):
+        unscaled, exact = (None if number < 0 else limit), False
+    else:
+        scaled = number * 10**column_type.scale
+        unscaled = None if scaled < -limit else min(math.floor(scaled), limit)
+        exact = unscaled == scaled
+    return Fitted(None if unscaled is None else Decimal(unscaled).scaleb(-column_type.scale, _EXACT), exact=exact)
+
+
+def _fit_float(literal: Literal[Any], column_type: FloatType | DoubleType) -> Fitted:
+    """The nearest float, as SQL engines cast it; a number beyond the largest float lies between that and infinity."""
+    number = _number(literal.value)
+    largest = _largest_float(isinstance(column_type, FloatType))
+    if isinstance(number, Fraction):
+        if number > Fraction(largest):
+            return Fitted(largest, exact=False)
+        if number < -Fraction(largest):
+            return Fitted(-math.inf, exact=False)
+        number = float(number)
+    if isinstance(column_type, FloatType):
+        number = float(np.float32(number))
+    return Fitted(number, exact=True)
+
+
+@cache
+def _largest_float(is_single: bool) -> float:
+    return float(np.finfo(np.float32 if is_single else np.float64).max)
+
+
+def _fit_boolean(literal: Literal[Any], _: BooleanType) -> Fitted:
+    return Fitted(_instance(literal.value, bool), exact=True)
+
+
+def _fit_string(literal: Literal[Any], _: StringType) -> Fitted:
+    return Fitted(_instance(literal.value, str), exact=True)
+
+
+def _fit_time(literal: Literal[Any], _: TimeType) -> Fitted:
+    value = literal.value
+    return Fitted(time_micros(value) if isinstance(value, str) else _integer(value), exact=True)
+
+
+def _fit_uuid(literal: Literal[Any], _: UUIDType) -> Fitted:
+    value = literal.value
+    return Fitted(UUID(value).bytes if isinstance(value, str) else _sized(value, 16), exact=True)
+
+
+def _fit_fixed(literal: Literal[Any], column_type: FixedType) -> Fitted:
+    return Fitted(_sized(_bytes(literal.value), len(column_type)), exact=True)
+
+
+def _fit_binary(literal: Literal[Any], _: BinaryType) -> Fitted:
+    return Fitted(_bytes(literal.value), exact=True)
+
+
+def _fit_date(literal: Literal[Any], _: DateType) -> Fitted:
+    value = literal.value
+    if isinstance(value, str):
+        return Fitted(date_days(value), exact=True)
+    if isinstance(literal, iceberg.TimestampLiteral):
+        days, rest = divmod(value, _MICROS_PER_DAY)
+        return Fitted(days, exact=rest == 0)
+    return Fitted(_integer(value), exact=True)
+
+
+def _fit_timestamp(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
+    """A number is taken as the internal value; PyIceberg's date and timestamp literals carry days and micros."""
+    value = literal.value
+    in_nanos = isinstance(column_type, NANO_TYPES)
+    if isinstance(value, str):
+        nanos = timestamp_nanos(value, zoned=isinstance(column_type, ZONED_TYPES))
+    elif isinstance(literal, iceberg.DateLiteral):
+        nanos = value * _MICROS_PER_DAY * 1000
+    elif isinstance(literal, iceberg.TimestampLiteral):
+        nanos = value * 1000
+    else:
+        return Fitted(_integer(value), exact=True)
+    if in_nanos:
+        return Fitted(nanos, exact=True)
+    micros, rest = divmod(nanos, 1000)
+    return Fitted(micros, exact=rest == 0)
+
+
+def _number(value: Any) -> Fraction | float:
+    """The exact number; infinities and NaN stay floats. NaN sorts above everything, so for types without it, it acts
+    as infinity."""
+    if isinstance(value, (bool, str, bytes)) or not isinstance(value, (int, float, Decimal)):
+        raise TypeError("not a number")
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    if isinstance(value, Decimal) and not value.is_finite():
+        return float(value)
+    return Fraction(value)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("not a value of that type")
+    return value
+
+
+def _instance(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError("not a value of that type")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return blob_bytes(value)
+    if not isinstance(value, bytes):
+        raise TypeError("not binary")
+    return value
+
+
+def _sized(value: Any, size_bytes: int) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError("not binary")
+    if len(value) != size_bytes:
+        raise ValueError(f"{len(value)} bytes long, not {size_bytes}")
+    return value
+
+
+_FITTING: Final[dict[type[IcebergType], Callable[[Literal[Any], Any], Fitted]]] = {
+    BooleanType: _fit_boolean,
+    IntegerType: _fit_integer,
+    LongType: _fit_integer,
+    FloatType: _fit_float,
+    DoubleType: _fit_float,
+    DecimalType: _fit_decimal,
+    StringType: _fit_string,
+    DateType: _fit_date,
+    TimeType: _fit_time,
+    TimestampType: _fit_timestamp,
+    TimestamptzType: _fit_timestamp,
+    TimestampNanoType: _fit_timestamp,
+    TimestamptzNanoType: _fit_timestamp,
+    UUIDType: _fit_uuid,
+    FixedType: _fit_fixed,
+    BinaryType: _fit_binary,
+}

@@ -1,0 +1,39 @@
+"""Where in a data file the rows that match a filter are: what a delete by filter needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.scan.bound_filter import TRUE, bind_filter
+from tableformat.scan.reader import ReadContext, Stretch, prepare_task, read_stored
+from tableformat.scan.resolve import resolve
+from tableformat.scan.row_filter import matching_rows
+from tableformat.scan.task import FileScanTask
+
+
+def matching_positions(task: FileScanTask, context: ReadContext) -> PositionSet:
+    """The positions of the live rows of the task's file that pass its residual filter.
+
+    Reads the columns of the filter in the row groups that statistics do not rule out; nothing where every row passes.
+    """
+    deleted = resolve(task, context.resolve)
+    if bind_filter(task.residual, context.schema) is TRUE:
+        everything = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
+        return everything.minus(deleted)
+    only_filter_columns = replace(context, selected=context.schema.select())
+    matching = PositionSet.union_of(_matching_in(stretch) for stretch in prepare_task(task, only_filter_columns))
+    return matching.minus(deleted)
+
+
+def _matching_in(stretch: Stretch) -> PositionSet:
+    rows = read_stored(stretch)
+    mask = matching_rows(stretch.task.bound, rows)
+    if isinstance(mask, bool):
+        row_count = stretch.row_count if mask else 0
+        return PositionSet.from_runs(np.array([stretch.start_row]), np.array([stretch.start_row + row_count]))
+    flat = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+    return PositionSet.from_mask(np.asarray(flat.fill_null(False))).shifted(stretch.start_row)

@@ -1,0 +1,69 @@
+"""What a scan is going to read, and why: the planner's answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.scan.task import FileScanTask
+
+
+@dataclass(frozen=True, slots=True)
+class PruningCounts:
+    """How many files and manifests each stage looked at and ruled out."""
+
+    data_manifest_count: int = 0
+    skipped_data_manifest_count: int = 0
+    """Data manifests whose partition summaries leave no room for a matching row."""
+    delete_manifest_count: int = 0
+    skipped_delete_manifest_count: int = 0
+    """Delete manifests that are older than all data."""
+    data_file_count: int = 0
+    """Live data files in the manifests that were read."""
+    skipped_by_partition_count: int = 0
+    skipped_by_bounds_count: int = 0
+    delete_file_count: int = 0
+    """Live delete files in the manifests that were read."""
+    skipped_delete_file_count: int = 0
+    """Equality and range delete files none of whose deleted rows can pass the filter, or that are older than all
+    data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPlan:
+    """The files of one scan. Plain data."""
+
+    snapshot_id: int | None
+    where: BooleanExpression
+    tasks: tuple[FileScanTask, ...] = ()
+    covered: tuple[DataFile, ...] = ()
+    """Data files of which range deletes cover every row (RD-10): they are not read."""
+    pruning: PruningCounts = PruningCounts()
+
+    @property
+    def record_count(self) -> int:
+        """Rows in the files to read, before deletes and filter."""
+        return sum(task.data_file.record_count for task in self.tasks)
+
+    @property
+    def data_bytes(self) -> int:
+        """Size of the data files to read, in bytes."""
+        return sum(task.data_file.file_size_bytes for task in self.tasks)
+
+    @property
+    def delete_files(self) -> tuple[DeleteFile, ...]:
+        """The delete files that some task has to open, each once."""
+        by_identity = {
+            (delete.file_path, delete.content_offset): delete for task in self.tasks for delete in task.delete_files
+        }
+        return tuple(by_identity.values())
+
+    @property
+    def delete_file_counts(self) -> dict[DeleteKind, int]:
+        """The same by kind; range deletes that were loaded to plan do not count here."""
+        counts: dict[DeleteKind, int] = {}
+        for delete in self.delete_files:
+            counts[delete.kind] = counts.get(delete.kind, 0) + 1
+        return counts

@@ -1,0 +1,269 @@
+"""From a snapshot and a filter to tasks: manifests are read once, files are ruled out, deletes are matched (D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.partitioning import PartitionSpec
+
+from tableformat.deletes.rules import committed_sequence_number, position_delete_is_new_enough
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.location import local_path
+from tableformat.metadata.manifest_entry import EntryStatus, ManifestContent, ManifestFile
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifest_reader import read_manifest
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
+from tableformat.scan.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter, to_expression
+from tableformat.scan.context import resolve_context
+from tableformat.scan.delete_index import ColumnTypes, KeyDeleteIndex, PositionDeleteIndex
+from tableformat.scan.file_facts import column_facts
+from tableformat.scan.partition_pruning import PartitionPruning
+from tableformat.scan.plan import PruningCounts, ScanPlan
+from tableformat.scan.pruning import decide, residual
+from tableformat.scan.range_verdicts import range_verdicts
+from tableformat.scan.resolve import ResolveContext
+from tableformat.scan.task import FileScanTask
+
+_REMOTE_READERS: Final = 16
+"""Manifests of an object store that are fetched at the same time."""
+_NO_DELETES: Final = ("no delete applies",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A data file that the filter does not rule out."""
+
+    data_file: DataFile
+    residual: BoundFilter
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFilesOnTop:
+    """Files of a change that is not committed, planned as if they were: each carries the sequence number of its place
+    in the order of the change, above all numbers of the snapshot."""
+
+    data_files: tuple[DataFile, ...] = ()
+    delete_files: tuple[DeleteFile, ...] = ()
+
+
+def plan_scan(
+    view: SnapshotView,
+    where: BooleanExpression | None = None,
+    *,
+    context: ResolveContext | None = None,
+    staged: StagedFilesOnTop | None = None,
+) -> ScanPlan:
+    """The tasks that give the snapshot's rows that match, in the order of the manifest list.
+
+    Reads the manifest list, the manifests that partition summaries do not rule out, and, within the span budget,
+    range delete files; never a data file. UnknownColumnError and InvalidPredicateError for a filter that does not fit
+    the view's schema; CorruptFileError names a manifest or delete file that cannot be read.
+    """
+    expression = AlwaysTrue() if where is None else where
+    bound = bind_filter(expression, view.schema)
+    planning = _Planning(view, expression, bound, context or resolve_context(view), staged or StagedFilesOnTop())
+    return planning.plan()
+
+
+def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable[[DataFile], bool]:
+    """Whether a data file of the table may hold a row that matches, by its partition and its column bounds."""
+    expression = AlwaysTrue() if where is None else where
+    bound = bind_filter(expression, view.schema)
+    return _Planning(view, expression, bound, resolve_context(view), StagedFilesOnTop()).may_hold_match
+
+
+class _Planning:
+    """One planning run: the filter, the specs and the counts that its stages share."""
+
+    def __init__(
+        self,
+        view: SnapshotView,
+        where: BooleanExpression,
+        bound: BoundFilter,
+        context: ResolveContext,
+        staged: StagedFilesOnTop,
+    ) -> None:
+        self._view = view
+        self._where = where
+        self._bound = bound
+        self._context = context
+        self._staged = staged
+        self._specs: dict[int, PartitionSpec] = dict(view.metadata.specs())
+        self._partitions: dict[int, PartitionPruning] = {}
+        self._counts = PruningCounts()
+
+    def plan(self) -> ScanPlan:
+        manifests = manifests_of(self._view)
+        data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
+        deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
+        candidates = self._candidates(data)
+        delete_files = self._delete_files(deletes, candidates)
+        tasks, covered = self._tasks(candidates, delete_files)
+        return ScanPlan(
+            snapshot_id=None if self._view.snapshot is None else self._view.snapshot.snapshot_id,
+            where=self._where,
+            tasks=tasks,
+            covered=covered,
+            pruning=self._counts,
+        )
+
+    def _candidates(self, manifests: Sequence[ManifestFile]) -> list[_Candidate]:
+        """Live data files, less those that the filter rules out by partition or by column bounds."""
+        kept = [manifest for manifest in manifests if self._may_match(manifest)]
+        files = [*self._live_files(kept), *self._staged.data_files]
+        skipped_by_partition = skipped_by_bounds = 0
+        if self._bound is TRUE:
+            candidates = [_Candidate(file, TRUE) for file in files if isinstance(file, DataFile)]
+        else:
+            candidates = []
+            for file in files:
+                assert isinstance(file, DataFile)
+                in_partition = self._pruning_of(file.spec_id).residual_in(file.partition)
+                if in_partition is FALSE:
+                    skipped_by_partition += 1
+                    continue
+                left = _residual_by_bounds(in_partition, file)
+                if left is FALSE or file.record_count == 0:
+                    skipped_by_bounds += 1
+                else:
+                    candidates.append(_Candidate(file, left))
+        self._counts = replace(
+            self._counts,
+            data_manifest_count=len(manifests),
+            skipped_data_manifest_count=len(manifests) - len(kept),
+            data_file_count=len(files),
+            skipped_by_partition_count=skipped_by_partition,
+            skipped_by_bounds_count=skipped_by_bounds,
+        )
+        return candidates
+
+    def _delete_files(self, manifests: Sequence[ManifestFile], candidates: Sequence[_Candidate]) -> list[DeleteFile]:
+        """Live delete files that may matter to some candidate."""
+        if not candidates:
+            self._counts = replace(
+                self._counts, delete_manifest_count=len(manifests), skipped_delete_manifest_count=len(manifests)
+            )
+            return []
+        oldest = min(committed_sequence_number(candidate.data_file) for candidate in candidates)
+        kept = [manifest for manifest in manifests if _reaches(manifest.sequence_number, oldest)]
+        live = [*self._live_files(kept), *self._staged.delete_files]
+        files = [file for file in live if isinstance(file, DeleteFile)]
+        relevant = [file for file in files if _reaches(file.sequence_number, oldest) and not self._is_irrelevant(file)]
+        self._counts = replace(
+            self._counts,
+            delete_manifest_count=len(manifests),
+            skipped_delete_manifest_count=len(manifests) - len(kept),
+            delete_file_count=len(files),
+            skipped_delete_file_count=len(files) - len(relevant),
+        )
+        return relevant
+
+    def _tasks(
+        self, candidates: Sequence[_Candidate], deletes: Sequence[DeleteFile]
+    ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
+        if not deletes:
+            return tuple(self._task(candidate) for candidate in candidates), ()
+        by_kind: dict[DeleteKind, list[DeleteFile]] = {kind: [] for kind in DeleteKind}
+        for delete in deletes:
+            by_kind[delete.kind].append(delete)
+        column_types = ColumnTypes({field_id: field.field_type for field_id, field in self._context.fields.items()})
+        positions = PositionDeleteIndex([*by_kind[DeleteKind.POSITION], *by_kind[DeleteKind.DELETION_VECTOR]])
+        equality = KeyDeleteIndex(by_kind[DeleteKind.EQUALITY], self._specs, column_types)
+        ranges = range_verdicts(
+            by_kind[DeleteKind.RANGE],
+            [candidate.data_file for candidate in candidates],
+            specs=self._specs,
+            column_types=column_types,
+            loader=self._context.loader,
+            span_budget=positive_int(self._view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT),
+        )
+        tasks = []
+        for place, candidate in enumerate(candidates):
+            if place in ranges.covered:
+                continue
+            data = candidate.data_file
+            task = replace(
+                self._task(candidate),
+                deletion_vector=positions.vector_of(data),
+                position_deletes=positions.position_deletes_of(data),
+                equality_deletes=equality.deletes_of(data),
+                range_deletes=tuple(ranges.spans.get(place, ())),
+                range_delete_files=ranges.files.get(place, ()),
+            )
+            tasks.append(replace(task, reasons=_reasons(task)) if task.has_deletes else task)
+        covered = tuple(candidates[place].data_file for place in sorted(ranges.covered))
+        return tuple(tasks), covered
+
+    def _task(self, candidate: _Candidate) -> FileScanTask:
+        left = candidate.residual
+        expression = self._where if left is self._bound else to_expression(left)
+        return FileScanTask(data_file=candidate.data_file, residual=expression, reasons=_NO_DELETES)
+
+    def _live_files(self, manifests: Sequence[ManifestFile]) -> list[DataFile | DeleteFile]:
+        io, metadata = self._view.io, self._view.metadata
+        if len(manifests) > 1 and local_path(manifests[0].manifest_path) is None:
+            with ThreadPoolExecutor(_REMOTE_READERS) as pool:
+                read = list(pool.map(lambda manifest: read_manifest(io, manifest, metadata), manifests))
+        else:
+            read = [read_manifest(io, manifest, metadata) for manifest in manifests]
+        return [entry.file for entries in read for entry in entries if entry.status is not EntryStatus.DELETED]
+
+    def may_hold_match(self, data: DataFile) -> bool:
+        """Whether partition and bounds leave room for a row that passes the filter."""
+        in_partition = self._pruning_of(data.spec_id).residual_in(data.partition)
+        return in_partition is not FALSE and _residual_by_bounds(in_partition, data) is not FALSE
+
+    def _may_match(self, manifest: ManifestFile) -> bool:
+        if self._bound is TRUE:
+            return True
+        return self._bound is not FALSE and self._pruning_of(manifest.partition_spec_id).manifest_may_match(manifest)
+
+    def _pruning_of(self, spec_id: int) -> PartitionPruning:
+        if spec_id not in self._partitions:
+            self._partitions[spec_id] = PartitionPruning(self._bound, self._specs[spec_id], self._view.schema)
+        return self._partitions[spec_id]
+
+    def _is_irrelevant(self, delete: DeleteFile) -> bool:
+        """Whether no row that an equality or range delete file deletes could pass the filter, by its own bounds."""
+        field_ids = delete.equality_ids
+        if field_ids is None or self._bound is TRUE:
+            return False
+        return _residual_by_bounds(self._bound, delete, among=field_ids) is FALSE
+
+
+def _residual_by_bounds(
+    bound: BoundFilter, file: DataFile | DeleteFile, among: Sequence[int] | None = None
+) -> BoundFilter:
+    def decide_leaf(leaf: Comparison) -> BoundFilter:
+        if among is not None and leaf.field.field_id not in among:
+            return leaf
+        return decide(leaf, column_facts(file, leaf.field.field_id, leaf.field.field_type))
+
+    return residual(bound, decide_leaf)
+
+
+def _reaches(delete_sequence_number: int | None, oldest_data: int) -> bool:
+    """Whether a delete of that age can apply to any data at all, by the widest of the rules (DA-1)."""
+    return position_delete_is_new_enough(delete_sequence_number or 0, oldest_data)
+
+
+def _reasons(task: FileScanTask) -> tuple[str, ...]:
+    """What makes rows of the file disappear, for people."""
+    reasons = []
+    if task.deletion_vector is not None:
+        reasons.append("a deletion vector names rows of it")
+    if task.position_deletes:
+        reasons.append(f"{len(task.position_deletes)} position delete files may name rows of it")
+    if task.equality_deletes:
+        reasons.append(f"{len(task.equality_deletes)} newer equality delete files overlap its bounds")
+    if task.range_deletes:
+        spans = sum(len(array) for array in task.range_deletes)
+        reasons.append(f"{spans} newer deleted key ranges overlap its bounds")
+    if task.range_delete_files:
+        reasons.append(f"{len(task.range_delete_files)} newer range delete files overlap its bounds")
+    return tuple(reasons)

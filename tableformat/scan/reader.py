@@ -1,0 +1,230 @@
+"""Scan tasks to Arrow: open, take deleted rows out, filter, project.
+
+    prepare a task    footer, deleted positions (resolve), row groups that statistics and deletes leave     threads
+    read a stretch    some row groups of one file: decode, delete, filter                                   threads
+    hand over         in the order of the tasks and rows                                                    caller
+
+What is in flight is a fixed number of stretches, so memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.schema import Schema
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.location import local_path
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.alive_rows import alive_rows
+from tableformat.scan.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter
+from tableformat.scan.context import resolve_context
+from tableformat.scan.file_facts import partition_value_facts
+from tableformat.scan.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
+from tableformat.scan.projection import (
+    FileProjection,
+    identity_constants,
+    narrowed,
+    select_columns,
+    with_filter_columns,
+)
+from tableformat.scan.pruning import UNKNOWN, decide, residual
+from tableformat.scan.resolve import ResolveContext, resolve
+from tableformat.scan.row_filter import filter_rows
+from tableformat.scan.row_group_facts import row_group_facts
+from tableformat.scan.row_lineage import row_lineage_columns, selectable_columns, with_inherited_lineage
+from tableformat.scan.task import FileScanTask
+
+STRETCH_BYTES: Final = 32 * 1024 * 1024
+"""Size before compression, encodings kept, of the row groups that are read by one call."""
+STRETCH_ROWS: Final = 256 * 1024
+"""Rows of the row groups that are read by one call: dictionary encoded columns are much larger decoded than in the
+file."""
+_PARALLEL_FROM_ROWS: Final = 20_000
+"""Rows from which decoding the columns of one call on several threads costs less than it saves."""
+_REMOTE_READERS: Final = 8
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """What all tasks of a scan share."""
+
+    resolve: ResolveContext
+    schema: Schema
+    """The view's schema: names in filters are its names."""
+    selected: Schema
+    """The columns to return."""
+
+    @staticmethod
+    def of(view: SnapshotView, columns: Sequence[str] | None = None) -> ReadContext:
+        """`columns` are those of the view's schema and, on v3 tables, the row lineage columns.
+
+        UnknownColumnError for another one, UnsupportedFeatureError for row lineage before v3.
+        """
+        selectable = selectable_columns(view.schema, columns, view.metadata.format_version)
+        return ReadContext(resolve_context(view), view.schema, select_columns(selectable, columns))
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Schema of every batch."""
+        return arrow_schema(self.selected)
+
+    @cached_property
+    def row_lineage(self) -> tuple[str, ...]:
+        """The selected columns that rows inherit."""
+        return row_lineage_columns(self.selected)
+
+    @cached_property
+    def has_local_files(self) -> bool:
+        return local_path(self.resolve.metadata.location) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive row groups of one file."""
+
+    task: OpenTask
+    row_groups: tuple[int, ...]
+    start_row: int
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """A task whose footer has been read and whose deletes are positions."""
+
+    task: FileScanTask
+    context: ReadContext
+    bound: BoundFilter
+    projection: FileProjection
+    deleted: PositionSet
+
+
+def read_task(task: FileScanTask, context: ReadContext) -> Iterator[pa.RecordBatch]:
+    """The rows of one task that are alive and match, in file order, in `context.arrow_schema`.
+
+    CorruptFileError names a file that cannot be read; nothing is skipped silently.
+    """
+    for rows in read_tables([task], context):
+        yield from rows.to_batches()
+
+
+def read_tables(tasks: Iterable[FileScanTask], context: ReadContext, *, narrow: bool = True) -> Iterator[pa.Table]:
+    """The rows of the tasks in order, a stretch of row groups at a time; none of the tables is empty.
+
+    `narrow=False` leaves the columns that only the filter needed in place.
+    """
+    workers = pa.cpu_count() if context.has_local_files else max(_REMOTE_READERS, pa.cpu_count())
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="scan")
+    try:
+        prepared = _in_order(pool, (partial(prepare_task, task, context) for task in tasks), ahead=2 * workers)
+        stretches = (stretch for found in prepared for stretch in found)
+        # One more than the workers, so that none waits while the caller handles a result.
+        results = _in_order(pool, (partial(_read_stretch, stretch, narrow) for stretch in stretches), ahead=workers + 1)
+        for rows in results:
+            if rows.num_rows:
+                yield rows
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_order(pool: ThreadPoolExecutor, calls: Iterable[Callable[[], _Answer]], *, ahead: int) -> Iterator[_Answer]:
+    """The answers in the order of the calls; at most `ahead` calls are under way or wait to be taken."""
+    running: deque[Future[_Answer]] = deque()
+    source = iter(calls)
+    for call in source:
+        running.append(pool.submit(call))
+        if len(running) >= ahead:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
+
+
+def prepare_task(task: FileScanTask, context: ReadContext) -> list[Stretch]:
+    """The parts of the task's file that may have a row to return; its deletes are resolved on the way."""
+    bound = bind_filter(task.residual, context.schema)
+    if bound is FALSE:
+        return []
+    deleted = resolve(task, context.resolve)
+    with _opened(task, context) as file:
+        constants = identity_constants(task.data_file, context.resolve.metadata.specs()[task.data_file.spec_id])
+        wanted = with_filter_columns(context.selected, context.schema, bound)
+        result = context.arrow_schema if wanted is context.selected else None
+        projection = FileProjection.of(file.schema, wanted, file.location, constants, result=result)
+        opened = OpenTask(task, context, bound, projection, deleted)
+        return _stretches(opened, file, constants)
+
+
+def _stretches(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[Stretch]:
+    """Row groups that may have a row to return, consecutive ones put together up to `STRETCH_BYTES`."""
+    starts = file.row_group_starts.tolist()
+    runs: list[list[int]] = []
+    run_bytes = 0
+    for group in range(file.row_group_count):
+        if opened.deleted.count(starts[group], starts[group + 1] - starts[group]) == starts[group + 1] - starts[group]:
+            continue
+        row_group = file.metadata.row_group(group)
+        if _is_ruled_out(opened.bound, file, row_group, constants):
+            continue
+        size_bytes = sum(row_group.column(leaf).total_uncompressed_size for leaf in opened.projection.leaf_indices)
+        row_count = starts[group + 1] - starts[runs[-1][0]] if runs else 0
+        fits = run_bytes + size_bytes <= STRETCH_BYTES and row_count <= STRETCH_ROWS
+        if runs and runs[-1][-1] == group - 1 and fits:
+            runs[-1].append(group)
+            run_bytes += size_bytes
+        else:
+            runs.append([group])
+            run_bytes = size_bytes
+    return [Stretch(opened, tuple(run), starts[run[0]], starts[run[-1] + 1] - starts[run[0]]) for run in runs]
+
+
+def _is_ruled_out(
+    bound: BoundFilter, file: OpenedFile, row_group: pq.RowGroupMetaData, constants: dict[int, Any]
+) -> bool:
+    """Whether the statistics of the row group leave no room for a matching row."""
+
+    def decide_leaf(leaf: Comparison) -> BoundFilter:
+        field_id = leaf.field.field_id
+        column = file.leaves.get(field_id)
+        if column is not None:
+            return decide(leaf, row_group_facts(row_group, column, leaf.field.field_type))
+        return decide(leaf, partition_value_facts(constants[field_id]) if field_id in constants else UNKNOWN)
+
+    return bound is not TRUE and residual(bound, decide_leaf) is FALSE
+
+
+def _read_stretch(stretch: Stretch, narrow: bool) -> pa.Table:
+    opened = stretch.task
+    rows = alive_rows(read_stored(stretch), opened.deleted, stretch.start_row)
+    rows = filter_rows(opened.bound, rows)
+    return narrowed(rows, opened.context.arrow_schema) if narrow else rows
+
+
+def read_stored(stretch: Stretch) -> pa.Table:
+    """Every row of the stretch, deleted or not, in the columns to return and those of the filter."""
+    opened = stretch.task
+    with _opened(opened.task, opened.context) as file, unreadable_as_corrupt(file.location):
+        decoded = file.reader().reader.read_row_groups(
+            list(stretch.row_groups),
+            column_indices=list(opened.projection.leaf_indices),
+            use_threads=stretch.row_count >= _PARALLEL_FROM_ROWS,
+        )
+    rows = opened.projection.apply(decoded, stretch.row_count)
+    return with_inherited_lineage(rows, opened.context.row_lineage, opened.task.data_file, stretch.start_row)
+
+
+def _opened(task: FileScanTask, context: ReadContext) -> AbstractContextManager[OpenedFile]:
+    resolving = context.resolve
+    return open_parquet(
+        resolving.io, task.data_file, name_mapping=resolving.name_mapping, footers=resolving.caches.footers
+    )

@@ -1,0 +1,62 @@
+"""The row lineage columns of a stretch of a data file: what the file does not store is inherited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.row_lineage import (
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    ROW_ID,
+    ROW_LINEAGE_FIELDS,
+    ROW_LINEAGE_NAMES,
+    check_has_row_lineage,
+    schema_with_row_lineage,
+)
+
+
+def selectable_columns(schema: Schema, columns: Sequence[str] | None, format_version: int) -> Schema:
+    """The columns that a scan may name: the table's, and on a v3 table the lineage columns when some are named.
+
+    UnsupportedFeatureError when a lineage column is named on a table without row lineage.
+    """
+    named = set(ROW_LINEAGE_NAMES).intersection(columns or ()) - {field.name for field in schema.fields}
+    if not named or isinstance(columns, str):
+        return schema
+    check_has_row_lineage(format_version)
+    return schema_with_row_lineage(schema)
+
+
+def row_lineage_columns(schema: Schema) -> tuple[str, ...]:
+    """Names of the lineage columns in a schema; a column that the table itself calls so is none."""
+    reserved = {field.field_id for field in ROW_LINEAGE_FIELDS}
+    return tuple(field.name for field in schema.fields if field.field_id in reserved)
+
+
+def with_inherited_lineage(rows: pa.Table, names: Sequence[str], data: DataFile, start_row: int) -> pa.Table:
+    """The rows of `data` from position `start_row` on, with nulls in the named lineage columns replaced by what they
+    inherit.
+
+    A file without a first row id is from before version 3: both columns are null there, whatever it stores.
+    """
+    for name in names:
+        place = rows.schema.get_field_index(name)
+        column = _inherited(rows.column(place), name, data, start_row)
+        rows = rows.set_column(place, rows.schema.field(place), column)
+    return rows
+
+
+def _inherited(stored: pa.ChunkedArray, name: str, data: DataFile, start_row: int) -> pa.ChunkedArray | pa.Array:
+    if data.first_row_id is None:
+        return pa.nulls(len(stored), pa.int64())
+    if name == LAST_UPDATED_SEQUENCE_NUMBER.name:
+        return pc.fill_null(stored, pa.scalar(data.sequence_number, pa.int64()))
+    assert name == ROW_ID.name, f"{name} is no lineage column"
+    first = data.first_row_id + start_row
+    inherited = pa.array(np.arange(first, first + len(stored), dtype=np.int64))
+    return inherited if stored.null_count == len(stored) else pc.coalesce(stored, inherited)

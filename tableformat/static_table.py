@@ -1,0 +1,22 @@
+"""A table read from its metadata file, without a catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.table import StaticTable
+
+from tableformat.metadata.table_file import read_table_metadata
+from tableformat.table import Table
+
+
+def read_metadata(location: str | Path, **properties: str) -> Table:
+    """Any Iceberg table (v1 to v3), read-only: a `metadata.json`, also gzipped, or the directory of a table.
+
+    `properties` configure the FileIO, as in PyIceberg. Raises TableNotFoundError, CorruptFileError naming the file, and
+    UnsupportedFeatureError for a format version that came after this library.
+    """
+    metadata, io, metadata_location = read_table_metadata(str(location), dict(properties))
+    identifier = ("static-table", metadata_location)
+    return Table(StaticTable(identifier, metadata, metadata_location, io, NoopCatalog("static-table")))

@@ -1,0 +1,378 @@
+"""The table: every verb of the library, each a few lines that delegate.
+
+A handle is pinned to the metadata that it was loaded with; after a verb of its own it is at the snapshot of that
+verb, and `refresh()` moves it to the newest one. Other handles of the same table keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.table.update.spec import UpdateSpec
+
+from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.maintenance.maintenance import Maintenance
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.inspect import history_table
+from tableformat.metadata.snapshot_choice import head_view, view_as_of, view_at, view_of_tag
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations import references
+from tableformat.operations.append import append
+from tableformat.operations.apply_changes import apply_changes
+from tableformat.operations.delete import delete
+from tableformat.operations.delete_prefix import delete_prefix
+from tableformat.operations.delete_range import delete_range
+from tableformat.operations.delete_rows import delete_rows
+from tableformat.operations.draft import Draft
+from tableformat.operations.format_version import FORMAT_VERSION
+from tableformat.operations.inspect import Inspect
+from tableformat.operations.key import set_key
+from tableformat.operations.options import CommitKeywords, CommitOptions
+from tableformat.operations.overwrite import overwrite
+from tableformat.operations.replace import replace, replace_interval
+from tableformat.operations.result import CommitResult
+from tableformat.operations.run import is_one_shot, run_verb
+from tableformat.operations.staged_write import StagedWrite, stage_written
+from tableformat.operations.transaction import Transaction
+from tableformat.operations.upsert import upsert
+from tableformat.scan.scan import Scan
+from tableformat.write.staged import StagedFiles
+
+if TYPE_CHECKING:
+    from tableformat.catalog import Catalog
+
+
+class Table:
+    """An Iceberg table with range deletes, on one branch."""
+
+    def __init__(self, iceberg: IcebergTable, *, catalog: Catalog | None = None, branch: str = MAIN_BRANCH) -> None:
+        self.iceberg = iceberg
+        """The PyIceberg table behind this one, at the same metadata."""
+        self.catalog = catalog
+        """The catalog that the table was loaded from; None when its metadata file was read directly."""
+        self.branch = branch
+        """Reads start from this branch and writes go to it."""
+        head_view(
+            iceberg.metadata, iceberg.io, branch
+        )  # A branch that is not there is an error now, not at the first read.
+
+    def __repr__(self) -> str:
+        snapshot = self.view.snapshot
+        at = f"snapshot {snapshot.snapshot_id}" if snapshot else "no snapshot"
+        return f"Table({self.name!r}, branch={self.branch!r}, {at})"
+
+    @property
+    def name(self) -> str:
+        """The dotted identifier."""
+        return ".".join(self.iceberg.name())
+
+    @property
+    def metadata(self) -> TableMetadata:
+        return self.iceberg.metadata
+
+    @property
+    def location(self) -> str:
+        return self.iceberg.location()
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.metadata.properties)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow describes them; `iceberg.schema()` has field ids."""
+        return arrow_schema(self.metadata.schema())
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the key columns, most significant first; empty for a table without a key."""
+        schema = self.metadata.schema()
+        return key_names(schema, key_field_ids(schema, self.metadata.properties))
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that this handle reads; None for a table without one."""
+        snapshot = self.view.snapshot
+        return snapshot.snapshot_id if snapshot else None
+
+    @property
+    def view(self) -> SnapshotView:
+        """The pinned snapshot, as the scan and the jobs take it."""
+        return head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
+
+    def refresh(self) -> Table:
+        """Move this handle to the newest metadata of the catalog."""
+        self.iceberg.refresh()
+        return self
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        where: str | BooleanExpression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        tag: str | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """Rows that match `where` (SQL text or a PyIceberg expression), with all deletes applied.
+
+        At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than this handle's.
+        """
+        return Scan(self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch), where, columns, limit=limit)
+
+    def at(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        tag: str | None = None,
+        branch: str | None = None,
+    ) -> SnapshotView:
+        """The snapshot that the arguments choose; this handle's own without any."""
+        metadata, io = self.iceberg.metadata, self.iceberg.io
+        references.at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
+        if snapshot_id is not None:
+            return view_at(metadata, io, snapshot_id)
+        if as_of is not None:
+            return view_as_of(metadata, io, as_of, self.branch)
+        if tag is not None:
+            return view_of_tag(metadata, io, tag)
+        if branch is not None:
+            return head_view(metadata, io, branch)
+        return self.view
+
+    def history(self) -> pa.Table:
+        """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`."""
+        return history_table(self.metadata, self.branch)
+
+    @property
+    def inspect(self) -> Inspect:
+        """Metadata tables in Arrow with Iceberg's columns."""
+        return Inspect(self.view, self.branch)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Jobs that keep the table fast and readable by every engine."""
+        return Maintenance(self.iceberg, self.branch)
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self, rows: Any, *, on_duplicate: str = "allow", on_refused: str = "fail", **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Add rows.
+
+        `rows`: a pyarrow Table, RecordBatchReader, or anything with `__arrow_c_stream__`; a reader is never
+        materialised. `on_duplicate`, by the table's key: "allow"; "replace" (as `upsert`); "error" raises
+        DuplicateKeyError and "ignore" skips rows whose key exists, which both read the keys of the files that may
+        hold them. `on_refused`: "fail" raises RowsRefusedError when a row does not fit the schema; "divert" writes
+        the others and returns the refused ones with their reasons.
+        """
+        return self._run(partial(append, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused), rows, commit)
+
+    def delete(
+        self, where: str | BooleanExpression, *, mode: str = "auto", **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Delete the rows that match.
+
+        `mode`: "range" and "equality" write a blind delete and raise InvalidPredicateError where the predicate is not
+        one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact.
+        """
+        return self._run(partial(delete, where=where, mode=mode), None, commit)
+
+    def delete_prefix(
+        self, prefix: Mapping[str, Any] | Any, *, mode: str = "auto", **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Delete every row whose key begins with the prefix; nothing is read.
+
+        `prefix`: leading key columns and their values, or an Arrow table of many. `mode="scan"` reads instead and
+        counts the deleted rows.
+        """
+        return self._run(partial(delete_prefix, prefix=prefix, mode=mode), prefix, commit)
+
+    def delete_range(
+        self,
+        *,
+        lower: Sequence[Any] | None = None,
+        upper: Sequence[Any] | None = None,
+        on: Sequence[str] | None = None,
+        mode: str = "auto",
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Delete the rows from `lower` up to, but without, `upper`; nothing is read.
+
+        The bounds are tuples of leading values of the columns `on` (default: the key). None as a bound is open and
+        takes nulls in; None inside a tuple is the null value. Equal bounds delete nothing and make no snapshot.
+        """
+        return self._run(partial(delete_range, lower=lower, upper=upper, on=on, mode=mode), None, commit)
+
+    def delete_rows(self, keys: Any, **commit: Unpack[CommitKeywords]) -> CommitResult:
+        """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null."""
+        return self._run(partial(delete_rows, keys=keys), keys, commit)
+
+    def replace(
+        self,
+        rows: Any,
+        *,
+        prefix: Sequence[str] | None = None,
+        on_refused: str = "fail",
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read."""
+        return self._run(partial(replace, rows=rows, prefix=prefix, on_refused=on_refused), rows, commit)
+
+    def replace_interval(
+        self,
+        rows: Any,
+        *,
+        on: str | Sequence[str],
+        lower: Any,
+        upper: Any,
+        on_refused: str = "fail",
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Delete the rows with `lower <= on < upper` and add `rows`, which must lie in that interval, in one
+        snapshot."""
+        verb = partial(replace_interval, rows=rows, on=on, lower=lower, upper=upper, on_refused=on_refused)
+        return self._run(verb, rows, commit)
+
+    def upsert(self, rows: Any, *, on_refused: str = "fail", **commit: Unpack[CommitKeywords]) -> CommitResult:
+        """Add rows and delete the older rows with the same key; nothing is read. Of a key given twice the last row
+        wins."""
+        return self._run(partial(upsert, rows=rows, on_refused=on_refused), rows, commit)
+
+    def apply_changes(
+        self,
+        changes: Any,
+        *,
+        op: str = "_op",
+        order_by: str | None = "_ts",
+        on_refused: str = "fail",
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Apply change events: the last event of a key, by `order_by` and then by position, decides.
+
+        The column `op` holds I, U or D, or the words insert, update, upsert, delete, update_before and update_after.
+        """
+        verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
+        return self._run(verb, changes, commit)
+
+    def overwrite(
+        self,
+        rows: Any,
+        *,
+        where: str | BooleanExpression | None = None,
+        on_refused: str = "fail",
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Delete the rows that match `where`, all of them without it, and add `rows`, in one snapshot."""
+        return self._run(partial(overwrite, rows=rows, where=where, on_refused=on_refused), rows, commit)
+
+    @contextmanager
+    def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[Transaction]:
+        """Several verbs in one snapshot, applied in order; leaving the block by an exception commits nothing.
+
+        A delete also removes rows that the same transaction appended before it, never rows appended after it.
+        `tx.result` is the CommitResult afterwards.
+        """
+        draft = self._draft()
+        transaction = Transaction(draft, CommitOptions(**commit))
+        with draft.removing_files_on_failure():
+            yield transaction
+            transaction.commit()
+
+    def new_write(self, *, kind: str = "append", prefix: Sequence[str] | None = None) -> StagedWrite:
+        """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
+
+        `kind`: "append", or "replace" with the leading key columns `prefix`.
+        """
+        return StagedWrite.of(self.view, kind=kind, prefix=prefix)
+
+    def commit(
+        self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Commit what the writers of `new_write` staged, in one snapshot."""
+        return self._run(partial(stage_written, write=write, staged=staged), staged, commit)
+
+    # -- snapshots and schema -----------------------------------------------------------------------------------------
+
+    def rollback(
+        self, *, snapshot_id: int | None = None, as_of: datetime | str | int | None = None, replay: bool = False
+    ) -> Table:
+        """Make an ancestor of the current snapshot current again.
+
+        `replay=True` also forgets the batches of the snapshots rolled back, so that their writers may commit them
+        again.
+        """
+        references.rollback(self.iceberg, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
+        return self
+
+    def create_tag(self, name: str, snapshot_id: int | None = None, *, max_ref_age_ms: int | None = None) -> Table:
+        """Name a snapshot, by default this handle's, so that it is kept."""
+        references.create_tag(self.iceberg, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)
+        return self
+
+    def create_branch(self, name: str, snapshot_id: int | None = None) -> Table:
+        """Start a branch at a snapshot, by default this handle's; `catalog.load_table(..., branch=name)` opens it."""
+        references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))
+        return self
+
+    def drop_tag(self, name: str) -> Table:
+        references.drop(self.iceberg, name, "tag")
+        return self
+
+    def drop_branch(self, name: str) -> Table:
+        references.drop(self.iceberg, name, "branch")
+        return self
+
+    def update_schema(self) -> UpdateSchema:
+        """Add, drop, rename, reorder and widen columns: PyIceberg's builder, a context manager that commits at its
+        end."""
+        return self.iceberg.update_schema()
+
+    def update_spec(self) -> UpdateSpec:
+        """Change how rows written from now on are partitioned: PyIceberg's builder, a context manager."""
+        return self.iceberg.update_spec()
+
+    def set_key(self, columns: Sequence[str]) -> Table:
+        """Name the key columns, most significant first; they must be required."""
+        set_key(self.iceberg, columns)
+        return self
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, /, **more: str) -> Table:
+        """Set table properties, given as a mapping or as keywords, in one commit.
+
+        `{"format-version": "3"}` upgrades the table, as it does in Spark's TBLPROPERTIES; it is not kept as a property.
+        """
+        references.set_properties(self.iceberg, {**(properties or {}), **more})
+        return self
+
+    def upgrade(self, format_version: int = 3) -> Table:
+        """Bring the table to a newer format version, in a commit of metadata alone; there is no way back.
+
+        Version 3: rows get ids with the next snapshot (row lineage), and are deleted by deletion vectors; position
+        deletes that the table has stay valid. UnsupportedFeatureError for a catalog that cannot hold the version.
+        """
+        return self.set_properties({FORMAT_VERSION: str(format_version)})
+
+    # -- how verbs run ------------------------------------------------------------------------------------------------
+
+    def _run(self, verb: Callable[[Draft], None], rows: Any, commit: CommitKeywords) -> CommitResult:
+        return run_verb(verb, self._draft, CommitOptions(**commit), one_shot=is_one_shot(rows))
+
+    def _draft(self) -> Draft:
+        return Draft(self.iceberg, self.branch)

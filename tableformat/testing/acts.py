@@ -1,0 +1,192 @@
+"""What a step of the stateful test commits: a verb, a transaction, a job, a rewrite of data files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit import transaction
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.metadata.content_file import DataFile
+from tableformat.scan.planner import plan_scan
+from tableformat.scan.reader import ReadContext, read_tables
+from tableformat.scan.task import FileScanTask
+from tableformat.table import Table
+from tableformat.testing.replacing import replaced
+from tableformat.testing.verbs import Verb, verbs
+from tableformat.write.context import WriteContext
+from tableformat.write.data_files import write_data_files
+
+
+class Act(Protocol):
+    """One commit."""
+
+    @property
+    def verbs(self) -> tuple[Verb, ...]:
+        """What it does to the rows, in order; nothing for a job."""
+
+    @property
+    def may_conflict(self) -> bool:
+        """Whether it gives up when others commit first, where verbs and jobs of the library start again."""
+
+    def numbered(self, numbers: Iterator[int]) -> Act:
+        """The act with rows that no other one writes."""
+
+    def commit(self, table: Table) -> int | None:
+        """Do it; the snapshot that the table is at afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneVerb:
+    verb: Verb
+
+    may_conflict = False
+
+    @property
+    def verbs(self) -> tuple[Verb, ...]:
+        return (self.verb,)
+
+    def numbered(self, numbers: Iterator[int]) -> OneVerb:
+        return OneVerb(self.verb.numbered(numbers))
+
+    def commit(self, table: Table) -> int | None:
+        result = self.verb.apply_to_table(table)
+        assert result is not None, "verbs of a table have a result"
+        return result.snapshot_id
+
+
+@dataclass(frozen=True, slots=True)
+class InTransaction:
+    """Several verbs in one snapshot; what it read cannot be read again."""
+
+    verbs: tuple[Verb, ...]
+
+    may_conflict = True
+
+    def numbered(self, numbers: Iterator[int]) -> InTransaction:
+        return InTransaction(tuple(verb.numbered(numbers) for verb in self.verbs))
+
+    def commit(self, table: Table) -> int | None:
+        with table.transaction() as open_transaction:
+            for verb in self.verbs:
+                verb.apply_to_table(open_transaction)
+        return open_transaction.result.snapshot_id
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of `Table.maintenance` that changes files and no rows."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    verbs = ()
+    may_conflict = False
+
+    def numbered(self, numbers: Iterator[int]) -> Job:  # noqa: ARG002 (it writes no rows)
+        return self
+
+    def commit(self, table: Table) -> int | None:
+        getattr(table.maintenance, self.name)(**self.options)
+        return table.refresh().snapshot_id
+
+
+EVERY_FILE: Final = tuple(range(8))
+"""What a rewrite picks to replace all files of a small table."""
+CONVERSION: Final = Job("convert_deletes")
+"""Equality and range deletes become position deletes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """The live rows of some data files in new ones, planned on the snapshot that the handle is at (CP-7 to CP-9)."""
+
+    picks: tuple[int, ...]
+    """Which of the data files, modulo how many there are."""
+
+    verbs = ()
+    may_conflict = True
+
+    def numbered(self, numbers: Iterator[int]) -> Rewrite:  # noqa: ARG002 (the rows are there already)
+        return self
+
+    def commit(self, table: Table) -> int | None:
+        view = table.view
+        tasks = plan_scan(view).tasks
+        if not tasks or view.snapshot is None:
+            return table.snapshot_id
+        chosen = [tasks[place] for place in sorted({pick % len(tasks) for pick in self.picks})]
+        change = TableChange(
+            operation=Operation.REPLACE,
+            kind=ChangeKind.REWRITE,
+            added_data_files=_rewritten(table, chosen),
+            removed_data_files=tuple(task.data_file for task in chosen),
+            planned_snapshot_id=view.snapshot.snapshot_id,
+            planned_sequence_number=view.sequence_number,
+        )
+        outcome = transaction.commit_change(table.iceberg, change, ref=table.branch)
+        table.iceberg.metadata = outcome.table.metadata
+        table.iceberg.metadata_location = outcome.table.metadata_location
+        return outcome.snapshot_id
+
+
+def _rewritten(table: Table, tasks: list[FileScanTask]) -> tuple[DataFile, ...]:
+    """CP-7: new files with the sequence number of the snapshot that was read."""
+    view = table.view
+    live = list(read_tables(tasks, ReadContext.of(view)))
+    if not live:
+        return ()
+    staged = write_data_files(WriteContext.of(view.metadata, view.io), pa.concat_tables(live))
+    return tuple(replace(data, sequence_number=view.sequence_number) for data in staged.data_files)
+
+
+@contextmanager
+def interrupted_by(others: Callable[[], None]) -> Iterator[None]:
+    """Let others commit between the plan and the commit of whatever commits first in the block."""
+    waiting = [others]
+    commit_change = transaction.commit_change
+
+    def commit(*arguments: Any, **options: Any) -> Any:
+        while waiting:
+            waiting.pop()()
+        return commit_change(*arguments, **options)
+
+    with replaced(commit_change, commit):
+        yield
+
+
+@st.composite
+def acts(draw: st.DrawFn) -> Act:
+    """Any act; half of them are single verbs."""
+    return draw(_ACTS)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Act:
+    """Acts that change files and no rows."""
+    return draw(_JOBS)
+
+
+_PICKS: Final = st.just(EVERY_FILE) | st.lists(st.sampled_from(EVERY_FILE), min_size=1, max_size=3).map(tuple)
+_OTHER_JOBS: Final = st.sampled_from(
+    [
+        Job("compact", {"rewrite_all": True}),
+        Job("compact", {"min_input_files": 2}),
+        Job("compact", {"depth": "fold", "delete_file_threshold": 1}),
+        Job("merge_range_deletes"),
+        Job("drop_dead_deletes"),
+        Job("rewrite_manifests"),
+    ]
+)
+_JOBS: Final[st.SearchStrategy[Act]] = st.one_of(
+    st.just(CONVERSION), st.just(CONVERSION), _PICKS.map(Rewrite), _PICKS.map(Rewrite), _OTHER_JOBS
+)
+_VERBS: Final[st.SearchStrategy[Act]] = verbs().map(OneVerb)
+_TRANSACTIONS: Final[st.SearchStrategy[Act]] = st.lists(verbs(), min_size=2, max_size=4).map(tuple).map(InTransaction)
+_ACTS: Final = st.one_of(_VERBS, _VERBS, _TRANSACTIONS, _JOBS)

@@ -1,0 +1,68 @@
+"""How keys compare, said with Python's own comparisons: the oracle for `tableformat.keys` and everything above it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Row: TypeAlias = Mapping[str, Any]
+Values: TypeAlias = tuple[Any, ...]
+
+
+def place(value: Any) -> tuple[Any, ...]:
+    """RD-4: where a value stands in the order of its column: null first, then values, NaN last; -0.0 with 0.0.
+
+    Python compares text by code point and UUIDs as unsigned numbers, which is the order wanted.
+    """
+    if value is None:
+        return (0,)
+    if isinstance(value, float) and math.isnan(value):
+        return (2,)
+    return (1, value)
+
+
+def places(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
+    """Where a tuple of values stands: compares like the key that it begins; equal where null equals null (DA-4)."""
+    return tuple(place(value) for value in values)
+
+
+def is_covered(values: Values, lower: Values | None, upper: Values | None) -> bool:
+    """RD-1: whether a key lies in before(lower) .. before(upper); a bound that is None is open.
+
+    A cut before a tuple lies below all keys that begin with it, so only as many values are compared as it has.
+    """
+    above_lower = lower is None or places(values[: len(lower)]) >= places(lower)
+    below_upper = upper is None or places(values[: len(upper)]) < places(upper)
+    return above_lower and below_upper
+
+
+def fingerprint(rows: Iterable[Row], columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
+    """The rows as a multiset in which -0.0 and 0.0 differ, every NaN is one value, and True is not 1."""
+    return Counter(tuple(_identity(row.get(name)) for name in columns) for row in rows)
+
+
+def _identity(value: Any) -> Any:
+    if isinstance(value, float):
+        return ("float", "NaN" if math.isnan(value) else struct.pack(">d", value))
+    if isinstance(value, Mapping):
+        return ("struct", tuple((name, _identity(inner)) for name, inner in sorted(value.items())))
+    if isinstance(value, list | tuple):
+        return ("list", tuple(map(_identity, value)))
+    if isinstance(value, uuid.UUID):
+        return ("bytes", value.bytes)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return ("instant", value.astimezone(dt.UTC).replace(tzinfo=None))
+    return (type(value).__name__, value)
+
+
+def event_place(event: Row, order_by: str | None) -> tuple[Any, ...]:
+    """Null below NaN below values: an event without a time loses against one with a time."""
+    value = event.get(order_by) if order_by is not None else None
+    if value is None:
+        return (0,)
+    return (1,) if isinstance(value, float) and math.isnan(value) else (2, value)

@@ -1,0 +1,364 @@
+"""The stateful test of a table: random verbs, jobs and races against the model, every snapshot read again.
+
+    handles   two of the branch main, which fall behind each other, and one of a second branch
+    steps     a verb, several in a transaction, a job, a rewrite of data files, a rollback, and races: one of them is
+              planned, others commit, then it commits
+    checks    after each step the rows at the heads; every few steps all snapshots; counts, filters and DuckDB
+
+`machine_on(catalog)` gives the class that Hypothesis runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import ClassVar, Final, TypeAlias
+
+import duckdb
+import pyarrow as pa
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tableformat.catalog import Catalog
+from tableformat.errors import CommitConflictError, DuplicateKeyError, InvalidArgumentError
+from tableformat.metadata.location import local_path
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.table import Table
+from tableformat.testing.acts import (
+    CONVERSION,
+    EVERY_FILE,
+    Act,
+    InTransaction,
+    OneVerb,
+    Rewrite,
+    acts,
+    interrupted_by,
+    jobs,
+)
+from tableformat.testing.key_order import Row, fingerprint
+from tableformat.testing.model import ModelVerbs
+from tableformat.testing.strategies import IDS, KEY, NUMBERS, SCHEMA, Filter, filters
+from tableformat.testing.verbs import Verb, verbs
+
+Rows: TypeAlias = tuple[Row, ...]
+MAIN: Final = "main"
+SECOND: Final = "second"
+STEP_COUNT: Final = 15
+"""Steps that a table is worth: later ones find little that the first ones did not."""
+_STEPS_BETWEEN_READING_ALL: Final = 5
+_FIXED_ROWS: Final = tuple(
+    {"id": name, "number": number, "at": None, "ratio": None, "note": None} for name in IDS for number in NUMBERS
+)
+"""Enough rows in one file that a few deleted keys are found by binary search."""
+_PLANNED: Final = st.just(Rewrite(EVERY_FILE)) | jobs()
+_KINDS: Final = st.sampled_from(["range", "equality", "prefix", "values"])
+_MOSTLY: Final = st.sampled_from([True, True, True, False])
+_SNAPSHOTS_WORTH_REMOVING: Final = 4
+_ANY_AGE: Final = datetime(2999, 1, 1, tzinfo=UTC)
+_names = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How a table is laid out; its rows must not depend on it."""
+
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+VARIANTS: Final = (
+    Variant(),
+    Variant(properties={"write.delete.prefix-encoding": "equality"}),
+    Variant(properties={"tableformat.scan.range-span-budget": "1", "write.parquet.row-group-limit": "1"}),
+    Variant(("bucket(2, id)",), {"commit.manifest.min-count-to-merge": "3"}),
+    Variant(("note",)),
+    Variant(properties={"format-version": "3"}),
+    Variant(("day(at)",), {"write.delete.prefix-encoding": "equality"}),
+)
+
+
+class TableMachine(RuleBasedStateMachine):
+    """One table, several handles, and the rows that every snapshot must have."""
+
+    catalog: ClassVar[Catalog]
+    """Set by `machine_on`; so is `duckdb`."""
+    duckdb: ClassVar[duckdb.DuckDBPyConnection]
+    variants: ClassVar[Sequence[Variant]] = VARIANTS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.row_numbers = itertools.count()
+        self.snapshots: dict[int | None, Rows] = {None: ()}
+        self.heads: dict[str, int | None] = {MAIN: None}
+        self.handles: list[Table] = []
+        self.readers: dict[str, Table] = {}
+        self.changed: set[str] = set()
+        self.is_head_unfiltered = False
+        self.step_count = 0
+
+    @initialize(
+        variant=st.runner().flatmap(lambda self: st.sampled_from(self.variants)),
+        has_many_rows=st.sampled_from([False, False, True]),
+    )
+    def create(self, variant: Variant, has_many_rows: bool) -> None:
+        name = f"db.t{next(_names)}"
+        properties = dict(variant.properties)
+        self.handles = [
+            self.catalog.create_table(name, SCHEMA, key=KEY, partition_by=variant.partition_by, properties=properties),
+            self.catalog.load_table(name),
+        ]
+        self.readers = {MAIN: self.catalog.load_table(name)}
+        if has_many_rows:
+            self.perform(0, OneVerb(Verb("append", _FIXED_ROWS)))
+
+    def teardown(self) -> None:
+        """Examples are many and files are not needed any more."""
+        if self.handles:
+            name, location = self.handles[0].name, local_path(self.handles[0].location)
+            self.catalog.drop_table(name)
+            assert location is not None, "the catalog is a local directory"
+            shutil.rmtree(location)
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    @rule(at=st.integers(0, 2), verb=verbs())
+    def call(self, at: int, verb: Verb) -> None:
+        self.perform(at, OneVerb(verb))
+
+    @rule(at=st.integers(0, 2), act=acts())
+    def act(self, at: int, act: Act) -> None:
+        self.perform(at, act)
+
+    @rule(at=st.integers(0, 1), act=acts(), others=st.lists(acts(), min_size=1, max_size=2))
+    def race(self, at: int, act: Act, others: list[Act]) -> None:
+        """Another handle commits between the plan and the commit."""
+        self.perform(at, act, others)
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS)
+    def delete_row(self, at: int, pick: int, kind: str) -> None:
+        """A delete that certainly hits something; most random ones do not."""
+        self.perform(at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS)
+    def convert_delete_of_several_files(self, at: int, pick: int, kind: str) -> None:
+        """A row, and another one like it in a younger file, are deleted; the delete is converted."""
+        self.perform(at, OneVerb(_append_beside(self.rows_of_main[pick % len(self.rows_of_main)])))
+        self.perform(at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+        self.perform(at, CONVERSION)
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS)
+    def delete_in_the_transaction_of_an_append(self, at: int, pick: int, kind: str) -> None:
+        """A row is there already; the transaction appends another one like it, and deletes both."""
+        self.handle(at).refresh()
+        append = _append_beside(self.rows_of_main[pick % len(self.rows_of_main)])
+        self.perform(at, InTransaction((append, _delete_of(self.rows_of_main, pick, kind))))
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(at=st.integers(0, 1), planned=_PLANNED, pick=st.integers(0, 15), kind=_KINDS, converts=_MOSTLY)
+    def race_with_delete(self, at: int, planned: Act, pick: int, kind: str, converts: bool) -> None:
+        """A job is planned; a row is deleted, and perhaps the delete is converted; the job commits."""
+        delete = OneVerb(_delete_of(self.rows_of_main, pick, kind))
+        self.handle(at).refresh()
+        self.perform(at, planned, [delete, CONVERSION] if converts else [delete])
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(pick=st.integers(0, 15), kind=_KINDS)
+    def race_of_rewrite_with_converted_delete(self, pick: int, kind: str) -> None:
+        """All files are rewritten from a plan in which a row still was; its delete has come and gone meanwhile."""
+        self.handle(0).refresh()
+        self.perform(0, OneVerb(_append_beside(self.rows_of_main[pick % len(self.rows_of_main)])))
+        self.race_with_delete(at=0, planned=Rewrite(EVERY_FILE), pick=pick, kind=kind, converts=True)
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(at=st.integers(0, 1), planned=_PLANNED, pick=st.integers(0, 15), kind=_KINDS)
+    def job_after_unseen_delete(self, at: int, planned: Act, pick: int, kind: str) -> None:
+        """The job of a handle that has not seen the delete of a row."""
+        self.handle(at).refresh()
+        self.perform(1 - at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+        self.perform(at, planned)
+
+    @precondition(lambda self: self.heads[MAIN] is not None)
+    @rule(at=st.integers(0, 2), pick=st.integers(0, 7))
+    def roll_back(self, at: int, pick: int) -> None:
+        handle = self.handle(at).refresh()
+        line = [snapshot.snapshot_id for snapshot in ancestors(handle.metadata, handle.view.snapshot)]
+        target = line[pick % len(line)]
+        handle.rollback(snapshot_id=target)
+        self.heads[handle.branch] = target
+        self.changed.add(handle.branch)
+
+    @precondition(lambda self: len(self.snapshots) > _SNAPSHOTS_WORTH_REMOVING)
+    @rule(at=st.integers(0, 2), retained=st.integers(1, 3))
+    def remove_what_is_old(self, at: int, retained: int) -> None:
+        """Old snapshots, and files that no snapshot names; handles that are behind may have lost what they read."""
+        handle = self.handle(at)
+        handle.maintenance.expire_snapshots(older_than=_ANY_AGE, retain_last=retained)
+        handle.maintenance.remove_orphan_files(older_than=_ANY_AGE, allow_recent=True)
+        for table in (*self.handles, *self.readers.values()):
+            table.refresh()
+        left = {snapshot.snapshot_id for snapshot in handle.metadata.snapshots}
+        assert left <= self.snapshots.keys(), "expiry made a snapshot"
+        assert left >= {head for head in self.heads.values() if head is not None}, "expiry took the head of a branch"
+        self.snapshots = {None: ()} | {snapshot_id: self.snapshots[snapshot_id] for snapshot_id in left}
+        self.read_all()
+
+    @precondition(lambda self: self.heads[MAIN] is not None and SECOND not in self.heads)
+    @rule(at=st.integers(0, 1))
+    def start_second_branch(self, at: int) -> None:
+        """At the snapshot of the handle, which others may have left behind."""
+        handle = self.handle(at)
+        if handle.snapshot_id is None:
+            handle.refresh()
+        self.heads[SECOND] = handle.snapshot_id
+        handle.create_branch(SECOND)
+        self.handles.append(self.catalog.load_table(handle.name, branch=SECOND))
+        self.readers[SECOND] = self.catalog.load_table(handle.name, branch=SECOND)
+        self.changed.add(SECOND)
+
+    @precondition(lambda self: self.is_head_unfiltered)
+    @rule(where=filters(), branch=st.sampled_from([MAIN, SECOND]), with_duckdb=st.booleans())
+    def read_filtered(self, where: Filter, branch: str, with_duckdb: bool) -> None:
+        """Files and rows are ruled out, and counted, as rows are read; DuckDB sees them too."""
+        reader = self.readers.get(branch, self.readers[MAIN]).refresh()
+        rows = self.snapshots[self.heads[reader.branch]]
+        matching = tuple(row for row in rows if where.matches(row))
+        check(reader.scan(where=where.expression).to_arrow(), matching, f"rows where {where}")
+        count = reader.scan(where=where.expression).count()
+        assert count == len(matching), f"{count} rows counted where {where}, {len(matching)} match"
+        if with_duckdb:
+            found = self.duckdb.from_arrow(reader.scan().to_dataset()).filter("number >= 0 AND note IS NOT NULL")
+            kept = tuple(row for row in rows if row["number"] >= 0 and row["note"] is not None)
+            check(found.to_arrow_table(), kept, "rows that DuckDB filtered")
+        self.is_head_unfiltered = False
+
+    # -- checks -------------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def heads_have_the_rows_of_the_model(self) -> None:
+        for branch in sorted(self.changed):
+            reader = self.readers[branch].refresh()
+            assert reader.snapshot_id == self.heads[branch], f"{branch} is at another snapshot than its last commit"
+            check(reader.scan().to_arrow(), self.snapshots[self.heads[branch]], f"rows of {branch}")
+            self.is_head_unfiltered = True
+        self.changed.clear()
+
+    @invariant()
+    def old_snapshots_keep_their_rows(self) -> None:
+        self.step_count += 1
+        if self.step_count % _STEPS_BETWEEN_READING_ALL == 0:
+            self.read_all()
+
+    # -- how a step is made and judged --------------------------------------------------------------------------------
+
+    def handle(self, at: int) -> Table:
+        return self.handles[at % len(self.handles)]
+
+    def read_all(self) -> None:
+        reader = self.readers[MAIN].refresh()
+        for snapshot_id, rows in self.snapshots.items():
+            if snapshot_id is not None:
+                check(reader.scan(snapshot_id=snapshot_id).to_arrow(), rows, f"rows of snapshot {snapshot_id}")
+
+    @property
+    def rows_of_main(self) -> Rows:
+        return self.snapshots[self.heads[MAIN]]
+
+    def perform(self, at: int, act: Act, others: Sequence[Act] = ()) -> None:
+        """Run the act with a handle, the others with the next one in between, and judge what came of it."""
+        handle, act = self.handle(at), act.numbered(self.row_numbers)
+        if any(verb.decides_by_reading for verb in act.verbs):
+            # What it decides is as old as what it read, so no other commit may come after that.
+            handle.refresh()
+            others = ()
+        seen = handle.snapshot_id
+        may_conflict = act.may_conflict and (bool(others) or seen != self.heads[handle.branch])
+
+        def interrupt() -> None:
+            for other in others:
+                self.perform(at + 1, other)
+
+        try:
+            with interrupted_by(interrupt) if others else nullcontext():
+                snapshot_id = act.commit(handle)
+        except CommitConflictError:
+            assert may_conflict, f"{act} met a conflict although nobody else committed, or did not start again"
+        except (DuplicateKeyError, InvalidArgumentError) as error:
+            refusal = _after(act.verbs, self.snapshots[self.heads[handle.branch]])
+            if not isinstance(refusal, Exception) or not isinstance(error, type(refusal)):
+                raise
+        else:
+            self._settle(handle, act, snapshot_id, seen)
+
+    def _settle(self, handle: Table, act: Act, snapshot_id: int | None, seen: int | None) -> None:
+        """The act came last, so it applies to the rows that were there just before it."""
+        before = self.snapshots[self.heads[handle.branch]]
+        expected = _after(act.verbs, before)
+        assert not isinstance(expected, Exception), f"{act} should have raised {expected!r}"
+        if snapshot_id in self.snapshots:
+            bases = (before, self.snapshots[seen])
+            assert any(_is_unchanged(act.verbs, rows) for rows in bases), f"{act} changes rows but committed nothing"
+            return
+        # A job may have committed several snapshots, all with the same rows.
+        new = [
+            snapshot.snapshot_id for snapshot in handle.metadata.snapshots if snapshot.snapshot_id not in self.snapshots
+        ]
+        self.snapshots.update(dict.fromkeys(new, expected))
+        self.heads[handle.branch] = snapshot_id
+        self.changed.add(handle.branch)
+
+
+def machine_on(catalog: Catalog, variants: Sequence[Variant] = VARIANTS) -> type[TableMachine]:
+    """The machine over tables of a local catalog with the namespace `db`."""
+    return type("TableMachine", (TableMachine,), {"catalog": catalog, "duckdb": duckdb.connect(), "variants": variants})
+
+
+def check(found: pa.Table, rows: Sequence[Row], subject: str) -> None:
+    """Raise AssertionError unless the rows are the same ones, in any order."""
+    have, want = fingerprint(found.to_pylist(), SCHEMA.names), fingerprint(rows, SCHEMA.names)
+    assert have == want, f"{subject}: missing {dict(want - have)}, too many {dict(have - want)}"
+
+
+def _after(verbs: Sequence[Verb], rows: Rows) -> Rows | Exception:
+    """The rows after the verbs, or why one of them must be refused."""
+    model = ModelVerbs(tuple(SCHEMA.names), KEY, list(rows))
+    try:
+        for verb in verbs:
+            verb.apply_to_model(model)
+    except (DuplicateKeyError, InvalidArgumentError) as refusal:
+        return refusal
+    return tuple(model.current)
+
+
+def _append_beside(row: Row) -> Verb:
+    """Another row with the values of that one, and one with another key that lands in the same file."""
+    return Verb("append", (row, {**row, "number": row["number"] ^ 1}))
+
+
+def _delete_of(rows: Rows, pick: int, kind: str) -> Verb:
+    """A keyed delete of one of the rows and of those with the same key, prefix or values."""
+    row = rows[pick % len(rows)]
+    key = tuple(row[name] for name in KEY)
+    match kind:
+        case "range":
+            above = [other for other in (tuple(row[name] for name in KEY) for row in rows) if other > key]
+            return Verb("delete_range", options={"on": KEY, "lower": key, "upper": min(above, default=None)})
+        case "equality":
+            return Verb("delete_rows", ({name: row[name] for name in KEY},))
+        case "values":
+            return Verb("delete_rows", ({"at": row["at"], "note": row["note"]},))
+        case _:
+            return Verb("delete_prefix", ({"id": row["id"]},))
+
+
+def _is_unchanged(verbs: Sequence[Verb], rows: Rows) -> bool:
+    after = _after(verbs, rows)
+    if isinstance(after, Exception):
+        return False
+    return fingerprint(after, SCHEMA.names) == fingerprint(rows, SCHEMA.names)

@@ -1,0 +1,138 @@
+"""Mistakes that formats like this one have made, each injected into one function: tests of the tests.
+
+A test suite that stays green with one of them proves nothing about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tableformat.commit import conflicts
+from tableformat.commit.snapshot_producer import SnapshotProducer
+from tableformat.deletes import comparable_values, rules, spans
+from tableformat.deletes.comparable_values import NOT_FOUND
+from tableformat.deletes.spans import SpanArray
+from tableformat.keys import encoding
+from tableformat.maintenance import convert_deletes
+from tableformat.metadata.content_file import DataFile
+from tableformat.operations.staged_change import StagedChange
+from tableformat.scan.task import FileScanTask
+from tableformat.testing.replacing import replaced, replaced_method
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One way to be wrong."""
+
+    name: str
+    rule_ids: tuple[str, ...]
+    """The rules of the specification that it breaks."""
+    made: Callable[[], AbstractContextManager[None]]
+    """While the context is open, the library makes the mistake."""
+
+
+def _same_number_is_new_enough(delete_sequence_number: Any, data_sequence_number: Any) -> Any:
+    """`<=` for `<`: rows disappear with the range delete that they were written with."""
+    return data_sequence_number <= delete_sequence_number
+
+
+def _span_with_its_upper_bound(
+    original: Callable[..., SpanArray], key: Any, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None
+) -> SpanArray:
+    """The span ends after the upper bound, so that the rows of the bound are deleted too."""
+    span = original(key, lower, upper)
+    return replace(span, upper=replace(span.upper, after=np.ones(len(span), np.bool_)))
+
+
+def _codes_without_nulls(original: Callable[..., Any], column: pa.ChunkedArray, values: pa.Array) -> Any:
+    """Null does not match null, as `=` and joins have it."""
+    codes = original(column, values)
+    return np.where(np.asarray(column.is_null()), NOT_FOUND, codes) if column.null_count else codes
+
+
+def _encoded_without_last_zero(original: Callable[..., Any], array: pa.Array, key_type: Any) -> Any:
+    """Text with a zero byte at its end is encoded like the text without it."""
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        array = pc.utf8_rtrim(array, characters="\x00")
+    return original(array, key_type)
+
+
+def _only_newest_resolved(
+    original: Callable[..., Iterator[Any]], tasks: Sequence[FileScanTask], *others: Any
+) -> Iterator[Any]:
+    """Deletes leave the table when the newest data file was searched, not when all were."""
+    newest = max((task.data_file.sequence_number or 0 for task in tasks), default=0)
+    return original([task for task in tasks if task.data_file.sequence_number == newest], *others)
+
+
+def _added_with_new_number(
+    original: Callable[..., Any], producer: SnapshotProducer, base: Any, files: Iterable[Any], content: Any
+) -> Any:
+    """Rewritten files get the number of the commit, so a delete that came meanwhile misses them."""
+    anew = [replace(file, sequence_number=None) if isinstance(file, DataFile) else file for file in files]
+    return original(producer, base, anew, content)
+
+
+def _nothing_reaches_back(_change: StagedChange) -> None:
+    """A delete spares the rows that its own transaction appended before it."""
+
+
+def _no_conflict(*_arguments: Any) -> None:
+    """Whatever others did, the commit goes on."""
+
+
+MISTAKES: Final = (
+    Mistake(
+        "range-delete-reaches-rows-of-its-own-commit",
+        ("RD-2",),
+        partial(replaced, rules.range_delete_is_new_enough, _same_number_is_new_enough),
+    ),
+    Mistake(
+        "upper-bound-is-inclusive",
+        ("RD-1",),
+        partial(replaced, spans.span_of_bounds, partial(_span_with_its_upper_bound, spans.span_of_bounds)),
+    ),
+    Mistake(
+        "null-does-not-match-null",
+        ("DA-4",),
+        partial(replaced, comparable_values.codes_of, partial(_codes_without_nulls, comparable_values.codes_of)),
+    ),
+    Mistake(
+        "trailing-zero-byte-is-stripped",
+        ("RD-4",),
+        partial(replaced, encoding.encode_column, partial(_encoded_without_last_zero, encoding.encode_column)),
+    ),
+    Mistake(
+        "delete-is-dropped-too-early",
+        ("CP-11",),
+        partial(replaced, convert_deletes._resolved, partial(_only_newest_resolved, convert_deletes._resolved)),
+    ),
+    Mistake(
+        "rewritten-file-gets-a-new-sequence-number",
+        ("CP-7",),
+        partial(
+            replaced_method,
+            SnapshotProducer,
+            "_added",
+            lambda *arguments, original=SnapshotProducer._added: _added_with_new_number(original, *arguments),
+        ),
+    ),
+    Mistake(
+        "delete-after-append-in-one-transaction-is-missed",
+        ("DA-1", "DA-2"),
+        partial(replaced_method, StagedChange, "_apply_to_earlier_verbs", _nothing_reaches_back),
+    ),
+    Mistake(
+        "conflicts-are-not-looked-for",
+        ("CP-3",),
+        partial(replaced, conflicts.check_conflicts, _no_conflict),
+    ),
+)

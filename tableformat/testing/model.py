@@ -1,0 +1,367 @@
+"""A table in memory that is plainly right: what every verb means, row by row.
+
+It is the oracle of the stateful test and of the corpus. It has no files, no sequence numbers and no encoding: a
+snapshot is the tuple of its rows, a verb is a loop over them. So it loops over rows in Python, which nothing else here
+does, and it compares keys with Python's own comparisons and never with `tableformat.keys`.
+
+    model = ModelTable(columns=["id", "n"], key=["id"])
+    model.append([{"id": 1, "n": None}])
+    model.delete_range(on=["n"], lower=None, upper=(5,))
+    assert model.rows() == []
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from tableformat.errors import (
+    AlreadyExistsError,
+    DuplicateKeyError,
+    InvalidArgumentError,
+    InvalidKeyError,
+    SnapshotNotFoundError,
+    UnknownColumnError,
+)
+from tableformat.testing.key_order import Row, Values, event_place, is_covered, places
+
+Predicate: TypeAlias = Callable[[Row], bool]
+
+_UPSERTS: Final = ("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", "UPDATE_AFTER", "UPSERT")
+_DELETES: Final = ("D", "DELETE", "UPDATE_BEFORE")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSnapshot:
+    """The rows of one snapshot."""
+
+    number: int
+    """Counted from 1 in the order of commits, over all branches."""
+    parent: int | None
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBatch:
+    """The last batch that a writer committed on a branch."""
+
+    batch_id: int | str
+    snapshot: int
+
+
+@dataclass(slots=True)
+class ModelVerbs:
+    """The verbs over one list of rows. Several after each other are a transaction: each sees what was before."""
+
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    current: list[Row] = field(default_factory=list)
+
+    def append(self, rows: Iterable[Row], *, on_duplicate: str = "allow") -> None:
+        """Add rows; "error" and "ignore" go by the key, also among the rows themselves; "replace" is `upsert`."""
+        new = self._complete(rows)
+        if on_duplicate == "replace":
+            self.upsert(new)
+        elif on_duplicate == "allow":
+            self.current.extend(new)
+        else:
+            self._append_unless_present(new, fail=on_duplicate == "error")
+
+    def delete(self, where: Predicate) -> None:
+        """Delete the rows for which the predicate is true; not false and not null."""
+        self.current = [row for row in self.current if not where(row)]
+
+    def delete_prefix(self, prefix: Row | Iterable[Row]) -> None:
+        """Delete the rows whose key begins with one of the prefixes; RD-5: whole values, null equal to null."""
+        for each in [prefix] if isinstance(prefix, Mapping) else list(prefix):
+            names = self._leading(tuple(each))
+            self._delete_equal(names, {self._values(each, names)})
+
+    def delete_range(
+        self, *, lower: Values | None = None, upper: Values | None = None, on: Sequence[str] | None = None
+    ) -> None:
+        """Delete the rows in before(lower) .. before(upper) of the columns `on`, by default the key."""
+        names = self._range_columns(on)
+        _check_bounds(names, lower, upper)
+        self.current = [row for row in self.current if not is_covered(self._values(row, names), lower, upper)]
+
+    def delete_rows(self, keys: Iterable[Row]) -> None:
+        """Delete the rows that equal one of the given ones in the columns that these have; null equals null."""
+        for key in keys:
+            self._check_names(key)
+            self._delete_equal(tuple(key), {self._values(key, tuple(key))})
+
+    def replace(self, rows: Iterable[Row], *, prefix: Sequence[str] | None = None) -> None:
+        """Delete the rows whose key prefix occurs in the new ones, and add these."""
+        names = self._leading(tuple(prefix) if prefix is not None else self._required_key())
+        new = self._complete(rows)
+        self._delete_equal(names, {self._values(row, names) for row in new})
+        self.current.extend(new)
+
+    def replace_interval(self, rows: Iterable[Row], *, on: str | Sequence[str], lower: Any, upper: Any) -> None:
+        """Delete lower <= on < upper and add rows, all of which lie in there."""
+        names = (on,) if isinstance(on, str) else tuple(on)
+        lower_bound, upper_bound = _as_bound(lower), _as_bound(upper)
+        _check_bounds(names, lower_bound, upper_bound)
+        new = self._complete(rows)
+        for row in new:
+            if not is_covered(self._values(row, names), lower_bound, upper_bound):
+                raise InvalidArgumentError(f"{row} lies outside {lower!r} <= {names} < {upper!r}.")
+        self.delete_range(lower=lower_bound, upper=upper_bound, on=names)
+        self.current.extend(new)
+
+    def upsert(self, rows: Iterable[Row]) -> None:
+        """Add rows in the place of those with the same key; of a key given twice the last row counts."""
+        key = self._required_key()
+        newest = {places(self._values(row, key)): row for row in self._complete(rows)}
+        self.current = [row for row in self.current if places(self._values(row, key)) not in newest]
+        self.current.extend(newest.values())
+
+    def apply_changes(self, changes: Iterable[Row], *, op: str = "_op", order_by: str | None = "_ts") -> None:
+        """Apply the last event of each key, by `order_by` (null below NaN below values) and then by position.
+
+        Without a key whole rows stand for themselves.
+        """
+        events = list(changes)
+        names = tuple(dict.fromkeys(name for event in events for name in event if name not in (op, order_by)))
+        by = self.key or names
+        last: dict[Any, Row] = {}
+        for event in sorted(events, key=lambda event: event_place(event, order_by)):
+            last[places(self._values(event, by))] = event
+        for event in last.values():
+            if str(event[op]).upper() not in (*_UPSERTS, *_DELETES):
+                raise InvalidArgumentError(f"{event[op]!r} is no operation.")
+        self._delete_equal(by, {self._values(event, by) for event in last.values()})
+        upserts = [event for event in last.values() if str(event[op]).upper() in _UPSERTS]
+        self.current.extend(self._complete({name: event.get(name) for name in names} for event in upserts))
+
+    def overwrite(self, rows: Iterable[Row], *, where: Predicate | None = None) -> None:
+        """Delete the rows that match, all without a predicate, and add rows."""
+        new = self._complete(rows)
+        self.delete(where if where is not None else lambda _row: True)
+        self.current.extend(new)
+
+    def _append_unless_present(self, rows: Sequence[Row], *, fail: bool) -> None:
+        key = self._required_key()
+        seen = {places(self._values(row, key)) for row in self.current}
+        fresh: list[Row] = []
+        for row in rows:
+            at = places(self._values(row, key))
+            if at in seen and fail:
+                raise DuplicateKeyError(f"{row} has a key that is there already.")
+            if at not in seen:
+                fresh.append(row)
+            seen.add(at)
+        self.current.extend(fresh)
+
+    def _delete_equal(self, names: Sequence[str], wanted: set[Values]) -> None:
+        """DA-4: rows whose values in the columns are one of the wanted tuples."""
+        at = {places(values) for values in wanted}
+        self.current = [row for row in self.current if places(self._values(row, names)) not in at]
+
+    def _values(self, row: Row, names: Sequence[str]) -> Values:
+        return tuple(row.get(name) for name in names)
+
+    def _complete(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows with every column, null where they have none."""
+        given = list(rows)
+        for row in given:
+            self._check_names(row)
+        return [{name: row.get(name) for name in self.columns} for row in given]
+
+    def _check_names(self, row: Row) -> None:
+        for name in row:
+            if name not in self.columns:
+                raise UnknownColumnError(name, self.columns, where="the model table")
+
+    def _required_key(self) -> tuple[str, ...]:
+        if not self.key:
+            raise InvalidKeyError("the model table has no key.")
+        return self.key
+
+    def _leading(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """RD-5: the names in key order; they must be the first columns of the key."""
+        lead = self._required_key()[: len(names)]
+        if not names or set(lead) != set(names) or len(names) != len(lead):
+            raise InvalidKeyError(f"{names} does not lead the key {self.key}.")
+        return lead
+
+    def _range_columns(self, on: Sequence[str] | None) -> tuple[str, ...]:
+        names = self._required_key() if on is None else tuple(on)
+        for name in names:
+            if name not in self.columns:
+                raise UnknownColumnError(name, self.columns, where="on=")
+        return names
+
+
+class ModelTable:
+    """A table with snapshots, branches, tags and writers that commit each batch once."""
+
+    def __init__(self, columns: Sequence[str], key: Sequence[str] = ()) -> None:
+        self.columns = tuple(columns)
+        self.key = tuple(key)
+        self.snapshots: dict[int, ModelSnapshot] = {}
+        self.branches: dict[str, int | None] = {"main": None}
+        self.tags: dict[str, int] = {}
+        self._batches: dict[tuple[str, str], ModelBatch] = {}
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def head(self, branch: str = "main") -> int | None:
+        """The snapshot that a branch is at; None before the first one."""
+        if branch not in self.branches:
+            raise SnapshotNotFoundError(f"no branch {branch!r} in the model table.")
+        return self.branches[branch]
+
+    def rows(self, branch: str = "main") -> list[Row]:
+        """The rows at the head of a branch."""
+        return self.rows_at(self.head(branch))
+
+    def rows_at(self, snapshot: int | None) -> list[Row]:
+        """Time travel: the rows of a snapshot."""
+        return [] if snapshot is None else list(self._snapshot(snapshot).rows)
+
+    def rows_of_tag(self, tag: str) -> list[Row]:
+        if tag not in self.tags:
+            raise SnapshotNotFoundError(f"no tag {tag!r} in the model table.")
+        return self.rows_at(self.tags[tag])
+
+    def ancestors(self, snapshot: int | None) -> Iterator[int]:
+        """The snapshot and those it came from, newest first."""
+        while snapshot is not None:
+            yield snapshot
+            snapshot = self._snapshot(snapshot).parent
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def run(self, verb: str, *arguments: Any, **options: Any) -> bool:
+        """One verb of `ModelVerbs` by name, as one snapshot. Options of `commit` go there."""
+        commit = {name: options.pop(name) for name in ("branch", "application_id", "batch_id") if name in options}
+        with self.commit(**commit) as verbs:
+            getattr(verbs, verb)(*arguments, **options)
+        return verbs.is_applied
+
+    @contextmanager
+    def commit(
+        self, *, branch: str = "main", application_id: str | None = None, batch_id: int | str | None = None
+    ) -> Iterator[ModelTransaction]:
+        """Several verbs in one snapshot; none when the block raises or the batch was committed before."""
+        parent = self.head(branch)
+        known = self._batches.get((branch, application_id)) if application_id is not None else None
+        applied = known is not None and batch_id is not None and _is_applied(known.batch_id, batch_id)
+        transaction = ModelTransaction(self.columns, self.key, self.rows_at(parent), is_applied=applied)
+        yield transaction
+        if applied:
+            return
+        number = len(self.snapshots) + 1
+        self.snapshots[number] = ModelSnapshot(number, parent, tuple(transaction.current))
+        self.branches[branch] = number
+        if application_id is not None and batch_id is not None:
+            self._batches[branch, application_id] = ModelBatch(batch_id, number)
+
+    def append(self, rows: Iterable[Row], **options: Any) -> bool:
+        """True when the batch had been applied before; like all verbs here."""
+        return self.run("append", rows, **options)
+
+    def delete(self, where: Predicate, **options: Any) -> bool:
+        return self.run("delete", where, **options)
+
+    def delete_prefix(self, prefix: Row | Iterable[Row], **options: Any) -> bool:
+        return self.run("delete_prefix", prefix, **options)
+
+    def delete_range(self, **options: Any) -> bool:
+        return self.run("delete_range", **options)
+
+    def delete_rows(self, keys: Iterable[Row], **options: Any) -> bool:
+        return self.run("delete_rows", keys, **options)
+
+    def replace(self, rows: Iterable[Row], **options: Any) -> bool:
+        return self.run("replace", rows, **options)
+
+    def replace_interval(self, rows: Iterable[Row], **options: Any) -> bool:
+        return self.run("replace_interval", rows, **options)
+
+    def upsert(self, rows: Iterable[Row], **options: Any) -> bool:
+        return self.run("upsert", rows, **options)
+
+    def apply_changes(self, changes: Iterable[Row], **options: Any) -> bool:
+        return self.run("apply_changes", changes, **options)
+
+    def overwrite(self, rows: Iterable[Row], **options: Any) -> bool:
+        return self.run("overwrite", rows, **options)
+
+    def transaction(self, **options: Any) -> Any:
+        """`commit` under the name that tables have."""
+        return self.commit(**options)
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def create_branch(self, name: str, snapshot: int | None = None) -> None:
+        """Start a branch; batches that writers committed elsewhere are not known on it."""
+        self._new_name(name)
+        self.branches[name] = self._existing(snapshot)
+
+    def create_tag(self, name: str, snapshot: int | None = None) -> None:
+        self._new_name(name)
+        self.tags[name] = self._existing(snapshot)
+
+    def rollback(self, snapshot: int, *, branch: str = "main", replay: bool = False) -> None:
+        """Move a branch back to an ancestor; `replay` forgets the batches of the snapshots left behind."""
+        line = list(self.ancestors(self.head(branch)))
+        if snapshot not in line:
+            raise InvalidArgumentError(f"snapshot {snapshot} is no ancestor of the head of {branch!r}.")
+        undone = set(line[: line.index(snapshot)])
+        self.branches[branch] = snapshot
+        if replay:
+            self._batches = {
+                (of, writer): batch
+                for (of, writer), batch in self._batches.items()
+                if of != branch or batch.snapshot not in undone
+            }
+
+    def _snapshot(self, number: int) -> ModelSnapshot:
+        if number not in self.snapshots:
+            raise SnapshotNotFoundError(f"no snapshot {number} in the model table.")
+        return self.snapshots[number]
+
+    def _existing(self, snapshot: int | None) -> int:
+        number = self.branches["main"] if snapshot is None else snapshot
+        if number is None:
+            raise SnapshotNotFoundError("the model table has no snapshot yet.")
+        return self._snapshot(number).number
+
+    def _new_name(self, name: str) -> None:
+        if name in self.branches or name in self.tags:
+            raise AlreadyExistsError(f"{name!r} names a branch or tag of the model table already.")
+
+
+class ModelTransaction(ModelVerbs):
+    """Verbs that become one snapshot."""
+
+    def __init__(self, columns: tuple[str, ...], key: tuple[str, ...], rows: list[Row], *, is_applied: bool) -> None:
+        super().__init__(columns, key, rows)
+        self.is_applied = is_applied
+        """The batch was committed before: what the verbs do here is thrown away."""
+
+
+def _check_bounds(names: Sequence[str], lower: Values | None, upper: Values | None) -> None:
+    for bound in (lower, upper):
+        if bound is not None and not 0 < len(bound) <= len(names):
+            raise InvalidKeyError(f"a bound of {len(bound)} values on {tuple(names)}.")
+    if lower is not None and upper is not None and places(lower) > places(upper):
+        raise InvalidKeyError(f"lower bound {lower} above upper bound {upper}.")
+
+
+def _as_bound(value: Any) -> Values | None:
+    if value is None or isinstance(value, tuple):
+        return value
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _is_applied(stored: int | str, batch_id: int | str) -> bool:
+    """Whole numbers rise; text is compared for equality with the last one."""
+    if isinstance(stored, int) and isinstance(batch_id, int):
+        return batch_id <= stored
+    return stored == batch_id

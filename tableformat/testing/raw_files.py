@@ -1,0 +1,162 @@
+"""Data and delete files as other writers make them: no sort marker, rows in any order, few metrics, any column type.
+
+The library's own writers refuse half of what stands in these files, and its readers have to cope with all of it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+
+from tableformat.deletes.key_columns import KeyColumns
+from tableformat.deletes.spans import SpanArray, span_of_bounds, spans_of_prefixes
+from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, FileContent
+from tableformat.metadata.parquet_metrics import data_file_metrics
+from tableformat.metadata.storage import write_bytes
+from tableformat.testing.json_values import arrow_table
+from tableformat.write.context import WriteContext
+from tableformat.write.parquet_output import entry_metrics
+from tableformat.write.range_deletes import write_range_delete_file
+
+_POSITIONS: Final = Schema(
+    NestedField(2_147_483_546, "file_path", StringType(), required=True),
+    NestedField(2_147_483_545, "pos", LongType(), required=True),
+)
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+def foreign_data_file(
+    context: WriteContext,
+    rows: Rows,
+    schema: Schema,
+    *,
+    columns: Sequence[str] | None = None,
+    partition: tuple[Any, ...] = (),
+    spec_id: int | None = None,
+    has_field_ids: bool = True,
+    has_metrics: bool = True,
+    sequence_number: int | None = None,
+) -> DataFile:
+    """A data file with the rows in the order given; `schema` may be an older one of the table."""
+    table = arrow_table(rows, schema, columns or [field.name for field in schema.fields])
+    location, size, metrics = _write(context, table, schema, has_field_ids=has_field_ids)
+    return DataFile(
+        file_path=location,
+        file_format=PARQUET,
+        spec_id=context.spec.spec_id if spec_id is None else spec_id,
+        partition=partition,
+        record_count=len(table),
+        file_size_bytes=size,
+        sequence_number=sequence_number,
+        **(metrics if has_metrics and has_field_ids else {}),
+    )
+
+
+def foreign_equality_delete(
+    context: WriteContext,
+    rows: Rows,
+    schema: Schema,
+    *,
+    equality_columns: Sequence[str],
+    spec_id: int,
+    partition: tuple[Any, ...] = (),
+    has_metrics: bool = True,
+    sequence_number: int | None = None,
+) -> DeleteFile:
+    """An equality delete file of all columns that the rows have, which goes by some of them."""
+    columns = [field.name for field in schema.fields if field.name in rows[0]]
+    location, size, metrics = _write(context, arrow_table(rows, schema, columns), schema)
+    return DeleteFile(
+        content=FileContent.EQUALITY_DELETES,
+        file_path=location,
+        file_format=PARQUET,
+        spec_id=spec_id,
+        partition=partition,
+        record_count=len(rows),
+        file_size_bytes=size,
+        sequence_number=sequence_number,
+        equality_ids=tuple(schema.find_field(name).field_id for name in equality_columns),
+        **(metrics if has_metrics else {}),
+    )
+
+
+def foreign_position_delete(
+    context: WriteContext,
+    pairs: Sequence[tuple[str, int]],
+    data: DataFile,
+    *,
+    names_file: bool = False,
+    has_metrics: bool = True,
+    sequence_number: int | None = None,
+) -> DeleteFile:
+    """A position delete file in the spec and partition of a data file; its rows name any paths, in any order.
+
+    With `names_file` the entry says that it is for the data file of the first row alone.
+    """
+    rows = [{"file_path": path, "pos": position} for path, position in pairs]
+    location, size, metrics = _write(context, arrow_table(rows, _POSITIONS, ["file_path", "pos"]), _POSITIONS)
+    return DeleteFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=location,
+        file_format=PARQUET,
+        spec_id=data.spec_id,
+        partition=data.partition,
+        record_count=len(rows),
+        file_size_bytes=size,
+        sequence_number=sequence_number,
+        referenced_data_file=pairs[0][0] if names_file else None,
+        **(metrics if has_metrics else {}),
+    )
+
+
+def raw_range_delete(
+    context: WriteContext,
+    schema: Schema,
+    on: Sequence[str],
+    spans: Sequence[Any],
+    *,
+    spec_id: int,
+    partition: tuple[Any, ...] = (),
+    sequence_numbers: Sequence[int] | None = None,
+) -> DeleteFile:
+    """A range delete file of (lower, upper) bounds, or of prefixes given as one tuple each.
+
+    With `sequence_numbers`, one a span, the file is what maintenance makes of several commits (RD-8).
+    """
+    key = KeyColumns.of(schema, [schema.find_field(name).field_id for name in on])
+    found = [_span(key, schema, span) for span in spans]
+    merged = SpanArray.concat(found)
+    if sequence_numbers is not None:
+        merged = replace(merged, sequence_numbers=np.array(sequence_numbers, np.int64))
+    return write_range_delete_file(context, merged, spec_id=spec_id, partition=partition)
+
+
+def _span(key: KeyColumns, schema: Schema, span: Any) -> SpanArray:
+    if isinstance(span, tuple) and len(span) == 2 and all(bound is None or isinstance(bound, tuple) for bound in span):
+        return span_of_bounds(key, span[0], span[1])
+    names = key.names[: len(span)]
+    return spans_of_prefixes(key, arrow_table([dict(zip(names, span, strict=True))], schema, names))
+
+
+def _write(
+    context: WriteContext, table: pa.Table, schema: Schema, *, has_field_ids: bool = True
+) -> tuple[str, int, dict[str, Any]]:
+    """Location, size and manifest metrics of a new Parquet file."""
+    if not has_field_ids:
+        table = table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    content = sink.getvalue()
+    location = f"{context.table_location}/data/{uuid.uuid4()}.parquet"
+    size = write_bytes(context.io, location, content.to_pybytes())
+    metrics = data_file_metrics(pq.read_metadata(pa.BufferReader(content)), schema)
+    fields = entry_metrics(metrics)
+    return location, size, {name: value for name, value in fields.items() if name != "record_count"}

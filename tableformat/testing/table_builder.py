@@ -1,0 +1,299 @@
+"""Small real tables from a list of steps: what the corpus is run with, and handy in any test.
+
+    built = build(catalog, {
+        "schema": {"id": "string", "n": "long", "v": "long"}, "key": ["id", "n"],
+        "steps": [
+            {"append": [["a", 1, 10], ["a", 2, 20]], "as": "first"},
+            {"delete_prefix": {"id": "a"}},
+        ],
+    })
+    built.table.scan().count()                       0
+    built.rows("first")                              the rows of the snapshot of that step
+
+Every step is one snapshot, or one commit of metadata. What a step may be: `specs/corpus/README.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.catalog import Catalog
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.location import local_path
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.table import Table
+from tableformat.testing.json_values import (
+    arrow_table,
+    row_from_json,
+    rows_from_json,
+    schema_from_json,
+    tuple_from_json,
+    type_from_json,
+)
+from tableformat.testing.raw_items import RawItems
+
+VERBS: Final = (
+    "append",
+    "delete",
+    "delete_prefix",
+    "delete_range",
+    "delete_rows",
+    "replace",
+    "replace_interval",
+    "upsert",
+    "apply_changes",
+    "overwrite",
+)
+_ABOUT_THE_STEP: Final = ("as", "on_branch", "error", "note")
+"""Entries of a step that are not options of its verb."""
+
+
+@dataclass
+class BuiltTable:
+    """A table, the steps that made it, and names for its snapshots and files."""
+
+    catalog: Catalog
+    identifier: str
+    snapshot_ids: dict[str, int] = field(default_factory=dict)
+    """By the name that a step's "as" gives to the snapshot after it."""
+    data_files: dict[str, list[DataFile]] = field(default_factory=dict)
+    """Likewise, the data files that the step added."""
+
+    @property
+    def table(self) -> Table:
+        """A handle at the newest metadata."""
+        return self.catalog.load_table(self.identifier)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a named snapshot, read now."""
+        rows: list[dict[str, Any]] = self.table.scan(snapshot_id=self.snapshot_ids[name]).to_arrow().to_pylist()
+        return rows
+
+    def run(self, step: Mapping[str, Any]) -> None:
+        """One step. An error that the step itself does not name is the caller's."""
+        branch = step.get("on_branch", "main")
+        table = self.catalog.load_table(self.identifier, branch=branch)
+        before = {file.file_path for file in live_files(table) if isinstance(file, DataFile)}
+        name, argument, options = split_step(step)
+        _RUNNERS[name](self, table, argument, options)
+        if "as" in step:
+            head = self.catalog.load_table(self.identifier, branch=branch)
+            if head.snapshot_id is not None:
+                self.snapshot_ids[step["as"]] = head.snapshot_id
+            added = [file for file in live_files(head) if isinstance(file, DataFile) and file.file_path not in before]
+            self.data_files.setdefault(step["as"], added)
+
+
+def build(catalog: Catalog, case: Mapping[str, Any], *, identifier: str = "db.t") -> BuiltTable:
+    """Create the table of a case and run its steps; steps with "error" are left out."""
+    built = create(catalog, case, identifier=identifier)
+    for step in case["steps"]:
+        if "error" not in step:
+            built.run(step)
+    return built
+
+
+def create(catalog: Catalog, case: Mapping[str, Any], *, identifier: str = "db.t") -> BuiltTable:
+    """The empty table of a case."""
+    namespace = identifier.rpartition(".")[0]
+    catalog.create_namespace(namespace, exist_ok=True)
+    catalog.create_table(
+        identifier,
+        schema_from_json(case["schema"], case.get("required", ())),
+        key=case.get("key", ()),
+        partition_by=case.get("partition_by", ()),
+        properties=case.get("properties"),
+    )
+    return BuiltTable(catalog, identifier)
+
+
+def split_step(step: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
+    """What the step does, to what, and with which options."""
+    names = [name for name in step if name in _RUNNERS]
+    if len(names) != 1:
+        raise InvalidArgumentError(f"a step does one thing of {', '.join(_RUNNERS)}: {dict(step)}.")
+    options = {name: value for name, value in step.items() if name not in (*names, *_ABOUT_THE_STEP)}
+    return names[0], step[names[0]], options
+
+
+def verb_arguments(
+    verb: str, argument: Any, options: Mapping[str, Any], schema: Schema, key: Sequence[str]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The Python arguments of a verb: rows as lists of dicts, bounds as tuples, values of the columns' types."""
+    positional: tuple[Any, ...] = ()
+    keywords = dict(options)
+    match verb:
+        case "append" | "replace" | "upsert" | "overwrite":
+            positional = (rows_from_json(argument, schema),)
+        case "delete":
+            positional = (argument,)
+        case "delete_prefix":
+            one = isinstance(argument, Mapping)
+            positional = (row_from_json(argument, schema) if one else rows_from_json(argument, schema),)
+        case "delete_rows":
+            positional = (rows_from_json(argument, schema),)
+        case "delete_range":
+            columns = argument.get("on", key)
+            keywords |= {"on": columns} if "on" in argument else {}
+            keywords |= {name: tuple_from_json(argument.get(name), schema, columns) for name in ("lower", "upper")}
+        case "replace_interval":
+            on = [options["on"]] if isinstance(options["on"], str) else options["on"]
+            positional = (rows_from_json(argument, schema),)
+            keywords |= {name: tuple_from_json(options.get(name), schema, on) for name in ("lower", "upper")}
+        case "apply_changes":
+            positional = ([_event(event, schema) for event in argument],)
+        case _:
+            raise InvalidArgumentError(f"{verb!r} is no verb.")
+    return positional, keywords
+
+
+def live_files(table: Table) -> list[DataFile | DeleteFile]:
+    """The data and delete files of the handle's snapshot."""
+    view = table.view
+    return [
+        entry.file
+        for manifest in manifests_of(view)
+        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
+    ]
+
+
+def _event(event: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """A change event: a row with columns that the table does not have."""
+    known = {name: value for name, value in event.items() if name in schema.column_names}
+    return {**{name: value for name, value in event.items() if name not in known}, **row_from_json(known, schema)}
+
+
+def _run_verb(verb: str) -> Callable[[BuiltTable, Table, Any, dict[str, Any]], None]:
+    def run(_built: BuiltTable, table: Table, argument: Any, options: dict[str, Any]) -> None:
+        _call(table, table, verb, argument, options)
+
+    return run
+
+
+def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[str, Any]) -> None:
+    """The verb of a table or of a transaction, with Arrow in place of rows."""
+    schema = table.metadata.schema()
+    positional, keywords = verb_arguments(verb, argument, options, schema, table.key)
+    if verb == "apply_changes":
+        positional = (_events_table(positional[0], schema),)
+    elif positional and isinstance(positional[0], list):
+        names = None if verb in ("delete_prefix", "delete_rows") else [column.name for column in schema.fields]
+        positional = (arrow_table(positional[0], schema, names),)
+    getattr(target, verb)(*positional, **keywords)
+
+
+def _events_table(events: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
+    """Columns of the table in its types, the others as Arrow guesses them."""
+    table = arrow_table(events, schema)
+    others = dict.fromkeys(name for event in events for name in event if name not in schema.column_names)
+    for name in others:
+        table = table.append_column(name, pa.array([event.get(name) for event in events]))
+    return table
+
+
+def _transaction(_built: BuiltTable, table: Table, steps: Any, options: dict[str, Any]) -> None:
+    with table.transaction(**options) as transaction:
+        for step in steps:
+            verb, argument, verb_options = split_step(step)
+            _call(table, transaction, verb, argument, verb_options)
+
+
+def _raw(built: BuiltTable, table: Table, items: Any, _options: dict[str, Any]) -> None:
+    """Files made by hand, in one commit; see `raw_items`."""
+    raw = RawItems(table, built.data_files)
+    for item in items:
+        raw.add(item)
+    head = table.metadata.snapshot_by_name(table.branch)
+    change = TableChange(
+        operation=Operation.OVERWRITE,
+        kind=ChangeKind.ROW_DELTA,
+        added_data_files=tuple(raw.data_files),
+        added_delete_files=tuple(raw.delete_files),
+        planned_snapshot_id=head.snapshot_id if head else None,
+        planned_sequence_number=(head.sequence_number or 0) if head else 0,
+    )
+    commit_change(table.iceberg, change, ref=table.branch)
+
+
+def _rollback(built: BuiltTable, table: Table, name: Any, options: dict[str, Any]) -> None:
+    table.rollback(snapshot_id=built.snapshot_ids[name], **options)
+
+
+def _create_branch(built: BuiltTable, table: Table, name: Any, options: dict[str, Any]) -> None:
+    table.create_branch(name, built.snapshot_ids[options["at"]] if "at" in options else None)
+
+
+def _create_tag(built: BuiltTable, table: Table, name: Any, options: dict[str, Any]) -> None:
+    table.create_tag(name, built.snapshot_ids[options["at"]] if "at" in options else None)
+
+
+def _update_schema(_built: BuiltTable, table: Table, calls: Any, _options: dict[str, Any]) -> None:
+    with table.update_schema() as update:
+        for method, *arguments in calls:
+            if method in ("add_column", "update_column"):
+                arguments[1] = type_from_json(arguments[1])
+            getattr(update, method)(*arguments)
+
+
+def _update_spec(_built: BuiltTable, table: Table, calls: Any, _options: dict[str, Any]) -> None:
+    with table.update_spec() as update:
+        for method, *arguments in calls:
+            getattr(update, method)(*arguments)
+
+
+def _damage(_built: BuiltTable, table: Table, kind: Any, options: dict[str, Any]) -> None:
+    """Spoil the live files of a kind: "data", "position", "equality" or "range"."""
+    for file in live_files(table):
+        is_meant = kind == "data" if isinstance(file, DataFile) else file.kind.value == kind
+        path = Path(local_path(file.file_path) or file.file_path)
+        if not is_meant:
+            continue
+        match options["how"]:
+            case "remove":
+                path.unlink()
+            case "truncate":
+                path.write_bytes(path.read_bytes()[:-10])
+            case "overwrite":
+                path.write_bytes(b"no Parquet file")
+            case "swap":
+                pq.write_table(pa.table({"id": ["a"]}), path)
+
+
+def _set_properties(_built: BuiltTable, table: Table, properties: Any, _options: dict[str, Any]) -> None:
+    table.set_properties(**properties)
+
+
+def _set_key(_built: BuiltTable, table: Table, columns: Any, _options: dict[str, Any]) -> None:
+    table.set_key(columns)
+
+
+def _convert_deletes(_built: BuiltTable, table: Table, _argument: Any, options: dict[str, Any]) -> None:
+    table.maintenance.convert_deletes(**options)
+
+
+_RUNNERS: Final[Mapping[str, Callable[[BuiltTable, Table, Any, dict[str, Any]], None]]] = {
+    **{verb: _run_verb(verb) for verb in VERBS},
+    "transaction": _transaction,
+    "raw": _raw,
+    "convert_deletes": _convert_deletes,
+    "rollback": _rollback,
+    "create_branch": _create_branch,
+    "create_tag": _create_tag,
+    "update_schema": _update_schema,
+    "update_spec": _update_spec,
+    "set_properties": _set_properties,
+    "set_key": _set_key,
+    "damage": _damage,
+}

@@ -1,0 +1,165 @@
+"""Verbs as data: drawn once, applied to a table, to a transaction and to the model, which must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from tableformat.operations.result import CommitResult
+from tableformat.operations.transaction import Transaction
+from tableformat.table import Table
+from tableformat.testing.key_order import Row, is_covered
+from tableformat.testing.model import ModelVerbs
+from tableformat.testing.strategies import KEY, Filter, Range, equal_rows, filters, prefixes, ranges, rows, table_of
+
+_OPERATIONS: Final = ("I", "U", "D", "update")
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One call of a writing verb."""
+
+    name: str
+    """The method of Table, Transaction and ModelVerbs."""
+    rows: tuple[Row, ...] = ()
+    """Rows, events, keys or prefixes: what the verb takes as a table."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments that the table and the model take alike."""
+    where: Filter | None = None
+    mode: str = "auto"
+    """How a delete is written, which the model does not know of."""
+    is_streamed: bool = False
+    """Rows come one by one from a reader that can be read once."""
+
+    @property
+    def decides_by_reading(self) -> bool:
+        """Whether the outcome depends on rows that are there, so that it is as old as the handle."""
+        return self.options.get("on_duplicate") in ("error", "ignore")
+
+    def numbered(self, numbers: Iterator[int]) -> Verb:
+        """The verb with rows that no other call writes."""
+        if self.name in ("delete_prefix", "delete_rows"):
+            return self
+        return replace(self, rows=tuple({**row, "row": next(numbers)} for row in self.rows))
+
+    def apply_to_model(self, model: ModelVerbs) -> None:
+        method = getattr(model, self.name)
+        match self.name:
+            case "delete":
+                assert self.where is not None
+                method(self.where.matches)
+            case "delete_range":
+                method(**self.options)
+            case "overwrite":
+                method(self.rows, where=None if self.where is None else self.where.matches)
+            case _:
+                method(self.rows, **self.options)
+
+    def apply_to_table(self, table: Table | Transaction) -> CommitResult | None:
+        """The result of a table's verb; a transaction gives none."""
+        method = getattr(table, self.name)
+        result: CommitResult | None
+        match self.name:
+            case "delete":
+                assert self.where is not None
+                result = method(self.where.expression, mode=self.mode)
+            case "delete_range":
+                result = method(mode=self.mode, **self.options)
+            case "delete_prefix":
+                result = method(table_of(self.rows), mode=self.mode)
+            case "overwrite":
+                result = method(self._arrow(), where=None if self.where is None else self.where.expression)
+            case _:
+                result = method(self._arrow(), **self.options)
+        return result
+
+    def _arrow(self) -> pa.Table | pa.RecordBatchReader:
+        events = ("_op", "_ts")
+        found = table_of([{name: row[name] for name in row if name not in events} for row in self.rows])
+        if self.name == "apply_changes":
+            found = found.append_column("_op", pa.array([row["_op"] for row in self.rows]))
+            found = found.append_column("_ts", pa.array([row["_ts"] for row in self.rows], pa.int64()))
+        if self.is_streamed:
+            return pa.RecordBatchReader.from_batches(found.schema, found.to_batches(max_chunksize=1))
+        return found
+
+
+@st.composite
+def verbs(draw: st.DrawFn) -> Verb:
+    """Any verb; half of them add rows."""
+    return draw(_VERBS)
+
+
+def _row_writers() -> st.SearchStrategy[Verb]:
+    """Verbs that add rows, whatever they delete."""
+    appends = st.builds(lambda new: Verb("append", tuple(new)), rows())
+    choosy = st.builds(
+        lambda new, choice: Verb("append", tuple(new), {"on_duplicate": choice}),
+        rows(max_size=2),
+        st.sampled_from(["ignore", "error", "replace"]),
+    )
+    replacements = st.builds(
+        lambda new, prefix: Verb("replace", tuple(new), {"prefix": prefix}),
+        rows(max_size=3),
+        st.sampled_from([KEY[:1], KEY]),
+    )
+    upserts = st.builds(lambda new, streamed: Verb("upsert", tuple(new), is_streamed=streamed), rows(), st.booleans())
+    overwrites = st.builds(
+        lambda new, where: Verb("overwrite", tuple(new), where=where),
+        rows(max_size=2),
+        filters() | filters() | st.none(),
+    )
+    return st.one_of(appends, choosy, replacements, upserts, _changes(), _interval_replacements(), overwrites)
+
+
+def _keyed_deletes() -> st.SearchStrategy[Verb]:
+    """Deletes that are written as range or equality deletes."""
+    by_prefix = st.builds(
+        lambda found, mode: Verb("delete_prefix", tuple(found), mode=mode),
+        prefixes(),
+        st.sampled_from(["auto", "range", "equality"]),
+    )
+    by_range = st.builds(lambda found: Verb("delete_range", options=_range_options(found)), ranges())
+    by_rows = st.builds(lambda found: Verb("delete_rows", tuple(found)), equal_rows())
+    return st.one_of(by_prefix, by_range, by_rows)
+
+
+def _scan_deletes() -> st.SearchStrategy[Verb]:
+    """Deletes that find rows, or may have to."""
+    mode = st.sampled_from(["auto", "scan"])
+    by_filter = st.builds(lambda where, mode: Verb("delete", where=where, mode=mode), filters(), mode)
+    by_range = st.builds(lambda found: Verb("delete_range", options=_range_options(found), mode="scan"), ranges())
+    by_prefix = st.builds(lambda found: Verb("delete_prefix", tuple(found), mode="scan"), prefixes())
+    return st.one_of(by_filter, by_filter, by_range, by_prefix)
+
+
+def _changes() -> st.SearchStrategy[Verb]:
+    event = st.builds(
+        lambda row, operation, order: {**row, "_op": operation, "_ts": order},
+        rows(max_size=1).map(lambda found: found[0]),
+        st.sampled_from(_OPERATIONS),
+        st.sampled_from([None, 1, 2]),
+    )
+    return st.lists(event, min_size=1, max_size=4).map(lambda events: Verb("apply_changes", tuple(events)))
+
+
+def _interval_replacements() -> st.SearchStrategy[Verb]:
+    return st.builds(_interval_replacement, rows(max_size=3), ranges(), st.integers(0, 9))
+
+
+def _interval_replacement(new: Sequence[Row], found: Range, chance: int) -> Verb:
+    """Mostly with rows that lie in the interval; an outside one is refused."""
+    inside = [row for row in new if is_covered(tuple(row[name] for name in found.on), found.lower, found.upper)]
+    kept = inside if inside and chance else new
+    return Verb("replace_interval", tuple(kept), _range_options(found))
+
+
+def _range_options(found: Range) -> dict[str, Any]:
+    return {"on": found.on, "lower": found.lower, "upper": found.upper}
+
+
+_VERBS: Final = st.one_of(_row_writers(), _row_writers(), _keyed_deletes(), _scan_deletes())

@@ -1,0 +1,135 @@
+"""What a writer has to know about its table: plain data that travels to executors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from pyiceberg.io import FileIO
+from pyiceberg.partitioning import PartitionKey, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.locations import LocationProvider, load_location_provider
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import Record
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.keys.table_key import key_field_ids
+from tableformat.metadata.row_lineage import check_has_row_lineage, schema_with_row_lineage
+from tableformat.properties import (
+    ROW_GROUP_LIMIT,
+    ROW_GROUP_LIMIT_DEFAULT,
+    TARGET_FILE_SIZE_BYTES,
+    TARGET_FILE_SIZE_BYTES_DEFAULT,
+    WRITE_MEMORY_BYTES,
+    WRITE_MEMORY_BYTES_DEFAULT,
+    positive_int,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteContext:
+    """One table as writers see it, pinned to one version of its metadata. Picklable with PyIceberg's own FileIOs."""
+
+    schema: Schema
+    """The table's current schema: rows are written in it."""
+    spec: PartitionSpec
+    """The default partition spec: data files are written under it."""
+    specs: Mapping[int, PartitionSpec]
+    """Every spec by id: delete files are written under the spec of the data that they delete from."""
+    table_location: str
+    properties: Mapping[str, str]
+    io: FileIO
+    key_field_ids: tuple[int, ...]
+    """The key in key order; empty for a table without one. Data files are sorted by it (D5)."""
+    format_version: int
+    sort_order_id: int | None = field(default=None)
+    """The table's default sort order where it is the key, ascending with nulls first; None otherwise."""
+
+    @classmethod
+    def of(cls, metadata: TableMetadata, io: FileIO) -> WriteContext:
+        """The context of a table's current schema and default spec."""
+        schema = metadata.schema()
+        key = key_field_ids(schema, metadata.properties)
+        return cls(
+            schema=schema,
+            spec=metadata.spec(),
+            specs=metadata.specs(),
+            table_location=metadata.location,
+            properties=dict(metadata.properties),
+            io=io,
+            key_field_ids=key,
+            format_version=metadata.format_version,
+            sort_order_id=_sort_order_of_key(metadata, key),
+        )
+
+    @cached_property
+    def location_provider(self) -> LocationProvider:
+        return load_location_provider(self.table_location, dict(self.properties))
+
+    @cached_property
+    def target_file_size_bytes(self) -> int:
+        return positive_int(self.properties, TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT)
+
+    @cached_property
+    def row_group_limit(self) -> int:
+        """Rows in a row group, at most."""
+        return positive_int(self.properties, ROW_GROUP_LIMIT, ROW_GROUP_LIMIT_DEFAULT)
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """Arrow bytes of rows that one writer buffers before it writes files."""
+        return positive_int(self.properties, WRITE_MEMORY_BYTES, WRITE_MEMORY_BYTES_DEFAULT)
+
+    def spec_of(self, spec_id: int) -> PartitionSpec:
+        """Raises InvalidArgumentError for a spec that the table does not have."""
+        if spec_id not in self.specs:
+            raise InvalidArgumentError(f"the table has no partition spec {spec_id}, only {sorted(self.specs)}.")
+        return self.specs[spec_id]
+
+    def new_file_location(self, file_name: str, spec_id: int | None, partition: tuple[Any, ...]) -> str:
+        """Where the table's location provider puts a new data or delete file of a partition; of none without a spec."""
+        spec = None if spec_id is None else self.spec_of(spec_id)
+        key = _KnownPartitionKey(spec, self.schema, partition) if spec is not None and spec.fields else None
+        return self.location_provider.new_data_location(file_name, key)
+
+    def with_row_lineage(self) -> WriteContext:
+        """The context of files that also store `_row_id` and `_last_updated_sequence_number`: rows that were moved or
+        updated keep their ids (v3).
+
+        Rows then have these two `long` columns behind the table's own; a null is inherited when it is read, as in a
+        file without the columns. UnsupportedFeatureError for a table below version 3, which has no row lineage.
+        """
+        check_has_row_lineage(self.format_version)
+        return replace(self, schema=schema_with_row_lineage(self.schema))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Cached values are cheap to make again, and a custom location provider need not be picklable.
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+class _KnownPartitionKey(PartitionKey):
+    """A partition key whose transformed values are known already, so PyIceberg does not transform source values
+    again."""
+
+    def __init__(self, spec: PartitionSpec, schema: Schema, partition: tuple[Any, ...]) -> None:
+        super().__init__(field_values=[], partition_spec=spec, schema=schema)
+        object.__setattr__(self, "_values", partition)
+
+    @property
+    def partition(self) -> Record:
+        values: tuple[Any, ...] = self._values  # type: ignore[attr-defined]
+        return Record(*values)
+
+
+def _sort_order_of_key(metadata: TableMetadata, key: tuple[int, ...]) -> int | None:
+    """The default sort order's id, if files sorted by the key satisfy it."""
+    order = metadata.sort_order_by_id(metadata.default_sort_order_id)
+    if not key or order is None or len(order.fields) > len(key):
+        return None
+    for sort_field, field_id in zip(order.fields, key, strict=False):
+        ascending = str(sort_field.direction) == "ASC" and str(sort_field.null_order) == "NULLS FIRST"
+        if sort_field.source_id != field_id or str(sort_field.transform) != "identity" or not ascending:
+            return None
+    return order.order_id if order.fields else None

@@ -1,0 +1,55 @@
+"""Names of new files, and their removal when the operation that creates them fails."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from pyiceberg.io import FileIO
+
+from tableformat.metadata.storage import delete_if_present
+from tableformat.write.context import WriteContext
+
+
+class CreatedFiles:
+    """The files of one operation. Safe to use from several threads."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self._context = context
+        self._writer_id = uuid.uuid4()
+        self._numbers = itertools.count()
+        self._locations: list[str] = []
+        self._lock = threading.Lock()
+
+    def new_location(
+        self, kind: str, spec_id: int | None, partition: tuple[Any, ...], *, extension: str = "parquet"
+    ) -> str:
+        """A location that no other writer uses; `kind` is a suffix that tells people what the file is.
+
+        Without a spec the file belongs to no partition, as one with deletion vectors of several.
+        """
+        with self._lock:
+            name = f"{next(self._numbers):05d}-{self._writer_id}{kind}.{extension}"
+            location = self._context.new_file_location(name, spec_id, partition)
+            self._locations.append(location)
+        return location
+
+    def remove(self, io: FileIO) -> None:
+        for location in self._locations:
+            delete_if_present(io, location)
+        self._locations = []
+
+
+@contextlib.contextmanager
+def removed_on_failure(context: WriteContext) -> Iterator[CreatedFiles]:
+    """Files created inside are removed when the block raises, whatever it raises."""
+    created = CreatedFiles(context)
+    try:
+        yield created
+    except BaseException:
+        created.remove(context.io)
+        raise

@@ -1,0 +1,140 @@
+"""Which partition a row belongs to, for whole batches at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import TruncateTransform, VoidTransform
+from pyiceberg.types import IcebergType, StructType
+
+from tableformat.deletes.rules import is_unpartitioned
+from tableformat.errors import UnsupportedFeatureError
+
+PartitionValues = tuple[Any, ...]
+"""Values in the order of the spec's fields, in Iceberg's internal representation."""
+
+_CODE_LIMIT: Final = 1 << 62
+_NAN: Final = float("nan")
+"""One object, so that partitions of NaN are one dictionary key: a NaN only equals itself by identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the rows of one batch go."""
+
+    partitions: tuple[PartitionValues, ...]
+    codes: npt.NDArray[np.int64] | None
+    """For every row the index of its partition; None when all rows go to the only one."""
+
+
+class RowRouter(Protocol):
+    """Decides the partition of every row. Range partitions will be another one of these."""
+
+    def route(self, batch: pa.RecordBatch) -> Route: ...
+
+
+class SpecRouter:
+    """Routes by the transforms of a partition spec."""
+
+    def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
+        self._spec = spec
+        self._schema = schema
+        self._only: Route | None = Route(((None,) * len(spec.fields),), None) if is_unpartitioned(spec) else None
+
+    def route(self, batch: pa.RecordBatch) -> Route:
+        if self._only is not None:
+            return self._only
+        columns = [_transformed(field, self._schema, batch) for field in self._spec.fields]
+        codes, first_rows = _combined_codes(columns)
+        firsts = pa.array(first_rows)
+        values = [_internal_values(column.take(firsts)) for column in columns]
+        partitions = tuple(zip(*values, strict=True))
+        return Route(partitions, codes if len(partitions) > 1 else None)
+
+
+def split(batch: pa.RecordBatch, route: Route) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
+    """The rows of each partition in input order, copied so that one partition does not keep the others in memory."""
+    if route.codes is None:
+        yield route.partitions[0], batch
+        return
+    # Radix sort for 16 bits: one pass over the rows, however many partitions there are.
+    codes = route.codes.astype(np.uint16) if len(route.partitions) < 1 << 16 else route.codes
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(route.partitions)))
+    begin = 0
+    for partition, end in zip(route.partitions, ends.tolist(), strict=True):
+        yield partition, batch.take(pa.array(order[begin:end]))
+        begin = end
+
+
+def _transformed(field: PartitionField, schema: Schema, batch: pa.RecordBatch) -> pa.Array:
+    if isinstance(field.transform, VoidTransform):
+        return pa.nulls(batch.num_rows)
+    source = schema.find_type(field.source_id)
+    column = _source_column(batch, schema, field.source_id)
+    if isinstance(field.transform, TruncateTransform) and pa.types.is_large_binary(column.type):
+        return pc.binary_slice(column, 0, field.transform._width)
+    try:
+        return _run_transform(field, source, column)
+    except NotImplementedError as error:
+        raise UnsupportedFeatureError(
+            f"partition field {field.name!r} uses the transform {field.transform}, which this version cannot write."
+        ) from error
+
+
+def _run_transform(field: PartitionField, source: IcebergType, column: pa.Array) -> pa.Array:
+    transformed: pa.Array = field.transform.pyarrow_transform(source)(column)
+    return transformed
+
+
+def _source_column(batch: pa.RecordBatch, schema: Schema, field_id: int) -> pa.Array:
+    """The column of a field, which may lie inside structs."""
+    path = _path(schema.as_struct(), field_id)
+    column = batch.column(path[0])
+    return pc.struct_field(column, path[1:]) if len(path) > 1 else column
+
+
+def _path(struct: StructType, field_id: int) -> list[int]:
+    for position, field in enumerate(struct.fields):
+        if field.field_id == field_id:
+            return [position]
+        if isinstance(field.field_type, StructType):
+            inner = _path(field.field_type, field_id)
+            if inner:
+                return [position, *inner]
+    return []
+
+
+def _combined_codes(columns: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For every row the number of its distinct combination of values, and for each combination a row that has it."""
+    combined = np.zeros(len(columns[0]), dtype=np.int64)
+    size = 1
+    for column in columns:
+        plain = column.storage if isinstance(column, pa.ExtensionArray) else column
+        encoded = plain.dictionary_encode(null_encoding="encode")
+        count = max(len(encoded.dictionary), 1)
+        if size * count >= _CODE_LIMIT:
+            _, combined = np.unique(combined, return_inverse=True)
+            size = int(combined.max(initial=0)) + 1
+        combined = combined * count + np.asarray(encoded.indices, dtype=np.int64)
+        size *= count
+    _, first_rows, codes = np.unique(combined, return_index=True, return_inverse=True)
+    return codes.astype(np.int64), first_rows.astype(np.int64)
+
+
+def _internal_values(column: pa.Array) -> list[Any]:
+    """Python values in Iceberg's internal representation: dates are days, times and timestamps whole units."""
+    if pa.types.is_temporal(column.type):
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [_NAN if value is not None and value != value else value for value in values]  # noqa: PLR0124
+    return values

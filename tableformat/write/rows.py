@@ -1,0 +1,115 @@
+"""The one door for rows: whatever carries Arrow data becomes a stream of record batches, never materialised here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from tableformat.errors import InvalidArgumentError
+
+
+class BatchStream(Protocol):
+    """Batches of one schema, read once: a RecordBatchReader, or ConformedRows."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+
+ACCEPTED: Final = (
+    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a pandas or polars "
+    "DataFrame, a DuckDB relation, anything with __arrow_c_stream__ or __arrow_c_array__, or a list of dicts"
+)
+
+
+def as_reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
+    rows: Any, *, schema: pa.Schema | None = None, what: str = "rows"
+) -> pa.RecordBatchReader:
+    """A reader over the rows; a reader comes back as it is and can be read once.
+
+    `schema` is the table's: a list of dicts takes the types of its columns from it where they fit, and an empty list or
+    iterable has no other. `what` names the argument in errors. Raises InvalidArgumentError for anything else.
+    """
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(rows.schema, [rows])
+    if isinstance(rows, pa.Table):
+        return rows.to_reader()
+    if isinstance(rows, ds.Dataset):
+        return rows.scanner().to_reader()
+    if isinstance(rows, ds.Scanner):
+        return rows.to_reader()
+    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
+        # Through pandas' own door the index would become a column when it is not the default one, and NaN would stay
+        # NaN.
+        return pa.Table.from_pandas(rows, preserve_index=False).to_reader()
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(rows)
+    if hasattr(rows, "__arrow_c_array__"):
+        batch = pa.record_batch(rows)
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    if isinstance(rows, Sequence) and not isinstance(rows, str | bytes | bytearray | memoryview):
+        if all(isinstance(row, Mapping) for row in rows):
+            return _from_dicts(rows, schema, what)
+        if all(isinstance(row, pa.RecordBatch) for row in rows):
+            return _from_batches(iter(rows), schema, what)
+    elif isinstance(rows, Iterator):
+        return _from_batches(rows, schema, what)
+    elif isinstance(rows, Iterable) and not isinstance(rows, str | bytes | bytearray | memoryview | Mapping):
+        return _from_batches(iter(rows), schema, what)
+    raise InvalidArgumentError(f"{what} of type {_type_name(rows)} cannot be read as rows; accepted are {ACCEPTED}.")
+
+
+def _from_batches(batches: Iterator[Any], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
+    """Reads the first batch only; later ones are checked as they come."""
+    first = next(batches, None)
+    if first is None:
+        return pa.RecordBatchReader.from_batches(schema if schema is not None else pa.schema([]), [])
+    if not isinstance(first, pa.RecordBatch):
+        raise InvalidArgumentError(
+            f"{what} is an iterable of {_type_name(first)}, not of RecordBatches; accepted are {ACCEPTED}."
+        )
+    return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+
+
+def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
+    """A column for every name that occurs in any row; a row without it has a null there."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if not names:
+        if rows:
+            raise InvalidArgumentError(f"{what} is a list of dicts without any column.")
+        return pa.RecordBatchReader.from_batches(schema if schema is not None else pa.schema([]), [])
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"{what} is a list of dicts; its keys must be column names, not {name!r}.")
+    columns = [_column(name, [row.get(name) for row in rows], schema, what) for name in names]
+    return pa.table(columns, names=names).to_reader()
+
+
+def _column(name: str, values: list[Any], schema: pa.Schema | None, what: str) -> pa.Array:
+    """The column in the type that Arrow infers; the schema check then decides row by row what fits.
+
+    Arrow told to build a type drops time zones and times of day without a word, so the table's type is only taken where
+    inference cannot know better: nested columns (a map looks like a list of pairs) and values that it has no type for.
+    """
+    known = schema.field(name).type if schema is not None and name in schema.names else None
+    inferred: tuple[pa.DataType | None, ...] = (None,) if known is None else (None, known)
+    types = reversed(inferred) if known is not None and pa.types.is_nested(known) else iter(inferred)
+    problems = []
+    for data_type in types:
+        try:
+            return pa.array(values, data_type)
+        except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
+            problems.append(str(error))
+    raise InvalidArgumentError(f"column {name!r} of {what} has values of no common type: {problems[0]}.")
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,63 @@
+"""What a writer hands to the commit: files that exist and that no snapshot names yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyiceberg.io import FileIO
+
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.storage import delete_if_present
+from tableformat.write.distinct import distinct_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFiles:
+    """Files written, not committed. Picklable: executors return it, the driver commits the merge of all."""
+
+    data_files: tuple[DataFile, ...] = ()
+    delete_files: tuple[DeleteFile, ...] = ()
+    row_count: int = 0
+    """Rows in the data files."""
+    written_bytes: int = 0
+    """Bytes of data and delete files."""
+    refused: pa.Table | None = field(default=None, compare=False, repr=False)
+    """With `on_refused="divert"`: the refused rows as they came, with `_row_index`, `_refused_column` and
+    `_refused_reason`; None when every row fitted. Row indices count within one writer's input."""
+    prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
+    """For a replacement: the distinct prefixes that occur in the rows, in the types of the table's schema."""
+
+    @staticmethod
+    def merge(parts: Iterable[StagedFiles]) -> StagedFiles:
+        """The files of several writers as one; prefixes are made distinct again."""
+        staged = list(parts)
+        return StagedFiles(
+            data_files=tuple(file for part in staged for file in part.data_files),
+            delete_files=tuple(file for part in staged for file in part.delete_files),
+            row_count=sum(part.row_count for part in staged),
+            written_bytes=sum(part.written_bytes for part in staged),
+            refused=_concatenated(part.refused for part in staged),
+            prefixes=_distinct(_concatenated(part.prefixes for part in staged)),
+        )
+
+    @property
+    def file_paths(self) -> tuple[str, ...]:
+        return (*(file.file_path for file in self.data_files), *(file.file_path for file in self.delete_files))
+
+    def delete_all(self, io: FileIO) -> None:
+        """Remove the files: for a change that will certainly not be committed."""
+        for path in self.file_paths:
+            delete_if_present(io, path)
+
+
+def _concatenated(tables: Iterable[pa.Table | None]) -> pa.Table | None:
+    present = [table for table in tables if table is not None]
+    # Executors may see input with different columns of the same table, so a refused column can be missing in one of
+    # them.
+    return pa.concat_tables(present, promote_options="permissive") if present else None
+
+
+def _distinct(table: pa.Table | None) -> pa.Table | None:
+    return None if table is None else distinct_rows(table)

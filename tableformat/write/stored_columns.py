@@ -1,0 +1,39 @@
+"""Which columns of a table a data file stores.
+
+Source: Iceberg table specification, "Primitive Types": values of an `unknown` column are null and not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from tableformat.errors import UnsupportedFeatureError
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema without columns of type `unknown`, which Arrow calls null; the same object when there are none.
+
+    UnsupportedFeatureError for one inside a struct, list or map.
+    """
+    for field in schema:
+        if any(pa.types.is_null(child.type) for child in _inner_fields(field)):
+            raise UnsupportedFeatureError(
+                f"column {field.name!r} has a field of type unknown inside it, which cannot be left out of a data "
+                "file. Give the field a type first."
+            )
+    stored = [field for field in schema if not pa.types.is_null(field.type)]
+    return schema if len(stored) == len(schema) else pa.schema(stored, metadata=schema.metadata)
+
+
+def stored_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with the columns of `schema`, their `stored_schema`."""
+    return rows if len(schema) == rows.num_columns else rows.select(schema.names)
+
+
+def _inner_fields(field: pa.Field) -> Iterator[pa.Field]:
+    for place in range(field.type.num_fields):
+        child = field.type.field(place)
+        yield child
+        yield from _inner_fields(child)
