@@ -1,0 +1,64 @@
+"""Put the catalog into a Spark session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from spark_ext.jar import catalog_jar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    AnySession = TypeVar("AnySession", SparkSession, ConnectSession)
+
+CATALOG_CLASS: Final = "tableformat.spark.LakeCatalog"
+_JARS: Final = "spark.jars"
+
+
+def configure(
+    builder: SparkSession.Builder,
+    catalog: str = "lake",
+    warehouse: str | os.PathLike[str] | None = None,
+    **options: str,
+) -> SparkSession.Builder:
+    """Add a catalog to a session that is about to be built.
+
+    `catalog` is its name in SQL. `warehouse` is a directory, created when missing, or where tables lie in an object
+    store; without it `catalog` is the name of a catalog in PyIceberg's configuration. `options` go to
+    `tableformat.open_catalog`. Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled.
+
+    Jars that the builder has already are kept.
+    """
+    for name, value in catalog_options(catalog, warehouse, **options).items():
+        builder = builder.config(name, value)
+    known = getattr(builder, "_options", {}).get(_JARS, "")
+    return builder.config(_JARS, ",".join(filter(None, [known, str(catalog_jar())])))
+
+
+def attach(
+    spark: AnySession, catalog: str = "lake", warehouse: str | os.PathLike[str] | None = None, **options: str
+) -> AnySession:
+    """Add a catalog to a session that runs already, classic or Connect; arguments as for `configure`."""
+    jar = str(catalog_jar()).replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"ADD JAR '{jar}'")
+    for name, value in catalog_options(catalog, warehouse, **options).items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def catalog_options(catalog: str, warehouse: str | os.PathLike[str] | None = None, **options: str) -> dict[str, str]:
+    """The Spark configuration of a catalog, without the jar."""
+    prefix = f"spark.sql.catalog.{catalog}"
+    configuration = {prefix: CATALOG_CLASS, f"{prefix}.python": sys.executable}
+    if warehouse is not None:
+        configuration[f"{prefix}.warehouse"] = _absolute(os.fspath(warehouse))
+    configuration |= {f"{prefix}.{name}": str(value) for name, value in options.items()}
+    return configuration
+
+
+def _absolute(warehouse: str) -> str:
+    """The process that opens a relative directory may have another working directory."""
+    return warehouse if "://" in warehouse else os.path.abspath(os.path.expanduser(warehouse))

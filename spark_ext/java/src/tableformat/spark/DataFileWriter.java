@@ -1,0 +1,119 @@
+package tableformat.spark;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.LocalFileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.hadoop.api.WriteSupport;
+import org.apache.parquet.hadoop.util.HadoopStreams;
+import org.apache.parquet.io.OutputFile;
+import org.apache.parquet.io.PositionOutputStream;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/** One Parquet data file while it is written. */
+final class DataFileWriter {
+  /** Length and magic at a Parquet file's end. */
+  private static final int TAIL_BYTES = 8;
+
+  private final String location;
+  private final Path path;
+  private final FileSystem files;
+  private final ParquetWriter<InternalRow> writer;
+
+  DataFileWriter(String location, WritePlan plan, Configuration configuration) throws IOException {
+    this.location = location;
+    this.path = new Path(location);
+    this.files = fileSystem(path, configuration);
+    this.writer = new Builder(new NewFile(files, path), plan).withConf(configuration)
+        .withCompressionCodec(plan.codec).withRowGroupRowCountLimit(plan.rowGroupLimit).build();
+  }
+
+  /** Without Hadoop's checksum files, which nobody would remove with the data. */
+  private static FileSystem fileSystem(Path path, Configuration configuration) throws IOException {
+    FileSystem files = path.getFileSystem(configuration);
+    return files instanceof LocalFileSystem local ? local.getRawFileSystem() : files;
+  }
+
+  void write(InternalRow row) throws IOException {
+    writer.write(row);
+  }
+
+  /** Bytes so far, those in memory included. Costs a pass over the columns. */
+  long sizeBytes() {
+    return writer.getDataSize();
+  }
+
+  /** A finished file. */
+  record Finished(String location, long sizeBytes, byte[] footer) {}
+
+  Finished finish() throws IOException {
+    writer.close();
+    long size = files.getFileStatus(path).getLen();
+    try (FSDataInputStream input = files.open(path)) {
+      byte[] tail = new byte[TAIL_BYTES];
+      input.readFully(size - TAIL_BYTES, tail);
+      byte[] footer = new byte[ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt() + TAIL_BYTES];
+      input.readFully(size - footer.length, footer);
+      return new Finished(location, size, footer);
+    }
+  }
+
+  /** Removes the file, whatever state it is in. */
+  void abandon() throws IOException {
+    try {
+      writer.close();
+    } catch (IOException | RuntimeException e) {
+      // The file could not be written; that it cannot be ended either is no news.
+    }
+    files.delete(path, false);
+  }
+
+  static void delete(String location, Configuration configuration) throws IOException {
+    Path path = new Path(location);
+    fileSystem(path, configuration).delete(path, false);
+  }
+
+  private static final class Builder extends ParquetWriter.Builder<InternalRow, Builder> {
+    private final WritePlan plan;
+
+    Builder(OutputFile file, WritePlan plan) {
+      super(file);
+      this.plan = plan;
+    }
+
+    @Override protected Builder self() {
+      return this;
+    }
+
+    @Override protected WriteSupport<InternalRow> getWriteSupport(Configuration configuration) {
+      return new DataFileSupport(plan);
+    }
+  }
+
+  private record NewFile(FileSystem files, Path path) implements OutputFile {
+    @Override public PositionOutputStream create(long blockSize) throws IOException {
+      return HadoopStreams.wrap(files.create(path, false));
+    }
+
+    @Override public PositionOutputStream createOrOverwrite(long blockSize) throws IOException {
+      throw new IOException(path + " is a new file's own location; nothing is overwritten");
+    }
+
+    @Override public boolean supportsBlockSize() {
+      return false;
+    }
+
+    @Override public long defaultBlockSize() {
+      return 0;
+    }
+
+    @Override public String getPath() {
+      return path.toString();
+    }
+  }
+}

@@ -1,0 +1,80 @@
+package tableformat.spark;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/** The rows of one task into data files, each of one partition and not much larger than the target size. */
+final class DataFiles {
+  /** Rows between two looks at the size of the open file. */
+  private static final int SIZE_CHECK_ROWS = 1000;
+
+  private final WritePlan plan;
+  private final Configuration configuration;
+  private final String stem;
+  private final List<NewDataFile> finished = new ArrayList<>();
+  private DataFileWriter open;
+  private Object[] partition;
+  private long rowCount;
+
+  /** A data file and the partition that all of its rows are in. */
+  record NewDataFile(DataFileWriter.Finished file, Object[] partition) {}
+
+  /** `taskName` is in no other task's use. */
+  DataFiles(WritePlan plan, Configuration configuration, int taskNumber, String taskName) {
+    this.plan = plan;
+    this.configuration = configuration;
+    this.stem = plan.stems[taskNumber % plan.stems.length] + "-" + taskName;
+  }
+
+  void write(InternalRow row) throws IOException {
+    Object[] values = new Object[plan.partition.length];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = plan.partition[i].value(row);
+    }
+    if (open != null && !Arrays.deepEquals(values, partition)) {
+      close();
+    }
+    if (open == null) {
+      for (int i = 0; i < values.length; i++) {
+        values[i] = PartitionField.owned(values[i]);
+      }
+      partition = values;
+      rowCount = 0;
+      open = new DataFileWriter(
+          stem + "-" + String.format("%05d", finished.size()) + ".parquet", plan, configuration);
+    }
+    open.write(row);
+    if (++rowCount % SIZE_CHECK_ROWS == 0 && open.sizeBytes() >= plan.targetFileSizeBytes) {
+      close();
+    }
+  }
+
+  /** Ends the open file. */
+  List<NewDataFile> finish() throws IOException {
+    close();
+    return finished;
+  }
+
+  private void close() throws IOException {
+    if (open != null) {
+      finished.add(new NewDataFile(open.finish(), partition));
+      open = null;
+    }
+  }
+
+  /** Removes every file. */
+  void abort() throws IOException {
+    if (open != null) {
+      open.abandon();
+      open = null;
+    }
+    for (NewDataFile file : finished) {
+      DataFileWriter.delete(file.file().location(), configuration);
+    }
+    finished.clear();
+  }
+}

@@ -1,0 +1,85 @@
+package tableformat.spark;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.roaringbitmap.PeekableIntIterator;
+import org.roaringbitmap.RoaringBitmap;
+
+/**
+ * The deleted rows of one data file, as Python resolved them: every kind of delete ends as positions.
+ *
+ * <p>The bytes begin with their form: 0, a 32-bit roaring bitmap in the standard encoding; 1, runs of 32-bit
+ * little-endian (first, one after the last).
+ */
+final class DeletedRows {
+  private static final byte ROARING = 0;
+  private static final byte RUNS = 1;
+
+  private final PeekableIntIterator positions;
+
+  DeletedRows(byte[] encoded) {
+    positions = decode(encoded).getIntIterator();
+  }
+
+  private static RoaringBitmap decode(byte[] encoded) {
+    ByteBuffer buffer = ByteBuffer.wrap(encoded).order(ByteOrder.LITTLE_ENDIAN);
+    byte form = buffer.get();
+    RoaringBitmap bitmap = new RoaringBitmap();
+    switch (form) {
+      case ROARING -> {
+        try {
+          bitmap.deserialize(buffer);
+        } catch (IOException e) {
+          throw new UncheckedIOException(e);
+        }
+      }
+      case RUNS -> {
+        while (buffer.hasRemaining()) {
+          long first = Integer.toUnsignedLong(buffer.getInt());
+          bitmap.add(first, Integer.toUnsignedLong(buffer.getInt()));
+        }
+      }
+      default -> throw new IllegalStateException("deleted positions of unknown form " + form);
+    }
+    return bitmap;
+  }
+
+  /**
+   * Writes the indices of the batch's rows that are alive, or of those that are deleted, and returns how many there
+   * are. `rowIndex` holds each row's position in the file, rising, also from batch to batch.
+   */
+  int select(ColumnVector rowIndex, int rowCount, boolean wantsDeleted, int[] selection) {
+    int selected = 0;
+    long deleted = seek(rowIndex.getLong(0));
+    for (int row = 0; row < rowCount; row++) {
+      long position = rowIndex.getLong(row);
+      if (deleted < position) {
+        deleted = seek(position);
+      }
+      if ((position == deleted) == wantsDeleted) {
+        selection[selected++] = row;
+      }
+    }
+    return selected;
+  }
+
+  /** Whether each row of the batch is deleted. */
+  void mark(ColumnVector rowIndex, int rowCount, boolean[] isDeleted) {
+    for (int row = 0; row < rowCount; row++) {
+      long position = rowIndex.getLong(row);
+      isDeleted[row] = seek(position) == position;
+    }
+  }
+
+  /** The first deleted position at or after the given one; Long.MAX_VALUE when there is none. */
+  private long seek(long position) {
+    if (position > 0xFFFFFFFFL) {
+      return Long.MAX_VALUE;
+    }
+    positions.advanceIfNeeded((int) position);
+    return positions.hasNext() ? Integer.toUnsignedLong(positions.peekNext()) : Long.MAX_VALUE;
+  }
+}

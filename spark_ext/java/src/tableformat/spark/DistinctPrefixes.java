@@ -1,0 +1,54 @@
+package tableformat.spark;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.util.Arrays;
+import org.apache.arrow.vector.ipc.ArrowStreamWriter;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.arrow.ArrowWriter;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** The values that some leading key columns have in the rows of one task. Rows come sorted, so each value once or so. */
+final class DistinctPrefixes implements AutoCloseable {
+  private final UnsafeProjection projection;
+  private final ArrowWriter values;
+  private UnsafeRow last;
+
+  DistinctPrefixes(StructType schema, int[] ordinals) {
+    StructField[] fields = Arrays.stream(ordinals).mapToObj(schema::apply).toArray(StructField[]::new);
+    Expression[] references = Arrays.stream(ordinals)
+        .mapToObj(i -> new BoundReference(i, schema.apply(i).dataType(), schema.apply(i).nullable()))
+        .toArray(Expression[]::new);
+    projection = UnsafeProjection.create(Scala.seq(references));
+    values = ArrowWriter.create(new StructType(fields), "UTC", false, false);
+  }
+
+  void add(InternalRow row) {
+    UnsafeRow prefix = projection.apply(row);
+    if (!prefix.equals(last)) {
+      last = prefix.copy();
+      values.write(last);
+    }
+  }
+
+  /** An Arrow stream. */
+  byte[] serialized() throws IOException {
+    values.finish();
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (ArrowStreamWriter stream = new ArrowStreamWriter(values.root(), null, bytes)) {
+      stream.start();
+      stream.writeBatch();
+      stream.end();
+    }
+    return bytes.toByteArray();
+  }
+
+  @Override public void close() {
+    values.root().close();
+  }
+}

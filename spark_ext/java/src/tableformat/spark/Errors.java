@@ -1,0 +1,78 @@
+package tableformat.spark;
+
+import java.util.Map;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import scala.Option;
+
+/** What Python raised, as the exceptions that Spark's callers expect. */
+final class Errors {
+  private Errors() {}
+
+  /** An error of the user or of the table: an AnalysisException with a condition, and the message as Python worded it. */
+  static RuntimeException translated(RemoteException error) {
+    return unchecked(analysis(error.condition, error.sqlState, error.getMessage(), error));
+  }
+
+  /** Something around the table failed: the Python process, a file, this JVM. */
+  static RuntimeException external(String message, Throwable cause) {
+    return unchecked(analysis("TABLEFORMAT_EXTERNAL_ERROR", "58000", message, cause));
+  }
+
+  /** A statement that this catalog does not carry out. */
+  static RuntimeException unsupported(String message) {
+    return unchecked(analysis("TABLEFORMAT_UNSUPPORTED", "0A000", message, null));
+  }
+
+  static RuntimeException forTable(RemoteException error, Identifier table) throws NoSuchTableException {
+    if (error.is("TableNotFoundError") || error.is("NamespaceNotFoundError")) {
+      throw new NoSuchTableException(table);
+    }
+    throw translated(error);
+  }
+
+  static RuntimeException forNewTable(RemoteException error, Identifier table)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (error.is("AlreadyExistsError")) {
+      throw new TableAlreadyExistsException(table);
+    }
+    throw error.is("NamespaceNotFoundError") ? noSuchNamespace(table.namespace()) : translated(error);
+  }
+
+  static RuntimeException forNamespace(RemoteException error, String[] namespace) throws NoSuchNamespaceException {
+    throw error.is("NamespaceNotFoundError") ? noSuchNamespace(namespace) : translated(error);
+  }
+
+  static RuntimeException forNewNamespace(RemoteException error, String[] namespace)
+      throws NamespaceAlreadyExistsException {
+    if (error.is("AlreadyExistsError")) {
+      throw new NamespaceAlreadyExistsException(namespace);
+    }
+    throw translated(error);
+  }
+
+  private static RuntimeException noSuchNamespace(String[] namespace) {
+    return unchecked(new NoSuchNamespaceException(namespace));
+  }
+
+  private static AnalysisException analysis(String condition, String sqlState, String message, Throwable cause) {
+    Map<String, String> parameters = Map.of("message", message);
+    return new AnalysisException(
+        message, Option.empty(), Option.empty(), Option.apply(cause), Option.apply(condition),
+        Scala.map(parameters), new org.apache.spark.QueryContext[0], Option.apply(sqlState), Option.apply("<message>"));
+  }
+
+  /** AnalysisException is checked in Java and not in Scala, where Spark catches it; its interfaces do not declare it. */
+  private static RuntimeException unchecked(Exception exception) {
+    return Errors.<RuntimeException>sneak(exception);
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Exception> RuntimeException sneak(Exception exception) throws E {
+    throw (E) exception;
+  }
+}

@@ -1,0 +1,279 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * `spark.sql.catalog.NAME = tableformat.spark.LakeCatalog`. Every question about tables goes to the Python process.
+ *
+ * <p>Options: `python`, the interpreter; all others belong to the Python side.
+ */
+public final class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
+  private static final String PYTHON = "python";
+
+  private String name;
+  private Sidecar sidecar;
+
+  @Override public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+    ObjectNode passed = Json.object();
+    options.asCaseSensitiveMap().forEach((option, value) -> {
+      if (!option.equals(PYTHON)) {
+        passed.put(option, value);
+      }
+    });
+    List<String> command = new ArrayList<>();
+    command.add(options.getOrDefault(PYTHON, System.getenv().getOrDefault("PYSPARK_PYTHON", "python3")));
+    command.addAll(List.of("-m", "spark_ext.sidecar"));
+    sidecar = Sidecar.shared(command, Json.object().put("name", name).set("options", passed));
+  }
+
+  @Override public String name() {
+    return name;
+  }
+
+  /** Asks Python something that may be asked twice. Errors are AnalysisExceptions. */
+  Sidecar.Answer call(String method, ObjectNode arguments, byte[]... parts) {
+    try {
+      return sidecar.call(method, arguments, parts);
+    } catch (RemoteException error) {
+      throw Errors.translated(error);
+    }
+  }
+
+  /** Has Python change something. Errors are AnalysisExceptions. */
+  Sidecar.Answer callOnce(String method, ObjectNode arguments, byte[]... parts) {
+    try {
+      return sidecar.callOnce(method, arguments, parts);
+    } catch (RemoteException error) {
+      throw Errors.translated(error);
+    }
+  }
+
+  // -- namespaces
+
+  @Override public String[][] listNamespaces() throws NoSuchNamespaceException {
+    return listNamespaces(new String[0]);
+  }
+
+  @Override public String[][] listNamespaces(String[] parent) throws NoSuchNamespaceException {
+    try {
+      return namespaces(sidecar.call("list_namespaces", Json.namespace(parent)).result());
+    } catch (RemoteException error) {
+      throw Errors.forNamespace(error, parent);
+    }
+  }
+
+  private static String[][] namespaces(JsonNode json) {
+    String[][] result = new String[json.size()][];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = Json.strings(json.get(i));
+    }
+    return result;
+  }
+
+  @Override public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+    try {
+      return Json.map(sidecar.call("load_namespace", Json.namespace(namespace)).result());
+    } catch (RemoteException error) {
+      throw Errors.forNamespace(error, namespace);
+    }
+  }
+
+  @Override public void createNamespace(String[] namespace, Map<String, String> properties)
+      throws NamespaceAlreadyExistsException {
+    ObjectNode arguments = Json.namespace(namespace).set("properties", Json.object(properties));
+    try {
+      sidecar.callOnce("create_namespace", arguments);
+    } catch (RemoteException error) {
+      throw Errors.forNewNamespace(error, namespace);
+    }
+  }
+
+  @Override public void alterNamespace(String[] namespace, NamespaceChange... changes) throws NoSuchNamespaceException {
+    ObjectNode arguments = Json.namespace(namespace).set("changes", DdlJson.changes(changes));
+    try {
+      sidecar.callOnce("alter_namespace", arguments);
+    } catch (RemoteException error) {
+      throw Errors.forNamespace(error, namespace);
+    }
+  }
+
+  @Override public boolean dropNamespace(String[] namespace, boolean cascade) throws NoSuchNamespaceException {
+    try {
+      return sidecar.callOnce("drop_namespace", Json.namespace(namespace).put("cascade", cascade)).result().asBoolean();
+    } catch (RemoteException error) {
+      throw Errors.forNamespace(error, namespace);
+    }
+  }
+
+  // -- tables
+
+  @Override public Set<TableCatalogCapability> capabilities() {
+    return Set.of(
+        TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE, TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT);
+  }
+
+  @Override public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    JsonNode names;
+    try {
+      names = sidecar.call("list_tables", Json.namespace(namespace)).result();
+    } catch (RemoteException error) {
+      throw Errors.forNamespace(error, namespace);
+    }
+    Identifier[] tables = new Identifier[names.size()];
+    for (int i = 0; i < tables.length; i++) {
+      tables[i] = Identifier.of(namespace, names.get(i).asText());
+    }
+    return tables;
+  }
+
+  @Override public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    return load(identifier, Json.table(identifier));
+  }
+
+  @Override public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
+    return load(identifier, Json.table(identifier).put("version", version));
+  }
+
+  @Override public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
+    return load(identifier, Json.table(identifier).put("timestamp_micros", timestampMicros));
+  }
+
+  private Table load(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
+    try {
+      return table(identifier, sidecar.call("load_table", arguments).result());
+    } catch (RemoteException error) {
+      throw Errors.forTable(error, identifier);
+    }
+  }
+
+  private Table table(Identifier identifier, JsonNode description) {
+    return description.get("is_metadata_table").asBoolean()
+        ? new MetadataTable(this, identifier, description) : new LakeTable(this, identifier, description);
+  }
+
+  @Override public Table createTable(Identifier identifier, TableInfo info)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    try {
+      return table(identifier, sidecar.callOnce("create_table", newTable(identifier, info)).result());
+    } catch (RemoteException error) {
+      throw Errors.forNewTable(error, identifier);
+    }
+  }
+
+  private static ObjectNode newTable(Identifier identifier, TableInfo info) {
+    ObjectNode arguments = Json.table(identifier);
+    arguments.set("columns", DdlJson.columns(info.columns()));
+    arguments.set("partitioning", ExpressionJson.of(info.partitions()));
+    arguments.set("properties", Json.object(info.properties()));
+    arguments.set("key", DdlJson.primaryKey(info.constraints()));
+    return arguments;
+  }
+
+  @Override public StagedTable stageCreate(Identifier identifier, TableInfo info)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    try {
+      return staged(identifier, info, "create");
+    } catch (RemoteException error) {
+      throw Errors.forNewTable(error, identifier);
+    }
+  }
+
+  @Override public StagedTable stageReplace(Identifier identifier, TableInfo info)
+      throws NoSuchNamespaceException, NoSuchTableException {
+    try {
+      return staged(identifier, info, "replace");
+    } catch (RemoteException error) {
+      throw Errors.forTable(error, identifier);
+    }
+  }
+
+  @Override public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info)
+      throws NoSuchNamespaceException {
+    try {
+      return staged(identifier, info, "create-or-replace");
+    } catch (RemoteException error) {
+      throw Errors.forNamespace(error, identifier.namespace());
+    }
+  }
+
+  private StagedTable staged(Identifier identifier, TableInfo info, String kind) {
+    ObjectNode arguments = newTable(identifier, info).put("kind", kind);
+    return new StagedLakeTable(
+        new LakeTable(this, identifier, sidecar.callOnce("stage_table", arguments).result()));
+  }
+
+  @Override public Table alterTable(Identifier identifier, TableChange... changes) throws NoSuchTableException {
+    ObjectNode arguments = Json.table(identifier).set("changes", DdlJson.changes(changes));
+    try {
+      return table(identifier, sidecar.callOnce("alter_table", arguments).result());
+    } catch (RemoteException error) {
+      throw Errors.forTable(error, identifier);
+    }
+  }
+
+  @Override public boolean dropTable(Identifier identifier) {
+    return callOnce("drop_table", Json.table(identifier).put("purge", false)).result().asBoolean();
+  }
+
+  @Override public boolean purgeTable(Identifier identifier) {
+    return callOnce("drop_table", Json.table(identifier).put("purge", true)).result().asBoolean();
+  }
+
+  @Override public void renameTable(Identifier from, Identifier to)
+      throws NoSuchTableException, TableAlreadyExistsException {
+    try {
+      sidecar.callOnce("rename_table", Json.table(from).set("to", Json.identifier(to)));
+    } catch (RemoteException error) {
+      if (error.is("AlreadyExistsError")) {
+        throw new TableAlreadyExistsException(to);
+      }
+      throw Errors.forTable(error, from);
+    }
+  }
+
+  // -- functions: the partition transforms, in the namespace "system", where users call them, and in none, where Spark looks
+
+  @Override public Identifier[] listFunctions(String[] namespace) {
+    return isOfFunctions(namespace)
+        ? Arrays.stream(Transforms.NAMES).map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new)
+        : new Identifier[0];
+  }
+
+  @Override public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
+    UnboundFunction function =
+        isOfFunctions(identifier.namespace()) ? Transforms.named(identifier.name().toLowerCase(Locale.ROOT)) : null;
+    if (function == null) {
+      throw new NoSuchFunctionException(identifier);
+    }
+    return function;
+  }
+
+  private static boolean isOfFunctions(String[] namespace) {
+    return namespace.length == 0 || (namespace.length == 1 && namespace[0].equals("system"));
+  }
+}

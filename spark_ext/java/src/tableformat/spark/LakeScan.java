@@ -1,0 +1,117 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.OptionalLong;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A read of one snapshot. Python plans it in two steps: sizes while Spark optimises, then, when all filters are known,
+ * the files with their deleted positions.
+ */
+final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  private final LakeTable table;
+  private final StructType required;
+  private final Predicate[] predicates;
+  private Predicate[] runtimePredicates = {};
+  private JsonNode estimate;
+  private ScanFiles files;
+
+  LakeScan(LakeTable table, StructType required, Predicate[] predicates) {
+    this.table = table;
+    this.required = required;
+    this.predicates = predicates;
+  }
+
+  @Override public StructType readSchema() {
+    return required;
+  }
+
+  @Override public String description() {
+    return table.name() + " [snapshot: " + table.version() + ", filters: " + Arrays.toString(predicates) + "]";
+  }
+
+  @Override public Batch toBatch() {
+    return this;
+  }
+
+  @Override public ColumnarSupportMode columnarSupportMode() {
+    return ColumnarSupportMode.SUPPORTED;
+  }
+
+  @Override public Statistics estimateStatistics() {
+    if (estimate == null) {
+      estimate = table.catalog().call("estimate", arguments()).result();
+    }
+    long fullRowBytes = Math.max(1, table.rowType().defaultSize());
+    double share = Math.min(1.0, (double) Math.max(1, required.defaultSize()) / fullRowBytes);
+    long bytes = Math.max(1, (long) (estimate.get("data_bytes").asLong() * share));
+    long rows = estimate.get("record_count").asLong();
+    return new Statistics() {
+      @Override public OptionalLong sizeInBytes() {
+        return OptionalLong.of(bytes);
+      }
+
+      @Override public OptionalLong numRows() {
+        return OptionalLong.of(rows);
+      }
+    };
+  }
+
+  @Override public NamedReference[] filterAttributes() {
+    List<String> read = List.of(required.fieldNames());
+    return Arrays.stream(table.pruningColumns()).filter(read::contains)
+        .map(name -> Expressions.column(Names.quoted(name)))
+        .toArray(NamedReference[]::new);
+  }
+
+  @Override public void filter(Predicate[] predicates) {
+    runtimePredicates = predicates;
+    files = null;
+  }
+
+  @Override public InputPartition[] planInputPartitions() {
+    return Splits.of(files().tasks());
+  }
+
+  @Override public PartitionReaderFactory createReaderFactory() {
+    return files().readerFactory(table.schemaWithIds(), required, predicates);
+  }
+
+  private ScanFiles files() {
+    if (files == null) {
+      ObjectNode arguments = arguments().set("columns", Json.array(required.fieldNames()));
+      files = ScanFiles.of(table.catalog().call("scan_files", arguments));
+    }
+    return files;
+  }
+
+  private ObjectNode arguments() {
+    ArrayNode all = ExpressionJson.of(predicates).addAll(ExpressionJson.of(runtimePredicates));
+    return table.arguments().set("predicates", all);
+  }
+
+  /** Equal scans give the same rows: Spark then runs one of them and reuses its result. */
+  @Override public boolean equals(Object other) {
+    return other instanceof LakeScan scan && table.pin().equals(scan.table.pin()) && required.equals(scan.required)
+        && Arrays.equals(predicates, scan.predicates) && Arrays.equals(runtimePredicates, scan.runtimePredicates);
+  }
+
+  @Override public int hashCode() {
+    return Objects.hash(table.pin(), required, Arrays.hashCode(predicates));
+  }
+}

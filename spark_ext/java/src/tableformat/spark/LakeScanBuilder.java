@@ -1,0 +1,109 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.Count;
+import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
+import org.apache.spark.sql.connector.expressions.aggregate.Max;
+import org.apache.spark.sql.connector.expressions.aggregate.Min;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.StructType;
+
+/** What Spark wants of a table: columns, filters, or an aggregate that metadata answers. */
+final class LakeScanBuilder
+    implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownAggregates {
+  private final LakeTable table;
+  private StructType required;
+  private Predicate[] predicates = {};
+  private Scan aggregated;
+
+  LakeScanBuilder(LakeTable table) {
+    this.table = table;
+    this.required = table.rowType();
+  }
+
+  /** All predicates go to the planner and to the Parquet reader, and Spark applies all of them to the rows as well. */
+  @Override public Predicate[] pushPredicates(Predicate[] predicates) {
+    this.predicates = predicates;
+    return predicates;
+  }
+
+  @Override public Predicate[] pushedPredicates() {
+    return predicates;
+  }
+
+  @Override public void pruneColumns(StructType required) {
+    this.required = required;
+  }
+
+  @Override public boolean supportCompletePushDown(Aggregation aggregation) {
+    return aggregate(aggregation);
+  }
+
+  @Override public boolean pushAggregation(Aggregation aggregation) {
+    return aggregate(aggregation);
+  }
+
+  /** COUNT, MIN and MAX over all rows where the metadata gives the exact answer; Python decides. */
+  private boolean aggregate(Aggregation aggregation) {
+    if (aggregated != null) {
+      return true;
+    }
+    ArrayNode functions = functions(aggregation);
+    if (functions == null || predicates.length > 0) {
+      return false;
+    }
+    ObjectNode arguments = table.arguments().set("functions", functions);
+    Sidecar.Answer answer = table.catalog().call("aggregate", arguments);
+    JsonNode schema = answer.result().get("schema");
+    if (schema.isNull()) {
+      return false;
+    }
+    StructType struct = Json.struct(schema);
+    aggregated = new ArrowRows.Rows(struct, ArrowRows.read(answer.parts()[0], struct));
+    return true;
+  }
+
+  /** The functions as JSON; null when some of it is none that metadata could answer. */
+  private static ArrayNode functions(Aggregation aggregation) {
+    if (aggregation.groupByExpressions().length > 0) {
+      return null;
+    }
+    ArrayNode functions = Json.array();
+    for (AggregateFunc function : aggregation.aggregateExpressions()) {
+      ObjectNode json = functions.addObject();
+      if (function instanceof CountStar) {
+        json.put("function", "count-star");
+      } else if (function instanceof Count count && !count.isDistinct()) {
+        json.put("function", "count");
+      } else if (function instanceof Min) {
+        json.put("function", "min");
+      } else if (function instanceof Max) {
+        json.put("function", "max");
+      } else {
+        return null;
+      }
+      for (Expression child : function.children()) {
+        if (!(child instanceof NamedReference reference)) {
+          return null;
+        }
+        json.set("column", Json.array(reference.fieldNames()));
+      }
+    }
+    return functions;
+  }
+
+  @Override public Scan build() {
+    return aggregated != null ? aggregated : new LakeScan(table, required, predicates);
+  }
+}

@@ -1,0 +1,177 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.constraints.Constraint;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table as Python described it when it was loaded; reads stay at that snapshot. */
+final class LakeTable
+    implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
+  private final LakeCatalog catalog;
+  private final Identifier identifier;
+  private final JsonNode description;
+  private final StructType schemaWithIds;
+  private final StructType schema;
+
+  LakeTable(LakeCatalog catalog, Identifier identifier, JsonNode description) {
+    this.catalog = catalog;
+    this.identifier = identifier;
+    this.description = description;
+    this.schemaWithIds = Json.struct(description.get("schema"));
+    this.schema = Schemas.withoutIds(schemaWithIds);
+  }
+
+  LakeCatalog catalog() {
+    return catalog;
+  }
+
+  /** The metadata file and snapshot that this table was loaded with, as Python spells it: arguments of every read. */
+  JsonNode pin() {
+    return description.get("pin");
+  }
+
+  /** Arguments of a call about this table as it was loaded. */
+  ObjectNode arguments() {
+    return Json.table(identifier).set("pin", pin());
+  }
+
+  StructType schemaWithIds() {
+    return schemaWithIds;
+  }
+
+  /** The struct of all partition fields that the table has had. */
+  StructType partitionType() {
+    return Json.struct(description.get("partition_type"));
+  }
+
+  /** Columns by which files can be ruled out at run time: leading key columns and partition sources. */
+  String[] pruningColumns() {
+    return Json.strings(description.get("pruning_columns"));
+  }
+
+  @Override public String name() {
+    return Names.quoted(catalog.name(), identifier);
+  }
+
+  @Override public String id() {
+    return description.get("uuid").asText();
+  }
+
+  @Override public String version() {
+    return description.get("snapshot_id").asText();
+  }
+
+  /** The columns as rows have them. */
+  StructType rowType() {
+    return schema;
+  }
+
+  @Override public Column[] columns() {
+    return Schemas.columns(schema);
+  }
+
+  @Override public Transform[] partitioning() {
+    return TransformJson.parse(description.get("partitioning"));
+  }
+
+  @Override public Map<String, String> properties() {
+    return Json.map(description.get("properties"));
+  }
+
+  @Override public Constraint[] constraints() {
+    String[] key = Json.strings(description.get("key"));
+    if (key.length == 0) {
+      return new Constraint[0];
+    }
+    NamedReference[] columns = Arrays.stream(key).map(name -> Expressions.column(Names.quoted(name)))
+        .toArray(NamedReference[]::new);
+    return new Constraint[] {Constraint.primaryKey("key", columns).enforced(false).build()};
+  }
+
+  @Override public Set<TableCapability> capabilities() {
+    return isTimeTravel() ? EnumSet.of(TableCapability.BATCH_READ)
+        : EnumSet.of(
+            TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE,
+            TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC,
+            TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+  }
+
+  private boolean isTimeTravel() {
+    return description.get("is_time_travel").asBoolean();
+  }
+
+  @Override public MetadataColumn[] metadataColumns() {
+    return MetadataColumns.of(partitionType());
+  }
+
+  @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new LakeScanBuilder(this);
+  }
+
+  // -- writing
+
+  @Override public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    checkCurrent();
+    return new LakeWriteBuilder(this, info);
+  }
+
+  @Override public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    checkCurrent();
+    return () -> new RowLevelDelta(this, info);
+  }
+
+  /** Whether the rows go without a Spark job; Python decides. */
+  @Override public boolean canDeleteWhere(Predicate[] predicates) {
+    checkCurrent();
+    ObjectNode arguments = arguments().set("predicates", ExpressionJson.of(predicates));
+    return catalog.call("can_delete_where", arguments).result().asBoolean();
+  }
+
+  @Override public void deleteWhere(Predicate[] predicates) {
+    deleteWhere(predicates, CaseInsensitiveStringMap.empty());
+  }
+
+  @Override public void deleteWhere(Predicate[] predicates, CaseInsensitiveStringMap options) {
+    checkCurrent();
+    ObjectNode arguments = arguments();
+    arguments.set("predicates", ExpressionJson.of(predicates));
+    arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+    CommitCall.call(catalog, "delete_where", arguments);
+  }
+
+  @Override public boolean truncateTable() {
+    deleteWhere(new Predicate[0]);
+    return true;
+  }
+
+  private void checkCurrent() {
+    if (isTimeTravel()) {
+      throw Errors.unsupported(name() + " as of an earlier state cannot be written to.");
+    }
+  }
+}

@@ -1,0 +1,90 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+
+/** Rows into new data files: executors write them, Python commits them. */
+final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
+  private final LakeTable table;
+  private final WriteJob job;
+  private final String mode;
+  private final Predicate[] predicates;
+  private final String queryId;
+
+  LakeWrite(LakeTable table, WriteJob job, String mode, Predicate[] predicates, String queryId) {
+    this.table = table;
+    this.job = job;
+    this.mode = mode;
+    this.predicates = predicates;
+    this.queryId = queryId;
+  }
+
+  @Override public String description() {
+    return table.name() + " [" + mode + "]";
+  }
+
+  @Override public Distribution requiredDistribution() {
+    return job.distribution();
+  }
+
+  /** Spark may cut a large partition in pieces and put small ones together. */
+  @Override public boolean distributionStrictlyRequired() {
+    return false;
+  }
+
+  @Override public long advisoryPartitionSizeInBytes() {
+    return job.advisoryPartitionSizeInBytes();
+  }
+
+  @Override public SortOrder[] requiredOrdering() {
+    return job.ordering();
+  }
+
+  @Override public BatchWrite toBatch() {
+    return this;
+  }
+
+  @Override public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+    return job.writers();
+  }
+
+  @Override public void commit(WriterCommitMessage[] messages) {
+    job.commit("commit_write", arguments().set("pin", table.pin()), messages);
+  }
+
+  @Override public void abort(WriterCommitMessage[] messages) {
+    job.abort(messages);
+  }
+
+  private ObjectNode arguments() {
+    return job.arguments().put("mode", mode).set("predicates", ExpressionJson.of(predicates));
+  }
+
+  @Override public StreamingWrite toStreaming() {
+    return new Epochs();
+  }
+
+  /** The same, once for each epoch of a streaming query; an epoch that was committed before is not committed again. */
+  private final class Epochs implements StreamingWrite {
+    @Override public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
+      return job.writers();
+    }
+
+    @Override public void commit(long epoch, WriterCommitMessage[] messages) {
+      job.commitEpoch(arguments(), queryId, epoch, messages);
+    }
+
+    @Override public void abort(long epoch, WriterCommitMessage[] messages) {
+      job.abort(messages);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
+import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+
+/** What INSERT and its kin want: to append, or to overwrite all rows, those that match, or whole partitions. */
+final class LakeWriteBuilder implements WriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite {
+  private final LakeTable table;
+  private final LogicalWriteInfo info;
+  private String mode = "append";
+  private Predicate[] predicates = {};
+
+  LakeWriteBuilder(LakeTable table, LogicalWriteInfo info) {
+    this.table = table;
+    this.info = info;
+  }
+
+  @Override public WriteBuilder truncate() {
+    return overwrite(new Predicate[0]);
+  }
+
+  @Override public boolean canOverwrite(Predicate[] predicates) {
+    ObjectNode arguments = table.arguments().set("predicates", ExpressionJson.of(predicates));
+    return table.catalog().call("can_overwrite", arguments).result().asBoolean();
+  }
+
+  @Override public WriteBuilder overwrite(Predicate[] predicates) {
+    this.mode = "overwrite";
+    this.predicates = predicates;
+    return this;
+  }
+
+  @Override public WriteBuilder overwriteDynamicPartitions() {
+    this.mode = "overwrite-partitions";
+    return this;
+  }
+
+  @Override public Write build() {
+    return new LakeWrite(table, WriteJob.plan(table, info.options(), mode), mode, predicates, info.queryId());
+  }
+}

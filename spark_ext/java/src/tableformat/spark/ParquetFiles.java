@@ -1,0 +1,73 @@
+package tableformat.spark;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.hadoop.ParquetInputFormat;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.Option;
+
+/** Spark's own Parquet reader. The classes behind it are Spark's private ones: this is the only file that names them. */
+final class ParquetFiles {
+  private ParquetFiles() {}
+
+  /** A column that holds each row's position in its file, also where pages were skipped. */
+  static StructField rowIndexColumn() {
+    return new StructField(
+        ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType, true,
+        org.apache.spark.sql.types.Metadata.empty());
+  }
+
+  /**
+   * Reads `columns` of Parquet files. Columns with an id in their metadata are found by it; row groups and pages that
+   * cannot match `filters`, which go by name, are skipped.
+   */
+  static ParquetPartitionReaderFactory readerFactory(StructType columns, Filter[] filters) {
+    SparkSession spark = SparkSession.active();
+    SQLConf conf = spark.sessionState().conf();
+    Configuration hadoop = spark.sessionState().newHadoopConf();
+    hadoop.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
+    hadoop.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), columns.json());
+    hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), columns.json());
+    hadoop.set(SQLConf.SESSION_LOCAL_TIMEZONE().key(), conf.sessionLocalTimeZone());
+    hadoop.setBoolean(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED().key(), conf.nestedSchemaPruningEnabled());
+    hadoop.setBoolean(SQLConf.CASE_SENSITIVE().key(), conf.caseSensitiveAnalysis());
+    hadoop.setBoolean(SQLConf.PARQUET_FIELD_ID_READ_ENABLED().key(), true);
+    // What Spark takes from the session for files that say less than a table does; a table's schema says it all.
+    hadoop.setBoolean(SQLConf.PARQUET_BINARY_AS_STRING().key(), false);
+    hadoop.setBoolean(SQLConf.PARQUET_INT96_AS_TIMESTAMP().key(), true);
+    hadoop.setBoolean(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED().key(), true);
+    hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
+    Broadcast<SerializableConfiguration> shared = SerializableConfiguration.broadcast(spark.sparkContext(), hadoop);
+    ParquetOptions options = new ParquetOptions(scala.collection.immutable.Map$.MODULE$.<String, String>empty(), conf);
+    return new ParquetPartitionReaderFactory(
+        conf, shared, columns, columns, new StructType(), filters, Option.empty(), options);
+  }
+
+  static PartitionedFile file(FileTask task) {
+    return new PartitionedFile(
+        new GenericInternalRow(0), SparkPath.fromPathString(task.path()), task.start(), task.length(), new String[0], 0,
+        task.fileSize(), scala.collection.immutable.Map$.MODULE$.<String, Object>empty());
+  }
+
+  static <T> Broadcast<T> broadcast(T value, Class<T> type) {
+    return SparkSession.active().sparkContext().broadcast(value, scala.reflect.ClassTag$.MODULE$.apply(type));
+  }
+
+  static int defaultParallelism() {
+    return SparkSession.active().sparkContext().defaultParallelism();
+  }
+}

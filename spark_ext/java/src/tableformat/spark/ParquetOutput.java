@@ -1,0 +1,45 @@
+package tableformat.spark;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapreduce.Job;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils$;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** How Spark's Parquet writer is set up; beside `DataFileSupport` the only use of its private classes. */
+final class ParquetOutput {
+  private static final String REBASE_MODE = "spark.sql.parquet.datetimeRebaseModeInWrite";
+
+  private ParquetOutput() {}
+
+  /** The configuration of writers of such files. What the session sets for files of less definite types is put right. */
+  static Broadcast<SerializableConfiguration> configuration(WritePlan plan) {
+    SparkSession spark = SparkSession.active();
+    SQLConf session = spark.sessionState().conf();
+    if (session.getConfString(REBASE_MODE, "CORRECTED").equalsIgnoreCase("LEGACY")) {
+      throw Errors.unsupported(
+          REBASE_MODE + "=LEGACY writes dates by another calendar, which tables do not have. Set it to CORRECTED.");
+    }
+    Configuration hadoop = spark.sessionState().newHadoopConf();
+    hadoop.setBoolean(SQLConf.PARQUET_WRITE_LEGACY_FORMAT().key(), false);
+    hadoop.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE().key(), "TIMESTAMP_MICROS");
+    hadoop.setBoolean(SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED().key(), true);
+    hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
+    if (plan.level != null) {
+      hadoop.set("parquet.compression.codec.zstd.level", plan.level);
+    }
+    try {
+      Job job = Job.getInstance(hadoop);
+      ParquetOptions options = new ParquetOptions(Scala.map(java.util.Map.<String, String>of()), session);
+      ParquetUtils$.MODULE$.prepareWrite(session, job, plan.stored, options);
+      return SerializableConfiguration.broadcast(spark.sparkContext(), job.getConfiguration());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

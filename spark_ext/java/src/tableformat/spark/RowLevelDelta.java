@@ -1,0 +1,129 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.DeltaBatchWrite;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.SupportsDelta;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * DELETE, UPDATE and MERGE: rows are deleted by file and position, new versions of them are new rows.
+ *
+ * <p>An update reaches the writer as a delete, whose columns are null, and an insert. Sorted by the table's key the
+ * deletes come first, and the inserts after them in the order that data files have.
+ */
+final class RowLevelDelta implements SupportsDelta {
+  private final LakeTable table;
+  private final RowLevelOperationInfo info;
+  private final List<LakeScanBuilder> scans = new ArrayList<>();
+
+  RowLevelDelta(LakeTable table, RowLevelOperationInfo info) {
+    this.table = table;
+    this.info = info;
+  }
+
+  @Override public String description() {
+    return table.name() + " [" + info.command() + "]";
+  }
+
+  @Override public RowLevelOperation.Command command() {
+    return info.command();
+  }
+
+  @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    LakeScanBuilder scan = new LakeScanBuilder(table);
+    scans.add(scan);
+    return scan;
+  }
+
+  @Override public NamedReference[] rowId() {
+    return new NamedReference[] {
+      Expressions.column(MetadataColumns.FILE), Expressions.column(MetadataColumns.POSITION)
+    };
+  }
+
+  @Override public boolean representUpdateAsDeleteAndInsert() {
+    return true;
+  }
+
+  @Override public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo write) {
+    return new DeltaWriteBuilder() {
+      @Override public DeltaWrite build() {
+        return new Delta(WriteJob.plan(table, write.options(), "append"));
+      }
+    };
+  }
+
+  /** What every scan of the table in this statement is limited to; nothing when there are several. */
+  private ArrayNode predicates() {
+    return scans.size() == 1 ? ExpressionJson.of(scans.get(0).pushedPredicates()) : Json.array();
+  }
+
+  private final class Delta implements DeltaWrite, DeltaBatchWrite, RequiresDistributionAndOrdering {
+    private final WriteJob job;
+
+    Delta(WriteJob job) {
+      this.job = job;
+    }
+
+    private boolean onlyDeletes() {
+      return command() == RowLevelOperation.Command.DELETE;
+    }
+
+    @Override public String description() {
+      return RowLevelDelta.this.description();
+    }
+
+    @Override public Distribution requiredDistribution() {
+      return onlyDeletes() ? Distributions.unspecified() : job.distribution(Expressions.column(MetadataColumns.FILE));
+    }
+
+    @Override public boolean distributionStrictlyRequired() {
+      return false;
+    }
+
+    @Override public long advisoryPartitionSizeInBytes() {
+      return onlyDeletes() ? 0 : job.advisoryPartitionSizeInBytes();
+    }
+
+    @Override public SortOrder[] requiredOrdering() {
+      return onlyDeletes() ? new SortOrder[0] : job.ordering();
+    }
+
+    @Override public DeltaBatchWrite toBatch() {
+      return this;
+    }
+
+    @Override public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+      return new TaskWriters.OfDelta(job.writers());
+    }
+
+    @Override public void commit(WriterCommitMessage[] messages) {
+      ObjectNode arguments = job.arguments().put("command", command().name());
+      arguments.set("pin", table.pin());
+      arguments.set("predicates", predicates());
+      job.commit("commit_delta", arguments, messages);
+    }
+
+    @Override public void abort(WriterCommitMessage[] messages) {
+      job.abort(messages);
+    }
+  }
+}

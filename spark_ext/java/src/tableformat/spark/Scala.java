@@ -1,0 +1,22 @@
+package tableformat.spark;
+
+import java.util.Map;
+
+/** Scala collections where Spark's constructors ask for them. */
+final class Scala {
+  private Scala() {}
+
+  @SuppressWarnings("unchecked")
+  static <K, V> scala.collection.immutable.Map<K, V> map(Map<K, V> entries) {
+    scala.collection.immutable.Map<K, V> result = scala.collection.immutable.Map$.MODULE$.<K, V>empty();
+    for (Map.Entry<K, V> entry : entries.entrySet()) {
+      result = result.updated(entry.getKey(), entry.getValue());
+    }
+    return result;
+  }
+
+  @SafeVarargs
+  static <T> scala.collection.immutable.Seq<T> seq(T... elements) {
+    return scala.collection.immutable.ArraySeq.unsafeWrapArray(elements);
+  }
+}

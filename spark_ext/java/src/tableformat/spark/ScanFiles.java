@@ -1,0 +1,121 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
+import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A planner's answer: the data files to read, each with its deleted positions, the values that all its rows share, and
+ * the layout to read it by.
+ *
+ * <pre>
+ * {"files": [{"path": "...", "size": 123, "layout": 0, "deleted": 1, "reads_deleted": false}],
+ *  "layouts": [{"filters": true, "names": {"1": "id"}, "constants": ["country"]}],
+ *  "constants": {"type": "struct", ...}}
+ * </pre>
+ *
+ * "deleted" is the number of the part with the positions. "constants" is null or the type of part 0, an Arrow stream
+ * with one row a file: metadata columns such as `_spec_id`, and columns that a layout says are not in the file. A
+ * layout says how columns are found in a file: whether row-group filters, which Spark resolves by name, mean the same
+ * columns there; for files without field ids, what they call the field of each id.
+ */
+final class ScanFiles {
+  /** Positions up to this size travel inside the tasks, larger ones once to each executor. */
+  private static final int INLINE_DELETED_BYTES = 64 << 10;
+
+  private final List<FileTask> tasks;
+  private final JsonNode layouts;
+  private final StructType constants;
+  private final byte[][] shared;
+
+  private ScanFiles(List<FileTask> tasks, JsonNode layouts, StructType constants, byte[][] shared) {
+    this.tasks = tasks;
+    this.layouts = layouts;
+    this.constants = constants;
+    this.shared = shared;
+  }
+
+  static ScanFiles of(Sidecar.Answer answer) {
+    JsonNode result = answer.result();
+    boolean hasConstants = !result.get("constants").isNull();
+    StructType constants = hasConstants ? Json.struct(result.get("constants")) : new StructType();
+    InternalRow[] values = hasConstants ? ArrowRows.read(answer.parts()[0], constants) : null;
+    List<FileTask> tasks = new ArrayList<>();
+    List<byte[]> shared = new ArrayList<>();
+    for (JsonNode file : result.get("files")) {
+      byte[] deleted = file.has("deleted") ? answer.parts()[file.get("deleted").asInt()] : null;
+      boolean isShared = deleted != null && deleted.length > INLINE_DELETED_BYTES;
+      if (isShared) {
+        shared.add(deleted);
+      }
+      tasks.add(new FileTask(
+          file.get("path").asText(), 0, file.get("size").asLong(), file.get("size").asLong(),
+          file.get("layout").asInt(), values == null ? null : values[tasks.size()], isShared ? null : deleted,
+          isShared ? shared.size() - 1 : -1, file.path("reads_deleted").asBoolean()));
+    }
+    return new ScanFiles(tasks, result.get("layouts"), constants, shared.toArray(new byte[0][]));
+  }
+
+  List<FileTask> tasks() {
+    return tasks;
+  }
+
+  /** Reads the columns `required`, metadata columns among them, of a table whose columns have ids in `schemaWithIds`. */
+  LakeReaderFactory readerFactory(StructType schemaWithIds, StructType required, Predicate[] predicates) {
+    List<String> known = List.of(schemaWithIds.fieldNames());
+    StructType columns = new StructType(
+        Arrays.stream(required.fields()).filter(field -> known.contains(field.name())).toArray(StructField[]::new));
+    int[] readPlaces = places(required, columns);
+    columns = Schemas.withIds(columns, schemaWithIds);
+    boolean needsRowIndex = List.of(required.fieldNames()).contains(MetadataColumns.POSITION)
+        || tasks.stream().anyMatch(task -> task.deleted() != null || task.sharedDeleted() >= 0);
+    Filter[] filters = PredicateUtils.toV1(predicates);
+    ParquetPartitionReaderFactory[] readers = new ParquetPartitionReaderFactory[layouts.size()];
+    int[][] constantPlaces = new int[layouts.size()][];
+    for (int i = 0; i < readers.length; i++) {
+      JsonNode layout = layouts.get(i);
+      StructType physical = layout.has("names") ? Schemas.renamed(columns, names(layout.get("names"))) : columns;
+      if (needsRowIndex) {
+        physical = physical.add(ParquetFiles.rowIndexColumn());
+      }
+      readers[i] = ParquetFiles.readerFactory(physical, layout.get("filters").asBoolean() ? filters : new Filter[0]);
+      constantPlaces[i] = constantPlaces(required, readPlaces, layout);
+    }
+    Broadcast<byte[][]> broadcast = shared.length == 0 ? null : ParquetFiles.broadcast(shared, byte[][].class);
+    return new LakeReaderFactory(required, readers, readPlaces, constantPlaces, broadcast);
+  }
+
+  private static int[] places(StructType required, StructType among) {
+    List<String> names = List.of(among.fieldNames());
+    return Arrays.stream(required.fieldNames()).mapToInt(names::indexOf).toArray();
+  }
+
+  /** Columns that the table does not have, and those that the layout says its files lack, are constants. */
+  private int[] constantPlaces(StructType required, int[] readPlaces, JsonNode layout) {
+    List<String> lacking = layout.has("constants") ? List.of(Json.strings(layout.get("constants"))) : List.of();
+    int[] result = places(required, constants);
+    for (int i = 0; i < result.length; i++) {
+      if (readPlaces[i] >= 0 && !lacking.contains(required.apply(i).name())) {
+        result[i] = -1;
+      }
+    }
+    return result;
+  }
+
+  private static Map<Long, String> names(JsonNode names) {
+    Map<Long, String> result = new HashMap<>();
+    names.properties().forEach(entry -> result.put(Long.valueOf(entry.getKey()), entry.getValue().asText()));
+    return result;
+  }
+}

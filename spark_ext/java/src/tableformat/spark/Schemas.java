@@ -1,0 +1,116 @@
+package tableformat.spark;
+
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Field ids in Spark's schemas. Spark's Parquet reader finds columns by the id in a field's metadata; users and their
+ * queries never see the ids.
+ */
+final class Schemas {
+  private static final String FIELD_ID = "parquet.field.id";
+  private static final String IS_UUID = "tableformat.uuid";
+
+  private Schemas() {}
+
+  /** The schema as a table's columns, with their comments and defaults. */
+  static Column[] columns(StructType schema) {
+    return CatalogV2Util.structTypeToV2Columns(schema, false);
+  }
+
+  /** The schema as users see it. */
+  static StructType withoutIds(StructType schema) {
+    StructField[] fields = new StructField[schema.size()];
+    for (int i = 0; i < fields.length; i++) {
+      StructField field = schema.apply(i);
+      Metadata metadata = new MetadataBuilder().withMetadata(field.metadata()).remove(FIELD_ID).remove(IS_UUID).build();
+      fields[i] = new StructField(field.name(), typeWithoutIds(field.dataType()), field.nullable(), metadata);
+    }
+    return new StructType(fields);
+  }
+
+  /** Whether the data files hold this string column as the sixteen bytes of a uuid. */
+  static boolean isUuid(StructField fieldWithId) {
+    return fieldWithId.metadata().contains(IS_UUID);
+  }
+
+  /**
+   * The wanted columns, which may be pruned inside, as they are read from data files: with the metadata that the full
+   * schema has for them, and uuids as bytes.
+   */
+  static StructType withIds(StructType wanted, StructType full) {
+    StructField[] fields = new StructField[wanted.size()];
+    for (int i = 0; i < fields.length; i++) {
+      StructField field = wanted.apply(i);
+      StructField known = full.apply(field.name());
+      fields[i] = new StructField(
+          field.name(), isUuid(known) ? DataTypes.BinaryType : typeWithIds(field.dataType(), known.dataType()),
+          field.nullable(), known.metadata());
+    }
+    return new StructType(fields);
+  }
+
+  /** The columns under the names that a file without field ids has for them; a field that it lacks reads as missing. */
+  static StructType renamed(StructType schema, Map<Long, String> names) {
+    StructField[] fields = new StructField[schema.size()];
+    for (int i = 0; i < fields.length; i++) {
+      StructField field = schema.apply(i);
+      long id = field.metadata().getLong(FIELD_ID);
+      String name = names.getOrDefault(id, "\u0000missing field " + id);
+      Metadata metadata = new MetadataBuilder().withMetadata(field.metadata()).remove(FIELD_ID).build();
+      fields[i] = new StructField(name, typeRenamed(field.dataType(), names), field.nullable(), metadata);
+    }
+    return new StructType(fields);
+  }
+
+  private static DataType typeRenamed(DataType type, Map<Long, String> names) {
+    if (type instanceof StructType struct) {
+      return renamed(struct, names);
+    }
+    if (type instanceof ArrayType array) {
+      return new ArrayType(typeRenamed(array.elementType(), names), array.containsNull());
+    }
+    if (type instanceof MapType map) {
+      return new MapType(
+          typeRenamed(map.keyType(), names), typeRenamed(map.valueType(), names), map.valueContainsNull());
+    }
+    return type;
+  }
+
+  private static DataType typeWithoutIds(DataType type) {
+    if (type instanceof StructType struct) {
+      return withoutIds(struct);
+    }
+    if (type instanceof ArrayType array) {
+      return new ArrayType(typeWithoutIds(array.elementType()), array.containsNull());
+    }
+    if (type instanceof MapType map) {
+      return new MapType(typeWithoutIds(map.keyType()), typeWithoutIds(map.valueType()), map.valueContainsNull());
+    }
+    return type;
+  }
+
+  private static DataType typeWithIds(DataType wanted, DataType full) {
+    if (wanted instanceof StructType struct && full instanceof StructType fullStruct) {
+      return withIds(struct, fullStruct);
+    }
+    if (wanted instanceof ArrayType array && full instanceof ArrayType fullArray) {
+      return new ArrayType(typeWithIds(array.elementType(), fullArray.elementType()), array.containsNull());
+    }
+    if (wanted instanceof MapType map && full instanceof MapType fullMap) {
+      return new MapType(
+          typeWithIds(map.keyType(), fullMap.keyType()), typeWithIds(map.valueType(), fullMap.valueType()),
+          map.valueContainsNull());
+    }
+    return wanted;
+  }
+}

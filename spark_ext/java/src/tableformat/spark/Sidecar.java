@@ -1,0 +1,203 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * The Python process that knows the table format, reached over its standard input and output.
+ *
+ * <p>A frame is a header and parts: the header's length as a 32-bit big-endian integer, the header as JSON, then the
+ * bytes of each part, whose lengths are the header's "parts". Requests carry an id; answers come in any order, so many
+ * calls are in flight at once. The process ends when its input does, that is with this JVM; when it dies first, the
+ * next call starts another one.
+ */
+final class Sidecar {
+  /** One process for each (command, options): sessions and the clones made for streaming queries share it. */
+  private static final Map<String, Sidecar> SHARED = new ConcurrentHashMap<>();
+
+  private static final byte[][] NO_PARTS = {};
+
+  /** What a call returns: JSON, and binary parts that are too large for it. */
+  record Answer(JsonNode result, byte[][] parts) {}
+
+  private final List<String> command;
+  private final ObjectNode options;
+  private Connection connection;
+
+  private Sidecar(List<String> command, ObjectNode options) {
+    this.command = command;
+    this.options = options;
+  }
+
+  static Sidecar shared(List<String> command, ObjectNode options) {
+    return SHARED.computeIfAbsent(command + options.toString(), key -> new Sidecar(command, options));
+  }
+
+  /** Calls a method that may be repeated: if the process dies meanwhile, it is called once more in a new one. */
+  Answer call(String method, ObjectNode arguments, byte[]... parts) {
+    try {
+      return connected().call(method, arguments, parts);
+    } catch (ProcessEnded ended) {
+      return callOnce(method, arguments, parts);
+    }
+  }
+
+  /** Calls a method at most once; if the process dies meanwhile, its outcome is unknown and the call fails. */
+  Answer callOnce(String method, ObjectNode arguments, byte[]... parts) {
+    try {
+      return connected().call(method, arguments, parts);
+    } catch (ProcessEnded ended) {
+      throw Errors.external(ended.getMessage(), ended);
+    }
+  }
+
+  private synchronized Connection connected() {
+    if (connection == null || !connection.isUsable()) {
+      connection = Connection.open(command, options);
+    }
+    return connection;
+  }
+
+  /** The process ended before it answered. */
+  private static final class ProcessEnded extends RuntimeException {
+    ProcessEnded(List<String> command, Throwable cause) {
+      super(
+          "The Python process of the catalog ended before it answered; its standard error says why. It was started as: "
+              + String.join(" ", command),
+          cause);
+    }
+  }
+
+  /** One running process. When it dies it stays dead: whoever waited for it is told, nobody else uses it. */
+  private static final class Connection {
+    private final List<String> command;
+    private final Process process;
+    private final DataOutputStream output;
+    private final AtomicLong lastId = new AtomicLong();
+    private final Map<Long, CompletableFuture<Answer>> waiting = new ConcurrentHashMap<>();
+    private volatile boolean ended;
+
+    private Connection(List<String> command, Process process) {
+      this.command = command;
+      this.process = process;
+      this.output = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
+    }
+
+    static Connection open(List<String> command, ObjectNode options) {
+      Process process;
+      try {
+        process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+      } catch (IOException e) {
+        throw Errors.external(
+            "The Python process of the catalog cannot be started: " + e.getMessage()
+                + ". Set the catalog's option 'python' to the Python that has the library.", e);
+      }
+      Connection connection = new Connection(command, process);
+      Thread reader = new Thread(connection::readAnswers, "tableformat-sidecar-" + process.pid());
+      reader.setDaemon(true);
+      reader.start();
+      try {
+        connection.call("start", options, NO_PARTS);
+      } catch (ProcessEnded e) {
+        throw Errors.external(e.getMessage(), e);
+      } catch (RuntimeException e) {
+        process.destroy();
+        throw e;
+      }
+      return connection;
+    }
+
+    boolean isUsable() {
+      return !ended && process.isAlive();
+    }
+
+    Answer call(String method, ObjectNode arguments, byte[][] parts) {
+      long id = lastId.incrementAndGet();
+      CompletableFuture<Answer> answer = new CompletableFuture<>();
+      waiting.put(id, answer);
+      try {
+        send(Json.object().put("id", id).put("method", method).set("arguments", arguments), parts);
+      } catch (IOException e) {
+        end(e);
+      }
+      if (ended) {
+        // The reader may have gone through `waiting` before this call was in it.
+        answer.completeExceptionally(new ProcessEnded(command, null));
+      }
+      try {
+        return answer.get();
+      } catch (ExecutionException e) {
+        throw (RuntimeException) e.getCause();
+      } catch (InterruptedException e) {
+        waiting.remove(id);
+        Thread.currentThread().interrupt();
+        throw Errors.external("Interrupted while waiting for the catalog's Python process.", e);
+      }
+    }
+
+    private void send(ObjectNode header, byte[][] parts) throws IOException {
+      ArrayNode lengths = header.putArray("parts");
+      for (byte[] part : parts) {
+        lengths.add(part.length);
+      }
+      byte[] text = Json.bytes(header);
+      synchronized (output) {
+        output.writeInt(text.length);
+        output.write(text);
+        for (byte[] part : parts) {
+          output.write(part);
+        }
+        output.flush();
+      }
+    }
+
+    private void readAnswers() {
+      try (DataInputStream input = new DataInputStream(new BufferedInputStream(process.getInputStream(), 1 << 16))) {
+        while (true) {
+          JsonNode header = Json.parse(readBytes(input, input.readInt()));
+          JsonNode lengths = header.path("parts");
+          byte[][] parts = new byte[lengths.size()][];
+          for (int i = 0; i < parts.length; i++) {
+            parts[i] = readBytes(input, lengths.get(i).asInt());
+          }
+          CompletableFuture<Answer> answer = waiting.remove(header.get("id").asLong());
+          if (answer == null) {
+            continue; // Whoever asked was interrupted.
+          }
+          if (header.has("error")) {
+            answer.completeExceptionally(RemoteException.of(header.get("error")));
+          } else {
+            answer.complete(new Answer(header.get("result"), parts));
+          }
+        }
+      } catch (IOException | RuntimeException e) {
+        end(e);
+      }
+    }
+
+    private static byte[] readBytes(DataInputStream input, int length) throws IOException {
+      byte[] bytes = new byte[length];
+      input.readFully(bytes);
+      return bytes;
+    }
+
+    private void end(Exception cause) {
+      ended = true;
+      process.destroy();
+      waiting.forEach((id, answer) -> answer.completeExceptionally(new ProcessEnded(command, cause)));
+      waiting.clear();
+    }
+  }
+}

@@ -1,0 +1,51 @@
+package tableformat.spark;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** Files into Spark tasks, by the sizes that Spark uses for its own files. */
+final class Splits {
+  private Splits() {}
+
+  static InputPartition[] of(List<FileTask> files) {
+    SQLConf conf = SQLConf.get();
+    long openCost = conf.filesOpenCostInBytes();
+    long total = files.stream().mapToLong(file -> file.length() + openCost).sum();
+    long perCore = total / Math.max(1, ParquetFiles.defaultParallelism());
+    long target = Math.min(conf.filesMaxPartitionBytes(), Math.max(openCost, perCore));
+    return packed(stretches(files, target), target, openCost);
+  }
+
+  private static List<FileTask> stretches(List<FileTask> files, long target) {
+    List<FileTask> stretches = new ArrayList<>();
+    for (FileTask file : files) {
+      for (long from = 0; from < file.fileSize(); from += target) {
+        stretches.add(file.stretch(from, Math.min(target, file.fileSize() - from)));
+      }
+    }
+    stretches.sort(Comparator.comparingLong(FileTask::length).reversed());
+    return stretches;
+  }
+
+  private static InputPartition[] packed(List<FileTask> stretches, long target, long openCost) {
+    List<InputPartition> partitions = new ArrayList<>();
+    List<FileTask> current = new ArrayList<>();
+    long size = 0;
+    for (FileTask stretch : stretches) {
+      if (!current.isEmpty() && size + stretch.length() > target) {
+        partitions.add(new FilePartition(current.toArray(new FileTask[0])));
+        current.clear();
+        size = 0;
+      }
+      current.add(stretch);
+      size += stretch.length() + openCost;
+    }
+    if (!current.isEmpty()) {
+      partitions.add(new FilePartition(current.toArray(new FileTask[0])));
+    }
+    return partitions.toArray(new InputPartition[0]);
+  }
+}

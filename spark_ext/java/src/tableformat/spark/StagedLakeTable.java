@@ -1,0 +1,62 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.constraints.Constraint;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+
+/** A table that a statement is making or replacing: it is written to like any, and nobody sees it before its commit. */
+final class StagedLakeTable implements StagedTable, SupportsWrite {
+  private final LakeTable table;
+
+  StagedLakeTable(LakeTable table) {
+    this.table = table;
+  }
+
+  @Override public void commitStagedChanges() {
+    table.catalog().callOnce("commit_staged_table", arguments());
+  }
+
+  @Override public void abortStagedChanges() {
+    table.catalog().call("abort_staged_table", arguments());
+  }
+
+  private ObjectNode arguments() {
+    return table.arguments();
+  }
+
+  @Override public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return table.newWriteBuilder(info);
+  }
+
+  @Override public String name() {
+    return table.name();
+  }
+
+  @Override public Column[] columns() {
+    return table.columns();
+  }
+
+  @Override public Transform[] partitioning() {
+    return table.partitioning();
+  }
+
+  @Override public Map<String, String> properties() {
+    return table.properties();
+  }
+
+  @Override public Constraint[] constraints() {
+    return table.constraints();
+  }
+
+  @Override public Set<TableCapability> capabilities() {
+    return table.capabilities();
+  }
+}

@@ -1,0 +1,122 @@
+package tableformat.spark;
+
+import java.io.IOException;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** Travels to the executors and writes there. */
+final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory {
+  private static final byte[] NOTHING = {};
+
+  private final WritePlan plan;
+  private final Broadcast<SerializableConfiguration> configuration;
+
+  TaskWriters(WritePlan plan, Broadcast<SerializableConfiguration> configuration) {
+    this.plan = plan;
+    this.configuration = configuration;
+  }
+
+  @Override public DataWriter<InternalRow> createWriter(int partition, long task) {
+    return new Rows(files(partition, task, "0"), plan);
+  }
+
+  @Override public DataWriter<InternalRow> createWriter(int partition, long task, long epoch) {
+    return new Rows(files(partition, task, Long.toString(epoch)), plan);
+  }
+
+  private DataFiles files(int partition, long task, String epoch) {
+    Configuration hadoop = configuration.value().value();
+    return new DataFiles(plan, hadoop, partition, String.format("%05d-%d-%s", partition, task, epoch));
+  }
+
+  /** The same for rows that are deleted as well. */
+  static final class OfDelta implements DeltaWriterFactory {
+    private final TaskWriters rows;
+
+    OfDelta(TaskWriters rows) {
+      this.rows = rows;
+    }
+
+    @Override public DeltaWriter<InternalRow> createWriter(int partition, long task) {
+      return new Delta(rows.files(partition, task, "0"));
+    }
+  }
+
+  /** New rows. */
+  private static final class Rows implements DataWriter<InternalRow> {
+    private final DataFiles files;
+    private final DistinctPrefixes prefixes;
+
+    Rows(DataFiles files, WritePlan plan) {
+      this.files = files;
+      this.prefixes = plan.prefix.length == 0 ? null : new DistinctPrefixes(plan.schema, plan.prefix);
+    }
+
+    @Override public void write(InternalRow row) throws IOException {
+      files.write(row);
+      if (prefixes != null) {
+        prefixes.add(row);
+      }
+    }
+
+    @Override public WriterCommitMessage commit() throws IOException {
+      return TaskReport.of(files.finish(), Map.of(), prefixes == null ? NOTHING : prefixes.serialized());
+    }
+
+    @Override public void abort() throws IOException {
+      files.abort();
+    }
+
+    @Override public void close() {
+      if (prefixes != null) {
+        prefixes.close();
+      }
+    }
+  }
+
+  /** Rows to delete, by file and position, and new ones. */
+  private static final class Delta implements DeltaWriter<InternalRow> {
+    private final DataFiles files;
+    private final DeletedPositions deleted = new DeletedPositions();
+
+    Delta(DataFiles files) {
+      this.files = files;
+    }
+
+    @Override public void delete(InternalRow metadata, InternalRow id) {
+      deleted.add(id.getUTF8String(0), id.getLong(1));
+    }
+
+    @Override public void insert(InternalRow row) throws IOException {
+      files.write(row);
+    }
+
+    @Override public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
+      files.write(row);
+    }
+
+    @Override public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
+      delete(metadata, id);
+      files.write(row);
+    }
+
+    @Override public WriterCommitMessage commit() throws IOException {
+      return TaskReport.of(files.finish(), deleted.serialized(), NOTHING);
+    }
+
+    @Override public void abort() throws IOException {
+      files.abort();
+    }
+
+    @Override public void close() {}
+  }
+}

@@ -1,0 +1,118 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NullOrdering;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** One write into a table: its plan, how Spark has to arrange the rows, and its end. */
+final class WriteJob {
+  private static final long ADVISORY_BYTES_MAX = 256L << 20;
+
+  private final LakeTable table;
+  private final JsonNode answer;
+  private final WritePlan plan;
+  private boolean mayBeCommitted = false;
+
+  private WriteJob(LakeTable table, JsonNode answer) {
+    this.table = table;
+    this.answer = answer;
+    this.plan = new WritePlan(answer, table.schemaWithIds());
+  }
+
+  static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode) {
+    ObjectNode arguments = table.arguments().put("mode", mode);
+    arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+    return new WriteJob(table, table.catalog().call("plan_write", arguments).result());
+  }
+
+  TaskWriters writers() {
+    return new TaskWriters(plan, ParquetOutput.configuration(plan));
+  }
+
+  /** Rows of a partition come together; `first` are columns that rows are spread by as well. */
+  Distribution distribution(Expression... first) {
+    return switch (answer.get("distribution").asText()) {
+      case "hash" -> Distributions.clustered(
+          Stream.concat(Arrays.stream(first), Arrays.stream(transforms())).toArray(Expression[]::new));
+      case "range" -> ordering().length == 0 ? Distributions.unspecified() : Distributions.ordered(ordering());
+      default -> Distributions.unspecified();
+    };
+  }
+
+  /** Bytes that Spark should give to a task. */
+  long advisoryPartitionSizeInBytes() {
+    return answer.get("distribution").asText().equals("none")
+        ? 0 : Math.min(plan.targetFileSizeBytes, ADVISORY_BYTES_MAX);
+  }
+
+  /** By partition, so that one file is open at a time, and by key, as the files promise. */
+  SortOrder[] ordering() {
+    List<SortOrder> order = new ArrayList<>();
+    for (Expression transform : transforms()) {
+      order.add(ascending(transform));
+    }
+    for (JsonNode column : answer.get("key")) {
+      order.add(ascending(Expressions.column(Names.quoted(Json.strings(column)))));
+    }
+    return order.toArray(new SortOrder[0]);
+  }
+
+  private static SortOrder ascending(Expression expression) {
+    return Expressions.sort(expression, SortDirection.ASCENDING, NullOrdering.NULLS_FIRST);
+  }
+
+  private Expression[] transforms() {
+    List<Expression> transforms = new ArrayList<>();
+    for (JsonNode field : answer.get("partition")) {
+      if (field.get("transform").asText().equals("identity")) {
+        transforms.add(Expressions.column(Names.quoted(Json.strings(field.get("column")))));
+      } else if (field.has("column")) {
+        transforms.add(TransformJson.parse(Json.array().add(field))[0]);
+      }
+    }
+    return transforms.toArray(new Expression[0]);
+  }
+
+  /** Arguments of the commit. */
+  ObjectNode arguments() {
+    return Json.object().set("target", answer.get("target"));
+  }
+
+  void commit(String method, ObjectNode arguments, WriterCommitMessage[] messages) {
+    ending(() -> CommitCall.call(table.catalog(), method, arguments, TaskReport.parts(messages)));
+  }
+
+  void commitEpoch(ObjectNode arguments, String queryId, long epoch, WriterCommitMessage[] messages) {
+    ending(() -> CommitCall.callEpoch(
+        table.catalog(), "commit_write", arguments, queryId, epoch, TaskReport.parts(messages)));
+  }
+
+  /** Spark aborts after a commit that failed; the files of one that may have happened are kept. */
+  private void ending(Runnable commit) {
+    mayBeCommitted = true;
+    try {
+      commit.run();
+    } catch (Exception error) {
+      mayBeCommitted = !CommitCall.isRefusal(error);
+      throw error;
+    }
+  }
+
+  void abort(WriterCommitMessage[] messages) {
+    if (!mayBeCommitted) {
+      table.catalog().call("abort_write", arguments(), TaskReport.parts(messages));
+    }
+  }
+}

@@ -1,0 +1,78 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.stream.StreamSupport;
+import org.apache.parquet.hadoop.metadata.CompressionCodecName;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** Python's plan of a write (`plan_write`), as executors need it. */
+final class WritePlan implements Serializable {
+  /** The rows' columns, which are the table's, in its order. */
+  final StructType schema;
+
+  /** The columns as Parquet's writer gets them: a uuid, which is text for Spark, as bytes. */
+  final StructType stored;
+
+  /** Which columns are uuids. */
+  final boolean[] isUuid;
+
+  final boolean hasUuids;
+  final Map<String, String> footer;
+  final PartitionField[] partition;
+  final String[] stems;
+  final CompressionCodecName codec;
+  final String level;
+  final long targetFileSizeBytes;
+  final int rowGroupLimit;
+
+  /** Ordinals of the columns whose distinct values are reported; empty when nobody asks for any. */
+  final int[] prefix;
+
+  private final String columns;
+
+  WritePlan(JsonNode plan, StructType schema) {
+    this.schema = schema;
+    this.columns = plan.get("columns").toString();
+    this.isUuid = new boolean[schema.size()];
+    StructField[] fields = schema.fields().clone();
+    for (int i = 0; i < fields.length; i++) {
+      isUuid[i] = plan.get("columns").get(i).path("uuid").asBoolean();
+      if (isUuid[i]) {
+        fields[i] = new StructField(fields[i].name(), DataTypes.BinaryType, fields[i].nullable(), fields[i].metadata());
+      }
+    }
+    this.stored = new StructType(fields);
+    this.hasUuids = !Arrays.equals(isUuid, new boolean[isUuid.length]);
+    this.footer = new HashMap<>(Json.map(plan.get("footer")));
+    this.partition = StreamSupport.stream(plan.get("partition").spliterator(), false)
+        .map(field -> PartitionField.of(field, schema)).toArray(PartitionField[]::new);
+    this.stems = Json.strings(plan.get("stems"));
+    this.codec = codec(plan.get("codec").asText());
+    this.level = plan.get("level").isNull() ? null : plan.get("level").asText();
+    this.targetFileSizeBytes = plan.get("target_file_size_bytes").asLong();
+    this.rowGroupLimit = plan.get("row_group_limit").asInt();
+    this.prefix = Arrays.stream(Json.strings(plan.get("prefix"))).mapToInt(schema::fieldIndex).toArray();
+  }
+
+  private static CompressionCodecName codec(String name) {
+    return switch (name) {
+      case "zstd" -> CompressionCodecName.ZSTD;
+      case "snappy" -> CompressionCodecName.SNAPPY;
+      case "gzip" -> CompressionCodecName.GZIP;
+      case "lz4" -> CompressionCodecName.LZ4_RAW;
+      case "brotli" -> CompressionCodecName.BROTLI;
+      default -> CompressionCodecName.UNCOMPRESSED;
+    };
+  }
+
+  /** The trees of field ids (`field_tree.py`), one a column. */
+  JsonNode columns() {
+    return Json.parse(columns);
+  }
+}

@@ -1,0 +1,84 @@
+"""The methods that Java can call.
+
+A method is a function of the session and the request, registered by `@method("name")`; it returns JSON, or an Answer
+with binary parts. Modules with methods are listed in `_MODULES` and loaded at the first call.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from spark_ext.service.session import Session
+
+Buffer: TypeAlias = "bytes | memoryview"
+
+_MODULES: Final = (
+    "namespaces",
+    "tables",
+    "alter",
+    "reads",
+    "aggregates",
+    "metadata_tables",
+    "write_plan",
+    "writes",
+    "deletes",
+    "staged_tables",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call."""
+
+    arguments: dict[str, Any]
+    parts: Sequence[bytes] = ()
+    """Binary arguments."""
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        """The identifier of the table that the call is about."""
+        return tuple(self.arguments["table"])
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        return tuple(self.arguments["namespace"])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a method returns when it has binary parts."""
+
+    result: Any
+    """JSON."""
+    parts: Sequence[Buffer] = ()
+
+
+Handler: TypeAlias = "Callable[[Session, Request], Any]"
+_handlers: Final[dict[str, Handler]] = {}
+
+
+def method(name: str) -> Callable[[Handler], Handler]:
+    """Register a function as the method of that name."""
+
+    def register(handler: Handler) -> Handler:
+        assert name not in _handlers, f"two methods are called {name}"
+        _handlers[name] = handler
+        return handler
+
+    return register
+
+
+def handler_of(name: str) -> Handler:
+    _load_modules()
+    return _handlers[name]
+
+
+@cache
+def _load_modules() -> None:
+    for module in _MODULES:
+        importlib.import_module(f"spark_ext.service.{module}")

@@ -1,0 +1,137 @@
+"""What one catalog's process remembers between calls: the catalog, the tables that were loaded, their plans."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from spark_ext.service.staging import StagingCatalog, is_staged
+from tableformat.catalog import Catalog, open_catalog
+from tableformat.errors import InvalidArgumentError, TableNotFoundError
+from tableformat.metadata.bounded_cache import BoundedCache
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.storage import read_bytes
+from tableformat.metadata.table_file import parse_table_metadata
+from tableformat.scan.plan import ScanPlan
+from tableformat.scan.planner import plan_scan
+from tableformat.scan.resolve import ResolveCaches, ResolveContext
+from tableformat.table import Table
+
+_REMEMBERED_TABLES: Final = 256
+_SERVICE_OPTIONS: Final = frozenset({"type", "uri", "py-catalog-impl"})
+"""Options that say by themselves where a catalog is."""
+_REMEMBERED_TASKS: Final = 200_000
+"""Plans are kept by the number of files in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Which state of a table a statement reads: it travels to Java and back with every call.
+
+    The metadata file and the snapshot in it say everything, so that another process finds the same rows.
+    """
+
+    table: tuple[str, ...]
+    metadata_location: str
+    snapshot_id: int | None = None
+    """The snapshot of a time travel, read in its own schema; None reads the branch's head in the current schema."""
+    branch: str = MAIN_BRANCH
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table": list(self.table),
+            "metadata_location": self.metadata_location,
+            "snapshot_id": self.snapshot_id,
+            "branch": self.branch,
+        }
+
+    @classmethod
+    def from_json(cls, pin: Mapping[str, Any]) -> Pin:
+        return cls(tuple(pin["table"]), pin["metadata_location"], pin["snapshot_id"], pin["branch"])
+
+
+@dataclass
+class Session:
+    """Thread-safe."""
+
+    catalog: Catalog
+    options: Mapping[str, str]
+    caches: ResolveCaches = field(default_factory=ResolveCaches)
+    """Footers, delete files and resolved positions of all tables: files never change."""
+    staging: StagingCatalog = field(default_factory=StagingCatalog)
+    """Tables that statements are still making."""
+    _tables: BoundedCache[str, Table] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TABLES))
+    _plans: BoundedCache[Hashable, ScanPlan] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TASKS))
+
+    @classmethod
+    def open(cls, name: str, options: Mapping[str, str]) -> Session:
+        """`warehouse` is where the tables lie; without it `name` is a catalog in PyIceberg's configuration."""
+        passed = dict(options)
+        warehouse = passed.pop("warehouse", None)
+        if warehouse == "":
+            raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")
+        if warehouse is None:
+            return cls(open_catalog(name, **passed), options)
+        if _SERVICE_OPTIONS & passed.keys():
+            return cls(open_catalog(name, warehouse=warehouse, **passed), options)
+        is_path = "/" in warehouse or "\\" in warehouse
+        return cls(open_catalog(warehouse if is_path else f"./{warehouse}", **passed), options)
+
+    def load(self, identifier: tuple[str, ...], *, branch: str = MAIN_BRANCH) -> Table:
+        """The table as it is now."""
+        if is_staged(identifier):
+            return self._staged(identifier)
+        table = self.catalog.load_table(identifier, branch=branch)
+        self._tables.put(table.iceberg.metadata_location, table, 1)
+        return table
+
+    def pinned(self, pin: Pin) -> Table:
+        """The table at the metadata file that the pin names."""
+        table = self._tables.get(pin.metadata_location)
+        if table is None:
+            table = self._at_metadata_file(pin)
+            self._tables.put(pin.metadata_location, table, 1)
+        return table
+
+    def view(self, pin: Pin) -> SnapshotView:
+        """The snapshot that the pin names."""
+        table = self.pinned(pin)
+        return table.at(snapshot_id=pin.snapshot_id) if pin.snapshot_id is not None else table.at(branch=pin.branch)
+
+    def resolve_context(self, view: SnapshotView) -> ResolveContext:
+        return ResolveContext(view.metadata, view.io, self.caches)
+
+    def plan(self, pin: Pin, where: BooleanExpression) -> ScanPlan:
+        """The plan of a scan; asked for twice by each query, for its size and for its files, and made once."""
+        key = (pin, repr(where))
+        plan = self._plans.get(key)
+        if plan is None:
+            view = self.view(pin)
+            plan = plan_scan(view, where, context=self.resolve_context(view))
+            self._plans.put(key, plan, 1 + len(plan.tasks))
+        return plan
+
+    def _staged(self, identifier: tuple[str, ...]) -> Table:
+        try:
+            return Table(self.staging.load_table(identifier), catalog=self.catalog)
+        except NoSuchTableError as error:
+            raise TableNotFoundError(
+                "the catalog's Python process was started anew while a table was being made. Nothing was changed. Run "
+                "the statement again."
+            ) from error
+
+    def _at_metadata_file(self, pin: Pin) -> Table:
+        """A process that was started anew reads the metadata file again; the table may have moved on since."""
+        current = self.load(pin.table)
+        if current.iceberg.metadata_location == pin.metadata_location:
+            return current
+        io = current.iceberg.io
+        metadata = parse_table_metadata(read_bytes(io, pin.metadata_location), pin.metadata_location)
+        iceberg = IcebergTable(pin.table, metadata, pin.metadata_location, io, self.catalog.iceberg)
+        return Table(iceberg, catalog=self.catalog)

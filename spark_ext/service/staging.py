@@ -1,0 +1,104 @@
+"""Tables that a statement is still making: CREATE TABLE AS SELECT and REPLACE TABLE.
+
+Their metadata is held in memory, under names that the user's catalog does not know, while Spark writes and commits to
+them like to any table. At the end everything becomes one commit to the catalog: a reader sees the table as it was, or
+not at all, and then the table with its rows.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.io import FileIO
+from pyiceberg.table import CommitTableResponse, CreateTableTransaction
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
+
+from tableformat.commit.metadata_update import apply_updates
+
+NAMESPACE: Final = "__staged"
+
+
+@dataclass(slots=True)
+class StagedTable:
+    """One such table."""
+
+    identifier: tuple[str, ...]
+    """Its name in the user's catalog."""
+    base: TableMetadata | None
+    """What it replaces; None for a new table."""
+    creation: CreateTableTransaction | None
+    """How a new table comes into the catalog."""
+    metadata: TableMetadata
+    io: FileIO
+    updates: tuple[TableUpdate, ...] = ()
+    """What happened to it since it was staged, in order."""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the statement has committed its rows."""
+        return self._head(self.metadata) != (None if self.base is None else self._head(self.base))
+
+    @staticmethod
+    def _head(metadata: TableMetadata) -> int | None:
+        return metadata.current_snapshot_id
+
+
+class StagingCatalog(NoopCatalog):
+    """Commits go to memory. Thread-safe."""
+
+    def __init__(self) -> None:
+        super().__init__("staging")
+        self._tables: dict[tuple[str, ...], StagedTable] = {}
+        self._lock = threading.Lock()
+
+    def add(self, table: StagedTable) -> tuple[str, ...]:
+        """The identifier by which it can be loaded."""
+        name = (NAMESPACE, f"{table.identifier[-1]}-{uuid.uuid4()}")
+        self._tables[name] = table
+        return name
+
+    def staged(self, identifier: Sequence[str]) -> StagedTable | None:
+        return self._tables.get(tuple(identifier))
+
+    def remove(self, identifier: Sequence[str]) -> StagedTable | None:
+        return self._tables.pop(tuple(identifier), None)
+
+    def load_table(self, identifier: str | Identifier) -> IcebergTable:
+        name = self.identifier_to_tuple(identifier)
+        table = self._tables.get(name)
+        if table is None:
+            raise NoSuchTableError(f"Table does not exist: {'.'.join(name)}")
+        return IcebergTable(name, table.metadata, _location(name, table), table.io, self)
+
+    def commit_table(
+        self, table: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        with self._lock:
+            staged = self._tables.get(table.name())
+            if staged is None:
+                raise CommitFailedException(f"{'.'.join(table.name())} is not being made any more")
+            for requirement in requirements:
+                requirement.validate(staged.metadata)
+            staged.metadata = apply_updates(staged.metadata, _location(table.name(), staged), updates)
+            staged.updates += tuple(updates)
+            return CommitTableResponse.model_construct(
+                metadata=staged.metadata, metadata_location=_location(table.name(), staged)
+            )
+
+
+def is_staged(identifier: Sequence[str]) -> bool:
+    return identifier[0] == NAMESPACE
+
+
+def _location(identifier: Sequence[str], table: StagedTable) -> str:
+    """There is no metadata file; each state has a name of its own all the same."""
+    return f"{'.'.join(identifier)}/{len(table.updates)}"

@@ -1,0 +1,104 @@
+"""The Python process behind a Spark catalog: `python -m spark_ext.sidecar`, started by the catalog's Java part.
+
+Requests come on standard input and answers go to standard output. A frame is the length of a header as a 32-bit
+big-endian integer, the header as JSON, and parts, raw bytes whose lengths are the header's `parts`:
+
+    request   {"id": 7, "method": "load_table", "arguments": {...}, "parts": []}
+    answer    {"id": 7, "result": ..., "parts": [123]}
+    failure   {"id": 7, "error": {"type": ..., "condition": ..., "sql_state": ..., "message": ...}}
+
+Requests are answered by a pool of threads, in any order. The process ends when its input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO, Final
+
+from spark_ext.service.errors import describe_error
+from spark_ext.service.registry import Answer, Buffer, Request, handler_of
+from spark_ext.service.session import Session
+
+_LENGTH: Final = struct.Struct(">i")
+_THREADS: Final = 16
+
+
+class Connection:
+    """Frames on a pair of streams; writing is safe from many threads."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+        self._source = source
+        self._sink = sink
+        self._lock = threading.Lock()
+
+    def receive(self) -> tuple[dict[str, Any], list[bytes]] | None:
+        """The next header and its parts; None at the end of the input."""
+        length = self._source.read(_LENGTH.size)
+        if len(length) < _LENGTH.size:
+            return None
+        header = json.loads(self._source.read(_LENGTH.unpack(length)[0]))
+        return header, [self._source.read(size) for size in header["parts"]]
+
+    def send(self, header: dict[str, Any], parts: Sequence[Buffer] = ()) -> None:
+        views = [memoryview(part).cast("B") for part in parts]
+        text = json.dumps({**header, "parts": [len(view) for view in views]}).encode()
+        with self._lock:
+            self._sink.write(_LENGTH.pack(len(text)))
+            self._sink.write(text)
+            for view in views:
+                self._sink.write(view)
+            self._sink.flush()
+
+
+def serve(connection: Connection) -> None:
+    """Answer requests until the input ends. The first one starts the session."""
+    opening = connection.receive()
+    if opening is None:
+        return
+    session = _start(connection, opening[0])
+    if session is None:
+        return
+    pool = ThreadPoolExecutor(_THREADS)
+    while (frame := connection.receive()) is not None:
+        pool.submit(_answer, connection, session, *frame)
+
+
+def _start(connection: Connection, header: dict[str, Any]) -> Session | None:
+    try:
+        session = Session.open(header["arguments"]["name"], header["arguments"]["options"])
+    except Exception as error:  # noqa: BLE001  every failure is reported to the caller, on the other side of the pipe
+        connection.send({"id": header["id"], "error": describe_error(error)})
+        return None
+    connection.send({"id": header["id"], "result": {"pid": os.getpid()}})
+    return session
+
+
+def _answer(connection: Connection, session: Session, header: dict[str, Any], parts: list[bytes]) -> None:
+    try:
+        answer = handler_of(header["method"])(session, Request(header["arguments"], parts))
+        result = answer if isinstance(answer, Answer) else Answer(answer)
+        connection.send({"id": header["id"], "result": result.result}, result.parts)
+    except Exception as error:  # noqa: BLE001  every failure is reported to the caller, on the other side of the pipe
+        connection.send({"id": header["id"], "error": describe_error(error)})
+
+
+def main() -> None:
+    # Whatever else prints to standard output must not get between the frames.
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    try:
+        serve(Connection(os.fdopen(0, "rb"), sink))
+    finally:
+        # Threads that still work have nobody to answer to: the JVM is gone.
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
