@@ -1,0 +1,50 @@
+"""Which files the library opens for reading, observed from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tableformat.metadata import storage
+
+
+class OpenedFiles:
+    """The locations that were opened while it watched."""
+
+    def __init__(self) -> None:
+        self.locations: list[str] = []
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Note every local file that `metadata.storage`, which all reading goes through, opens for reading."""
+        monkeypatch.setattr(storage, "pa", _Recording(pa, self.locations))
+        monkeypatch.setattr(storage, "open", self._noting(open), raising=False)
+
+    def of(self, suffix: str) -> list[str]:
+        return [location for location in self.locations if location.endswith(suffix)]
+
+    def _noting(self, opener: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(path: str, mode: str = "r", **options: Any) -> Any:
+            if "r" in mode:
+                self.locations.append(path)
+            return opener(path, mode, **options)
+
+        return noting
+
+
+class _Recording:
+    """pyarrow, with a note of each file that is opened for reading."""
+
+    def __init__(self, module: Any, locations: list[str]) -> None:
+        self._module = module
+        self._locations = locations
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def OSFile(self, path: str, mode: str = "r") -> pa.OSFile:  # noqa: N802 - pyarrow's name
+        if "r" in mode:
+            self._locations.append(path)
+        return self._module.OSFile(path, mode)

@@ -1,0 +1,60 @@
+"""Compacted tables are read the same by engines that know nothing of this library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb_iceberg_env
+import pyarrow as pa
+import pytest
+from other_readers import READERS, outcome
+
+import tableformat as tf
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id1", pa.string(), nullable=False),
+        pa.field("id2", pa.int64(), nullable=False),
+        pa.field("num_cal", pa.int32(), nullable=False),
+        pa.field("payload", pa.string()),
+    ]
+)
+ALL_ROWS = [(id1, id2, num_cal, f"{id1}{id2}.{num_cal}") for id1 in "AB" for id2 in range(1, 6) for num_cal in range(4)]
+LIVE_ROWS = [row for row in ALL_ROWS if row[:2] != ("A", 1) and row[2] != 3]
+
+
+def compacted(directory: Path, version: str) -> tf.Table:
+    """Six files with deletes of every kind, converted, compacted, and clustered manifests; then one more delete."""
+    catalog = tf.open_catalog(f"{directory}/lake")
+    catalog.create_namespace("db")
+    table = catalog.create_table(
+        "db.t",
+        SCHEMA,
+        key=["id1", "id2", "num_cal"],
+        partition_by=["bucket(2, id2)"],
+        properties={"format-version": version},
+    )
+    for start in range(6):
+        part = ALL_ROWS[start::6]
+        table.append(pa.table([pa.array(column) for column in zip(*part, strict=True)], schema=SCHEMA))
+    table.delete_prefix({"id1": "A", "id2": 1})
+    table.delete("num_cal = 3 and id1 = 'A'", mode="scan")
+    assert table.maintenance.compact(min_input_files=2).group_count == 2
+    table.delete_rows(pa.table({"id1": ["B"], "num_cal": pa.array([3], pa.int32())}))
+    table.maintenance.convert_deletes()
+    table.maintenance.rewrite_manifests()
+    return table
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("reader", ["pyiceberg", "polars", "duckdb"])
+def test_other_readers_see_the_same_rows(tmp_path: Path, version: str, reader: str) -> None:
+    """MT-43, MT-46, MT-48: data files with an older sequence number, position deletes on them, rewritten manifests."""
+    if reader == "duckdb" and not duckdb_iceberg_env.is_complete():
+        pytest.skip("run tests/integration/duckdb_iceberg_env.py to install DuckDB's Iceberg extension")
+    table = compacted(tmp_path, version)
+    assert sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist()) == sorted(LIVE_ROWS)
+    answers = READERS[reader](table.iceberg.metadata_location, None)
+    result = outcome(answers, LIVE_ROWS)
+    errors = {query: answer.error for query, answer in answers.items() if answer.error}
+    assert result == "right", errors

@@ -1,0 +1,139 @@
+"""The main job end to end, with each of its writers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from spark_ext.java import INSTALL_HINT
+from tableformat import open_catalog
+from tableformat.demo.messages import MessagePlan, explode_messages, message_batch
+from tableformat.demo.run import TABLE, run_demo
+from tableformat.errors import InvalidArgumentError
+
+PLAN = MessagePlan(batch_count=3, messages_per_batch=300, key_count=400)
+
+
+def expected_rows(plan: MessagePlan) -> dict[tuple[str, int], list[tuple]]:
+    """What the messages say, by a dictionary: the last message of each business key in the order of the batches."""
+    newest: dict[tuple[str, int], dict] = {}
+    for batch in range(plan.batch_count):
+        for message in message_batch(plan, batch).to_pylist():
+            newest[message["id1"], message["id2"]] = message
+    names = ("open_on", "closed_on", "delivery_on", "holiday_on")
+    rows = {}
+    for key, message in newest.items():
+        longest = max(len(message[name]) for name in names)
+        rows[key] = [
+            (number + 1, *(message[name][number] if number < len(message[name]) else None for name in names))
+            for number in range(longest)
+        ]
+    return rows
+
+
+def read_rows(directory: Path) -> dict[tuple[str, int], list[tuple]]:
+    with open_catalog(str(directory / "lake")) as catalog:
+        rows: dict[tuple[str, int], list[tuple]] = {}
+        for row in catalog.load_table(TABLE).scan().to_arrow().to_pylist():
+            rows.setdefault((row["id1"], row["id2"]), []).append(tuple(row.values())[2:])
+    return {key: sorted(of_key, key=lambda row: row[0]) for key, of_key in rows.items()}
+
+
+def run(directory: Path, writer: str):
+    return run_demo(directory, writer, Console(file=StringIO()), PLAN)
+
+
+def test_local_writer_leaves_the_newest_message_of_every_key(tmp_path: Path) -> None:
+    report = run(tmp_path / "demo", "local")
+    assert expected_rows(PLAN) == read_rows(tmp_path / "demo")
+    assert report.is_consistent
+    assert report.delete_file_counts == {"range": 3}
+    assert set(report.delete_file_counts_after) <= {"position"}
+    assert "RANGE_DELETES_PARQUET" in report.refused_before_conversion
+
+
+STREAM_WITH_SPARK = """
+import sys
+from io import StringIO
+from pathlib import Path
+from rich.console import Console
+from tableformat.demo.messages import MessagePlan
+from tableformat.demo.run import run_demo
+
+plan = MessagePlan(batch_count=3, messages_per_batch=300, key_count=400)
+print(run_demo(Path(sys.argv[1]), "spark", Console(file=StringIO()), plan).is_consistent)
+"""
+
+
+@pytest.mark.spark
+def test_spark_stream_leaves_the_newest_message_of_every_key(tmp_path: Path, needs_java: None) -> None:
+    """In a process of its own: the JVM that it starts would be the one of every later Spark test, without their jar."""
+    command = [sys.executable, "-c", STREAM_WITH_SPARK, str(tmp_path / "demo")]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.stdout.splitlines()[-1:] == ["True"], finished.stderr
+    assert expected_rows(PLAN) == read_rows(tmp_path / "demo")
+
+
+def test_demo_refuses_a_directory_with_other_things_in_it(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(InvalidArgumentError, match=r"thesis\.tex"):
+        run(tmp_path, "local")
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+
+
+def test_without_java_the_local_writer_does_the_job_and_says_so(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("spark_ext.java.find_java", lambda: None)
+    output = StringIO()
+    report = run_demo(tmp_path / "demo", "auto", Console(file=output, width=1000), PLAN)
+    assert report.writer == "local"
+    assert "Spark is left out" in output.getvalue()
+    assert INSTALL_HINT in output.getvalue()
+
+
+def test_an_empty_message_deletes_the_rows_of_its_key(tmp_path: Path) -> None:
+    """A message whose four lists are empty replaces its rows by none."""
+    from tableformat.demo import stream_local
+    from tableformat.demo.messages import KEY, TABLE_SCHEMA
+
+    messages = tmp_path / "messages"
+    messages.mkdir()
+    lists = '"open_on": ["2026-01-01"], "closed_on": [], "delivery_on": [], "holiday_on": []'
+    full = f'{{"message_number": 0, "id1": "a", "id2": 1, {lists}}}'
+    empty = full.replace('["2026-01-01"]', "[]").replace('"message_number": 0', '"message_number": 1')
+    (messages / "batch-0.json").write_text(full + "\n" + full.replace('"a"', '"b"'))
+    (messages / "batch-1.json").write_text(empty)
+    catalog = open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table(TABLE, TABLE_SCHEMA, key=KEY)
+    stream_local.run_stream(table, messages, lambda _batch, _result: None)
+    assert table.scan(columns=["id1"]).to_arrow().to_pydict() == {"id1": ["b"]}
+
+
+def test_repeated_stream_changes_nothing(tmp_path: Path) -> None:
+    """Exactly once: the same batches under the same application id are committed before."""
+    from tableformat.demo import stream_local
+
+    run(tmp_path / "demo", "local")
+    table = open_catalog(str(tmp_path / "demo" / "lake")).load_table(TABLE)
+    snapshot_id, results = table.snapshot_id, []
+    stream_local.run_stream(table, tmp_path / "demo" / "messages", lambda _batch, result: results.append(result))
+    assert [result.already_applied for result in results] == [True] * 3
+    assert table.refresh().snapshot_id == snapshot_id
+    shutil.rmtree(tmp_path / "demo")
+
+
+def test_rows_without_spark_are_those_that_the_messages_say() -> None:
+    rows = explode_messages(message_batch(PLAN, 0)).to_pylist()
+    newest = {}
+    for message in message_batch(PLAN, 0).to_pylist():
+        newest[message["id1"], message["id2"]] = message
+    assert len(rows) == sum(
+        max(len(message[name]) for name in ("open_on", "closed_on", "delivery_on", "holiday_on"))
+        for message in newest.values()
+    )

@@ -1,0 +1,43 @@
+"""Jobs that list and remove files, on an object store of the tests' own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
+
+import tableformat as tf
+from tableformat.metadata.listing import list_files
+from tableformat.metadata.reachable_files import reachable_files
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_only_what_is_needed_is_left(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+    """MT-3, MT-50, MT-51"""
+    name = file_io.rsplit(".", 1)[1].lower()
+    options = {**s3_options, "py-io-impl": file_io}
+    catalog = tf.open_catalog(f"s3://lake/upkeep-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id"])
+    for number in range(4):
+        table.append(pa.table({"id": [number]}, schema=SCHEMA))
+    table.delete_prefix({"id": 1})
+    table.maintenance.convert_deletes()
+    table.maintenance.compact(rewrite_all=True)
+    expired = table.maintenance.expire_snapshots(older_than=10**15)
+    assert (expired.deleted_data_files_count, expired.undeleted_file_locations) == (4, ())
+    orphan = f"{table.location}/data/left.parquet"
+    with table.iceberg.io.new_output(orphan).create() as file:
+        file.write(b"123")
+    assert table.maintenance.remove_orphan_files().recent_files_count == 1
+    later = int(time.time() * 1000) + 60_000
+    result = table.maintenance.remove_orphan_files(older_than=later, allow_recent=True)
+    assert (result.orphan_file_locations, result.freed_bytes) == ((orphan,), 3)
+    named = reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io)
+    assert {file.location for file in list_files(table.iceberg.io, table.location)} <= named
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2, 3]

@@ -1,0 +1,82 @@
+"""The same table on an object store: an S3 server of the tests' own, on loopback."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+
+SCHEMA = pa.schema([("id1", pa.string()), ("id2", pa.int64()), ("v", pa.string())])
+FILE_IOS = ["pyiceberg.io.pyarrow.PyArrowFileIO", "pyiceberg.io.fsspec.FsspecFileIO"]
+
+
+@pytest.fixture(scope="module")
+def s3_options() -> Iterator[dict[str, str]]:
+    from moto.server import ThreadedMotoServer
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server.start()
+    options = {
+        "s3.endpoint": f"http://127.0.0.1:{port}",
+        "s3.access-key-id": "test",
+        "s3.secret-access-key": "test",
+        "s3.region": "us-east-1",
+    }
+    import boto3
+
+    boto3.client(
+        "s3",
+        endpoint_url=options["s3.endpoint"],
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        region_name="us-east-1",
+    ).create_bucket(Bucket="lake")
+    yield options
+    server.stop()
+
+
+def rows(*tuples: tuple) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in tuples], schema=SCHEMA)
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_table_lives_on_an_object_store(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
+    name = file_io.rsplit(".", 1)[1].lower()
+    options = {**s3_options, "py-io-impl": file_io}
+    catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"], partition_by=["bucket(2, id1)"])
+    table.append(rows(("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")))
+    table.replace(rows(("a", 9, "new")), prefix=["id1"])
+    table.upsert(rows(("b", 1, "again")))
+    expected = [("a", 9, "new"), ("b", 1, "again")]
+
+    assert expected == sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+    with duckdb.connect() as connection:
+        tf.duckdb.attach(connection, catalog, name="lake")
+        assert expected == connection.sql("SELECT * FROM lake.db.t ORDER BY id1").fetchall()
+
+    table.maintenance.convert_deletes()
+    plain = table.iceberg.scan().to_arrow().to_pylist()
+    assert expected == sorted(tuple(row.values()) for row in plain)
+
+    metadata_location = table.iceberg.metadata_location
+    static = tf.read_metadata(metadata_location, **options)
+    assert static.scan().count() == 2
+    catalog.drop_table("db.t", purge=True)
+    with pytest.raises(tf.errors.TableNotFoundError):
+        tf.read_metadata(metadata_location, **options)
+
+
+def test_object_store_without_a_place_for_the_catalog_says_what_is_missing() -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="catalog_file"):
+        tf.open_catalog("s3://lake/somewhere")

@@ -1,0 +1,31 @@
+"""The stateful test finds each mistake that formats like this one have made, and soon: a test of the test."""
+
+from __future__ import annotations
+
+import pytest
+from fast_lake import fast_lake
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tableformat.testing.machine import STEP_COUNT, machine_on
+from tableformat.testing.mistakes import MISTAKES, Mistake
+
+BUDGET = settings(
+    max_examples=100,
+    stateful_step_count=STEP_COUNT,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+"""`test_stateful_table` gives the machine as many tables and steps without a mistake, and finds nothing. A mistake
+takes a few tables, one that needs a race at times sixty."""
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_mistake_is_found_within_the_budget(mistake: Mistake) -> None:
+    """RD-1, RD-2, RD-4, DA-1, DA-2, DA-4, CP-3, CP-7, CP-11: breaking the rule makes the model and the table differ."""
+    with fast_lake() as catalog, mistake.made(), pytest.raises(AssertionError):
+        run_state_machine_as_test(machine_on(catalog), settings=BUDGET)

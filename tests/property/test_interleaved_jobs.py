@@ -1,0 +1,290 @@
+"""No interleaving of upkeep with writers and with other upkeep loses a row or brings one back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from stepped_jobs import SteppedJob
+
+import tableformat as tf
+from tableformat.commit.change import is_keyed
+from tableformat.errors import CommitConflictError, CorruptFileError
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.testing.model import ModelVerbs
+
+COLUMNS = ("id1", "id2", "payload")
+SCHEMA = pa.schema(
+    [
+        pa.field("id1", pa.string(), nullable=False),
+        pa.field("id2", pa.int64(), nullable=False),
+        pa.field("payload", pa.int64()),
+    ]
+)
+FAST = {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "2", "commit.manifest.min-count-to-merge": "4"}
+FUTURE = 10**15
+ID1, ID2 = st.sampled_from("ab"), st.integers(0, 5)
+IDS = st.lists(ID2, min_size=1, max_size=4, unique=True)
+
+JOBS: dict[str, Any] = {
+    "convert": lambda table: table.maintenance.convert_deletes(),
+    "drop dead": lambda table: table.maintenance.drop_dead_deletes(),
+    "merge ranges": lambda table: table.maintenance.merge_range_deletes(),
+    "compact": lambda table: table.maintenance.compact(min_input_files=2, delete_ratio_threshold=0.01),
+    "compact all": lambda table: table.maintenance.compact(rewrite_all=True, partial_progress=False),
+    "manifests": lambda table: table.maintenance.rewrite_manifests(),
+    "expire": lambda table: table.maintenance.expire_snapshots(older_than=FUTURE),
+    "orphans": lambda table: table.maintenance.remove_orphan_files(),
+    "publish": lambda table: table.maintenance.publish(),
+}
+"""Every one of them may give up because others came first, and may do so without harm."""
+
+
+class World:
+    """A table, the rows that it should have, and jobs under way. Writers act at once, jobs one question at a time."""
+
+    def __init__(self, version: str, first: list[int]) -> None:
+        self.directory = tempfile.mkdtemp()
+        catalog = tf.open_catalog(f"{self.directory}/lake")
+        catalog.create_namespace("db")
+        properties = {**FAST, "format-version": version}
+        self.table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"], properties=properties)
+        self.main = self.table
+        self.model = ModelVerbs(COLUMNS, ("id1", "id2"))
+        self.running: list[SteppedJob] = []
+        self.kept: dict[str, list[tuple[Any, ...]]] = {}
+        self.stamp = 0
+        self.append("a", first)
+        self.append("b", first)
+
+    def publishing(self) -> World:
+        """Writers move to the branch `ingest`; others may append to `main`."""
+        self.table.create_branch("ingest")
+        self.table.set_properties(**{"tableformat.publish-target.ingest": "main"})
+        self.main = tf.open_catalog(f"{self.directory}/lake").load_table("db.t")
+        self.table = self.table.catalog.load_table("db.t", branch="ingest")
+        return self
+
+    # -- writers ------------------------------------------------------------------------------------------------------
+
+    def append(self, id1: str, ids: list[int]) -> None:
+        self._append_to(self.table, id1, ids)
+
+    def append_to_main(self, id1: str, ids: list[int]) -> None:
+        self._append_to(self.main, id1, ids)
+
+    def _append_to(self, table: tf.Table, id1: str, ids: list[int]) -> None:
+        rows = self._rows(id1, ids)
+        table.refresh().append(pa.Table.from_pylist(rows, schema=SCHEMA))
+        self.model.append(rows)
+
+    def upsert(self, id1: str, ids: list[int]) -> None:
+        rows = self._rows(id1, ids)
+        self.table.refresh().upsert(pa.Table.from_pylist(rows, schema=SCHEMA))
+        self.model.upsert(rows)
+
+    def delete_prefix(self, id1: str, id2: int | None) -> None:
+        prefix = {"id1": id1} if id2 is None else {"id1": id1, "id2": id2}
+        self.table.refresh().delete_prefix(prefix)
+        self.model.delete_prefix(prefix)
+
+    def delete_range(self, id1: str, lower: int, length: int) -> None:
+        bounds = {"lower": (id1, lower), "upper": (id1, lower + length)}
+        self.table.refresh().delete_range(**bounds)
+        self.model.delete_range(**bounds)
+
+    def delete_found_rows(self, id2: int) -> None:
+        self.table.refresh().delete(where=f"id2 = {id2}", mode="scan")
+        self.model.delete(lambda row: row["id2"] == id2)
+
+    def tag(self) -> None:
+        if len(self.kept) < 3:
+            name = f"t{len(self.kept)}"
+            self.table.refresh().create_tag(name)
+            self.kept[name] = self.expected()
+
+    # -- jobs ---------------------------------------------------------------------------------------------------------
+
+    def start(self, name: str, steps: int) -> SteppedJob:
+        if name == "orphans":
+            self._age_what_is_named()
+        if len(self.running) == 3:
+            self.end(self.running[0])
+        job = SteppedJob(name, f"{self.directory}/lake", JOBS[name], branch=self.table.branch)
+        self.running.append(job)
+        self._step(job, steps)
+        return job
+
+    def step(self, which: int, steps: int) -> None:
+        if self.running:
+            self._step(self.running[which % len(self.running)], steps)
+
+    def finish(self, which: int) -> None:
+        if self.running:
+            self.end(self.running[which % len(self.running)])
+
+    def _step(self, job: SteppedJob, steps: int) -> None:
+        for _ in range(steps):
+            if not job.is_done:
+                job.step()
+        if job.is_done:
+            self.end(job)
+
+    def end(self, job: SteppedJob) -> None:
+        if job not in self.running:
+            return
+        job.finish()
+        self.running.remove(job)
+        event(f"{job.name}: {type(job.error).__name__ if job.error is not None else 'done'}")
+        # A file of an expired snapshot that a job was still reading: the job ends, and nothing was changed by it.
+        if job.error is not None and not isinstance(job.error, CommitConflictError | CorruptFileError):
+            raise job.error
+
+    def race(self, id2: int, first: int) -> None:
+        """The ways in which rows are known to come back: a compaction that is planned, rows deleted, the deletes
+        converted and dropped, and the compaction committed last. Rare by chance, so it is an act of its own."""
+        compaction = self.start("compact all", first)
+        self.delete_prefix("a", id2)
+        for name in ("convert", "drop dead"):
+            self.end(self.start(name, 1))
+        self.end(compaction)
+
+    def publishing_race(self, id2: int, first: int, ids: list[int]) -> None:
+        """Rows come to `main` and are deleted on the branch while it is being published."""
+        self.upsert("b", [id2])
+        publishing = self.start("publish", first)
+        if ids:
+            self.append_to_main("a", ids)
+        self.delete_prefix("a", id2)
+        self.end(publishing)
+
+    def layers(self, id1: str, lower: int, ids: list[int], job: str) -> None:
+        """Rows written between two deletes that overlap, and a job that looks at deletes alone."""
+        self.delete_range(id1, lower, 3)
+        self.append(id1, ids)
+        self.delete_range(id1, lower + 1, 1)
+        self.start(job, 12)
+
+    # -- what holds ---------------------------------------------------------------------------------------------------
+
+    def contents(self, **at: Any) -> list[tuple[Any, ...]]:
+        rows = self.table.refresh().scan(**at).to_arrow()
+        return sorted(zip(*(rows[name].to_pylist() for name in COLUMNS), strict=True))
+
+    def expected(self) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row[name] for name in COLUMNS) for row in self.model.current)
+
+    def keyed_deletes_of_main(self) -> list[DeleteFile]:
+        view = self.main.refresh().view
+        live = (
+            entry.file
+            for manifest in manifests_of(view)
+            for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
+        )
+        return [file for file in live if isinstance(file, DeleteFile) and is_keyed(file)]
+
+    def close(self) -> None:
+        for job in self.running:
+            job.finish()
+        self.table.catalog.close()
+        self.main.catalog.close()
+        shutil.rmtree(self.directory)
+
+    def _rows(self, id1: str, ids: list[int]) -> list[dict[str, Any]]:
+        self.stamp += 1
+        return [{"id1": id1, "id2": id2, "payload": self.stamp} for id2 in ids]
+
+    def _age_what_is_named(self) -> None:
+        """So that age alone keeps no file that the table needs; files of commits in flight are as young as they are."""
+        table = self.table.refresh()
+        moment = time.time() - 9 * 24 * 3600
+        for location in reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io):
+            path = location.removeprefix("file://")
+            if os.path.exists(path):
+                os.utime(path, (moment, moment))
+
+
+def act(name: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(st.just(name), *arguments)
+
+
+WRITES = st.one_of(
+    act("append", ID1, IDS),
+    act("upsert", ID1, IDS),
+    act("delete_prefix", ID1, st.none() | ID2),
+    act("delete_range", ID1, ID2, st.integers(1, 3)),
+)
+STEPS = st.one_of(act("step", st.integers(0, 2), st.integers(1, 6)), act("finish", st.integers(0, 2)))
+
+
+def starts(*names: str) -> st.SearchStrategy[tuple[Any, ...]]:
+    return act("start", st.sampled_from(names), st.integers(0, 12))
+
+
+UPKEEP = st.one_of(
+    WRITES,
+    act("delete_found_rows", ID2),
+    STEPS,
+    starts(*sorted(set(JOBS) - {"publish"})),
+    starts("compact all", "convert", "expire"),
+    act("race", ID2, st.integers(1, 8)),
+    act("layers", ID1, ID2, IDS, st.sampled_from(["merge ranges", "drop dead"])),
+    act("tag"),
+)
+PUBLISHING = st.one_of(
+    WRITES,
+    act("append_to_main", ID1, IDS),
+    STEPS,
+    starts("convert", "drop dead", "merge ranges", "compact all", "expire", "publish"),
+    act("publishing_race", ID2, st.integers(1, 30), st.just([]) | IDS),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["2", "3"])
+@settings(max_examples=20)
+@given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25))
+def test_jobs_beside_writers_and_one_another(version: str, first: list[int], acts: list[tuple[Any, ...]]) -> None:
+    """MT-3, MT-10, MT-11, MT-51, CP-7 to CP-11: jobs change how rows are stored and never which rows there are, nor
+    what tags show."""
+    world = World(version, first)
+    try:
+        for name, *arguments in acts:
+            getattr(world, name)(*arguments)
+            assert world.contents() == world.expected()
+        while world.running:
+            world.end(world.running[0])
+            assert world.contents() == world.expected()
+        for tag, expected in world.kept.items():
+            assert world.contents(tag=tag) == expected
+    finally:
+        world.close()
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(first=IDS, acts=st.lists(PUBLISHING, min_size=8, max_size=25))
+def test_publishing_beside_writers_of_both_branches(first: list[int], acts: list[tuple[Any, ...]]) -> None:
+    """MT-30 to MT-33: `main` shows no keyed delete at any moment, and what is published at the end is what was written
+    to both branches in the order of the commits, which sequence numbers tell."""
+    world = World("2", first).publishing()
+    try:
+        for name, *arguments in acts:
+            getattr(world, name)(*arguments)
+            assert world.keyed_deletes_of_main() == []
+        while world.running:
+            world.end(world.running[0])
+        world.main.refresh().maintenance.publish()
+        assert world.contents() == world.contents(branch="main") == world.expected()
+    finally:
+        world.close()

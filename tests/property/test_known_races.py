@@ -1,0 +1,63 @@
+"""The two ways in which other engines are known to lose deletes to upkeep, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from stepped_jobs import SteppedJob
+
+import tableformat as tf
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("payload", pa.string())])
+
+
+def two_files(tmp_path: Path) -> tf.Table:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"commit.retry.min-wait-ms": "1"})
+    for first in (0, 10):
+        ids = list(range(first, first + 10))
+        table.append(pa.table({"id": ids, "payload": ["x"] * 10}, schema=SCHEMA))
+    return table
+
+
+def ids(table: tf.Table) -> list[int]:
+    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+
+
+def compaction(tmp_path: Path) -> SteppedJob:
+    return SteppedJob("compaction", str(tmp_path / "lake"), lambda table: table.maintenance.compact(rewrite_all=True))
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+@pytest.mark.parametrize("converted", [False, True])
+def test_delete_between_plan_and_commit_of_a_compaction(tmp_path: Path, steps: int, converted: bool) -> None:
+    """CP-7, CP-9 (apache/iceberg 10312): planned, a row deleted by key, the delete converted and dropped, committed."""
+    table = two_files(tmp_path)
+    job = compaction(tmp_path)
+    for _ in range(steps):
+        if not job.is_done:
+            job.step()
+    table.refresh().delete_rows(pa.table({"id": pa.array([3], pa.int64())}))
+    if converted:
+        table.maintenance.convert_deletes()
+        table.maintenance.drop_dead_deletes()
+    job.finish()
+    assert job.error is None
+    assert ids(table) == [number for number in range(20) if number != 3]
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_positions_deleted_between_plan_and_commit_of_a_compaction(tmp_path: Path, steps: int) -> None:
+    """CP-8 (nimtable/iceberg-compaction 163): the delete names rows of a file that the compaction replaces."""
+    table = two_files(tmp_path)
+    job = compaction(tmp_path)
+    for _ in range(steps):
+        if not job.is_done:
+            job.step()
+    table.refresh().delete(where="id = 3", mode="scan")
+    job.finish()
+    assert job.error is None
+    assert ids(table) == [number for number in range(20) if number != 3]

@@ -1,0 +1,59 @@
+"""Sets of positions against Python sets."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tableformat.deletes.deletion_vector import decode_vector, encode_vector
+from tableformat.deletes.positions import PositionSet
+
+small = st.integers(0, 60)
+any_position = st.one_of(small, st.integers(0, 2**20), st.integers(2**32 - 40, 2**32 + 40), st.integers(0, 2**62))
+run_lists = st.lists(st.tuples(small, st.integers(0, 12)), max_size=12)
+
+
+def set_of(runs: list[tuple[int, int]]) -> tuple[PositionSet, set[int]]:
+    starts = np.array([start for start, _ in runs], np.int64)
+    lengths = np.array([length for _, length in runs], np.int64)
+    model = {position for start, length in runs for position in range(start, start + length)}
+    return PositionSet.from_runs(starts, starts + lengths), model
+
+
+def is_canonical(positions: PositionSet) -> bool:
+    return bool((positions.starts < positions.ends).all() and (positions.ends[:-1] < positions.starts[1:]).all())
+
+
+@given(run_lists)
+def test_runs_make_the_set_of_their_positions(runs: list[tuple[int, int]]) -> None:
+    positions, model = set_of(runs)
+    assert is_canonical(positions)
+    assert positions.to_array().tolist() == sorted(model)
+    assert positions == PositionSet.from_array(np.array(sorted(model, reverse=True), np.int64))
+    assert len(positions) == len(model)
+    assert bool(positions) == bool(model)
+
+
+@given(run_lists, small, small)
+def test_a_window_shows_what_lies_in_it(runs: list[tuple[int, int]], start: int, count: int) -> None:
+    positions, model = set_of(runs)
+    mask = positions.mask(start, count)
+    assert mask.tolist() == [position in model for position in range(start, start + count)]
+    assert PositionSet.from_mask(mask) == PositionSet.from_runs(*positions.runs(start, count))
+    assert positions.count(start, count) == mask.sum()
+
+
+@given(st.lists(run_lists, max_size=4))
+def test_union_is_the_union(lists: list[list[tuple[int, int]]]) -> None:
+    sets = [set_of(runs) for runs in lists]
+    union = PositionSet.union_of([positions for positions, _ in sets])
+    assert is_canonical(union)
+    assert union.to_array().tolist() == sorted(set().union(*[model for _, model in sets]))
+
+
+@given(st.lists(any_position), run_lists)
+def test_a_deletion_vector_gives_back_its_positions(values: list[int], runs: list[tuple[int, int]]) -> None:
+    """DA-7"""
+    positions = PositionSet.from_array(np.array(values, np.int64)).union(set_of(runs)[0])
+    assert decode_vector(encode_vector(positions), "x") == positions

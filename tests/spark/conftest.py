@@ -1,0 +1,81 @@
+"""One Spark session for all tests of this directory: starting one costs seconds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_ext import configure
+from spark_ext.java import INSTALL_HINT, find_java
+from tableformat import Catalog, open_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HERE = Path(__file__).parent
+_numbers = count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Skips where Spark cannot run; in CI that is a failure."""
+    if find_java() is None:
+        if os.environ.get("CI"):
+            pytest.fail(INSTALL_HINT)
+        pytest.skip(INSTALL_HINT)
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory whose name has what names may have."""
+    return tmp_path_factory.mktemp("spark") / "ware house é"
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, warehouse: Path) -> Iterator[SparkSession]:
+    """A session with the catalog `lake`."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("tableformat tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(warehouse.parent / "spark-warehouse"))
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.log.level", "OFF")
+    )
+    session = configure(builder, catalog="lake", warehouse=warehouse).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def lake(warehouse: Path) -> Iterator[Catalog]:
+    """The same catalog from Python."""
+    with open_catalog(str(warehouse)) as catalog:
+        yield catalog
+
+
+@pytest.fixture
+def namespace(lake: Catalog) -> str:
+    """A namespace of the test's own."""
+    name = f"db{next(_numbers)}"
+    lake.create_namespace(name)
+    return name

@@ -1,0 +1,206 @@
+"""Namespaces and tables by SQL: create, alter, drop, rename, show, describe."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog
+
+
+def names(spark: SparkSession, statement: str, column: str) -> list[str]:
+    return sorted(row[column] for row in spark.sql(statement).collect())
+
+
+def test_namespaces(spark: SparkSession, lake: Catalog) -> None:
+    spark.sql("CREATE NAMESPACE lake.sales COMMENT 'what we sold' WITH DBPROPERTIES ('team' = 'a')")
+    assert "sales" in names(spark, "SHOW NAMESPACES IN lake", "namespace")
+    spark.sql("ALTER NAMESPACE lake.sales SET DBPROPERTIES ('team' = 'b')")
+    described = {row.info_name: row.info_value for row in spark.sql("DESCRIBE NAMESPACE EXTENDED lake.sales").collect()}
+    assert described["Comment"] == "what we sold"
+    assert "team,b" in described["Properties"]
+    with pytest.raises(AnalysisException, match="SCHEMA_ALREADY_EXISTS"):
+        spark.sql("CREATE NAMESPACE lake.sales")
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.sales")
+    spark.sql("DROP NAMESPACE lake.sales")
+    assert not lake.namespace_exists("sales")
+
+
+def test_dropping_a_namespace_that_has_tables(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    with pytest.raises(AnalysisException, match="still has tables"):
+        spark.sql(f"DROP NAMESPACE lake.{namespace}")
+    spark.sql(f"DROP NAMESPACE lake.{namespace} CASCADE")
+    assert not lake.namespace_exists(namespace)
+
+
+def test_primary_key_of_the_statement_is_the_key_of_the_table(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    spark.sql(
+        f"CREATE TABLE lake.{namespace}.t (v DOUBLE COMMENT 'a value', id2 BIGINT, id1 STRING, PRIMARY KEY (id1, id2)) "
+        "COMMENT 'rows of messages' TBLPROPERTIES ('write.target-file-size-bytes' = '1000000')"
+    )
+    table = lake.load_table((namespace, "t"))
+    assert table.key == ("id1", "id2")
+    assert table.schema.field("id1").nullable is False
+    assert table.properties["comment"] == "rows of messages"
+    assert table.properties["write.target-file-size-bytes"] == "1000000"
+    assert table.iceberg.schema().find_field("v").doc == "a value"
+    statement = spark.sql(f"SHOW CREATE TABLE lake.{namespace}.t").collect()[0][0]
+    assert "PRIMARY KEY (id1, id2)" in statement
+    assert "COMMENT 'rows of messages'" in statement
+
+
+def test_key_on_a_floating_point_column_is_refused(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match="floating point") as caught:
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a DOUBLE, PRIMARY KEY (a))")
+    assert caught.value.getCondition() == "TABLEFORMAT_INVALID_KEY"
+    assert caught.value.getSqlState() == "22023"
+
+
+def test_other_constraints_are_refused(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match="PRIMARY KEY"):
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT, CHECK (a > 0))")
+
+
+def test_partition_transforms(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(
+        f"CREATE TABLE lake.{namespace}.t (a INT, s STRING, ts TIMESTAMP, country STRING) "
+        "PARTITIONED BY (bucket(16, a), truncate(4, s), days(ts), country)"
+    )
+    spec = lake.load_table((namespace, "t")).iceberg.spec()
+    assert [str(field.transform) for field in spec.fields] == ["bucket[16]", "truncate[4]", "day", "identity"]
+    described = [row.data_type for row in spark.sql(f"DESCRIBE lake.{namespace}.t").collect()]
+    assert {"bucket(16, a)", "truncate(4, s)", "days(ts)", "country"} <= set(described)
+
+
+def test_unknown_transform_names_the_known_ones(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match="truncate"):
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) PARTITIONED BY (zorder(a))")
+
+
+def test_types_come_back_as_they_were_created(spark: SparkSession, namespace: str) -> None:
+    columns = (
+        "b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(12,3), s STRING, x BINARY, day DATE, ts TIMESTAMP, "
+        "local TIMESTAMP_NTZ, st STRUCT<a: INT NOT NULL, b: ARRAY<STRING>>, m MAP<STRING, STRUCT<v: DOUBLE>>"
+    )
+    spark.sql(f"CREATE TABLE lake.{namespace}.t ({columns})")
+    spark.sql(f"CREATE TABLE {namespace}_expected ({columns}) USING parquet")
+    created = spark.table(f"lake.{namespace}.t").schema
+    expected = spark.table(f"{namespace}_expected").schema
+    assert [(field.name, field.dataType.simpleString()) for field in created] == [
+        (field.name, field.dataType.simpleString()) for field in expected
+    ]
+    assert all(field.metadata == {} for field in created)
+
+
+def test_type_without_a_counterpart_names_its_column(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match=r"'span'.*interval"):
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT, span INTERVAL DAY TO SECOND)")
+
+
+def test_rename_and_drop(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.old (a INT)")
+    spark.sql(f"CREATE TABLE lake.{namespace}.taken (a INT)")
+    with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
+        spark.sql(f"ALTER TABLE lake.{namespace}.old RENAME TO {namespace}.taken")
+    spark.sql(f"ALTER TABLE lake.{namespace}.old RENAME TO {namespace}.new")
+    assert names(spark, f"SHOW TABLES IN lake.{namespace}", "tableName") == ["new", "taken"]
+    spark.sql(f"DROP TABLE lake.{namespace}.new PURGE")
+    spark.sql(f"DROP TABLE IF EXISTS lake.{namespace}.new")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql(f"DROP TABLE lake.{namespace}.new")
+    assert lake.list_tables(namespace) == [f"{namespace}.taken"]
+
+
+def test_create_if_not_exists_and_again(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS lake.{namespace}.t (b INT)")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.sql("CREATE TABLE lake.nowhere.t (a INT)")
+
+
+def test_schema_evolution_with_old_files(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    table = lake.create_table(
+        (namespace, "t"),
+        pa.schema(
+            [pa.field("id", pa.int32(), nullable=False), ("v", pa.float32()), ("s", pa.struct([("x", pa.int32())]))]
+        ),
+        key=["id"],
+    )
+    table.append(pa.table({"id": [1, 2], "v": [0.5, 1.5], "s": [{"x": 1}, None]}, schema=table.schema))
+    for change in (
+        "ADD COLUMN added STRING COMMENT 'new' AFTER id",
+        "ADD COLUMN s.y STRING",
+        "RENAME COLUMN v TO w",
+        "ALTER COLUMN w TYPE DOUBLE",
+        "ALTER COLUMN id TYPE BIGINT",
+        "RENAME COLUMN s.x TO z",
+        "ALTER COLUMN w FIRST",
+        "ALTER COLUMN w COMMENT 'weight'",
+    ):
+        spark.sql(f"ALTER TABLE lake.{namespace}.t {change}")
+    found = spark.table(f"lake.{namespace}.t").orderBy("id")
+    assert found.schema.simpleString() == "struct<w:double,id:bigint,added:string,s:struct<z:int,y:string>>"
+    assert [row.asDict(True) for row in found.collect()] == [
+        {"w": 0.5, "id": 1, "added": None, "s": {"z": 1, "y": None}},
+        {"w": 1.5, "id": 2, "added": None, "s": None},
+    ]
+    spark.sql(f"ALTER TABLE lake.{namespace}.t DROP COLUMN added")
+    assert spark.table(f"lake.{namespace}.t").columns == ["w", "id", "s"]
+    assert table.refresh().key == ("id",)
+    comments = {row.col_name: row.comment for row in spark.sql(f"DESCRIBE lake.{namespace}.t").collect()}
+    assert comments["w"] == "weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("DROP COLUMN id", "belongs to the key"),
+        ("ALTER COLUMN id DROP NOT NULL", "must be NOT NULL"),
+        ("DROP COLUMN day", "partition field"),
+        ("ADD COLUMN must INT NOT NULL", "required|NOT NULL"),
+        ("ALTER COLUMN v SET NOT NULL", "nullable|required"),
+        ("ADD COLUMN x INT DEFAULT 3", "format version 3"),
+        ("SET TBLPROPERTIES ('tableformat.key-field-ids' = '2')", "cannot be changed"),
+    ],
+)
+def test_refused_alterations(spark: SparkSession, lake: Catalog, namespace: str, change: str, reason: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT, v INT, day DATE, PRIMARY KEY (id)) PARTITIONED BY (days(day))")
+    with pytest.raises(AnalysisException, match=reason):
+        spark.sql(f"ALTER TABLE lake.{namespace}.t {change}")
+
+
+def test_table_properties(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t SET TBLPROPERTIES ('x' = '1', 'y' = 'two')")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t UNSET TBLPROPERTIES ('x')")
+    spark.sql(f"COMMENT ON TABLE lake.{namespace}.t IS 'it''s a table'")
+    shown = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES lake.{namespace}.t").collect()}
+    assert (shown.get("x"), shown["y"], shown["format-version"]) == (None, "two", "2")
+    assert lake.load_table((namespace, "t")).properties["comment"] == "it's a table"
+
+
+def test_key_added_later(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT NOT NULL, b STRING)")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t ADD CONSTRAINT k PRIMARY KEY (a)")
+    assert lake.load_table((namespace, "t")).key == ("a",)
+
+
+@pytest.mark.parametrize(
+    "name", ["with space", "dot.ted", "ünï ☃", "quo'te", 'dou"ble', "back`tick", "UPPER", "123", "a%20b"]
+)
+def test_names_of_every_kind(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
+    quoted = "`" + name.replace("`", "``") + "`"
+    spark.sql(f"CREATE TABLE lake.{namespace}.{quoted} ({quoted} INT, v STRING)")
+    assert name in names(spark, f"SHOW TABLES IN lake.{namespace}", "tableName")
+    table = lake.load_table((namespace, name))
+    table.append(pa.table({name: pa.array([1, 2], pa.int32()), "v": ["x", "y"]}))
+    found = spark.sql(f"SELECT {quoted}, v, _file FROM lake.{namespace}.{quoted} WHERE {quoted} = 2").collect()
+    assert [(row[0], row.v) for row in found] == [(2, "y")]
+    spark.sql(f"DROP TABLE lake.{namespace}.{quoted}")

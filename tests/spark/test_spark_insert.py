@@ -1,0 +1,255 @@
+"""INSERT, CTAS and `writeTo`: what executors write is what every reader finds."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+from tableformat.deletes.sort_marker import sorted_by
+from tableformat.metadata.location import local_path
+from tableformat.metadata.parquet_metrics import FIELD_ID_KEY
+
+SCHEMA = pa.schema(
+    [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.float64())]
+)
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    return lake.create_table((namespace, "t"), SCHEMA, key=["id1", "id2"])
+
+
+def python_rows(table: Table) -> list[tuple[Any, ...]]:
+    """The rows as Python reads them, sorted."""
+    return sorted((tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist()), key=repr)
+
+
+def spark_rows(spark: SparkSession, table: Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in spark.table(f"lake.{table.name}").collect()), key=repr)
+
+
+def parquet_files(table: Table) -> list[Path]:
+    """The live data files."""
+    paths = [local_path(path) for path in table.refresh().inspect.files()["file_path"].to_pylist()]
+    return [Path(path) for path in paths if path is not None]
+
+
+def files_on_disk(table: Table) -> set[str]:
+    location = local_path(table.location)
+    assert location is not None
+    return {path.name for path in (Path(location) / "data").rglob("*") if path.is_file()}
+
+
+def test_inserted_rows_are_read_by_spark_and_by_python(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('b', 2, 0.5), ('a', 1, NULL), ('a', -1, double('nan'))")
+    assert python_rows(table)[1:] == [("a", 1, None), ("b", 2, 0.5)]
+    assert [row[:2] for row in spark_rows(spark, table)] == [("a", -1), ("a", 1), ("b", 2)]
+
+
+def test_insert_is_an_append_of_one_snapshot(spark: SparkSession, table: Table) -> None:
+    for id2 in (1, 2):
+        spark.sql(f"INSERT INTO lake.{table.name} VALUES ('a', {id2}, 0.5)")
+    snapshots = table.refresh().inspect.snapshots()
+    assert snapshots["operation"].to_pylist() == ["append", "append"]
+
+
+def test_files_are_sorted_by_key_and_say_so(spark: SparkSession, table: Table) -> None:
+    """RD-11: the footer's marker is the promise that readers search by."""
+    spark.range(5000).selectExpr("concat('k', id % 7) id1", "5000 - id id2", "double(id) v").repartition(3).writeTo(
+        f"lake.{table.name}"
+    ).append()
+    for path in parquet_files(table):
+        rows = pq.read_table(path)
+        assert rows.equals(rows.sort_by([("id1", "ascending"), ("id2", "ascending")]))
+        assert sorted_by(pq.read_metadata(path).metadata) == (1, 2)
+    assert len(python_rows(table)) == 5000
+
+
+def test_key_order_is_by_utf8_bytes(spark: SparkSession, table: Table) -> None:
+    """RD-1: above the basic plane the order of UTF-16 is another one."""
+    spark.createDataFrame(
+        [("\U0001f600", 1, 0.0), ("￿", 1, 0.0), ("é", 1, 0.0)], "id1 string, id2 long, v double"
+    ).coalesce(1).writeTo(f"lake.{table.name}").append()
+    [path] = parquet_files(table)
+    assert pq.read_table(path)["id1"].to_pylist() == ["é", "￿", "\U0001f600"]
+    table.delete_prefix({"id1": "￿"})
+    assert [row[0] for row in python_rows(table)] == ["é", "\U0001f600"]
+    assert [row[0] for row in spark_rows(spark, table)] == ["é", "\U0001f600"]
+
+
+def test_range_deletes_meet_rows_that_spark_wrote(spark: SparkSession, table: Table) -> None:
+    spark.range(1000).selectExpr("concat('k', id % 10) id1", "id id2", "double(id) v").writeTo(
+        f"lake.{table.name}"
+    ).append()
+    table.refresh().delete_prefix({"id1": "k3"})
+    table.delete_range(lower=("k5", 100), upper=("k7",))
+    expected = [n for n in range(1000) if n % 10 != 3 and n % 10 != 6 and not (n % 10 == 5 and n >= 100)]
+    assert sorted(row[1] for row in spark_rows(spark, table)) == expected
+    assert sorted(row[1] for row in python_rows(table)) == expected
+
+
+def test_bounds_and_counts_come_from_the_footer(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO lake.{table.name} SELECT 'a', id, IF(id < 3, NULL, id / 2D) FROM range(10)")
+    files = table.refresh().inspect.files()
+    assert sum(files["record_count"].to_pylist()) == 10
+    assert table.scan("id2 > 100").plan().tasks == ()
+    assert sum(dict(counts)[3] for counts in files["null_value_counts"].to_pylist()) == 3
+
+
+def test_no_checksum_files_are_left(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('a', 1, 0.5)")
+    assert files_on_disk(table) == {path.name for path in parquet_files(table)}
+
+
+def test_every_type_comes_back(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"""
+        CREATE TABLE lake.{namespace}.types (
+            b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, dec9 DECIMAL(9,2), dec18 DECIMAL(18,3), dec38 DECIMAL(38,10),
+            day DATE, ts TIMESTAMP, ntz TIMESTAMP_NTZ, s STRING, bin BINARY,
+            st STRUCT<x: INT, y: STRUCT<z: STRING>>, li ARRAY<INT>, ls ARRAY<STRUCT<q: DATE>>,
+            m MAP<STRING, DOUBLE>, mm MAP<STRING, ARRAY<STRUCT<r: INT>>>)
+    """)
+    spark.sql(f"""
+        INSERT INTO lake.{namespace}.types VALUES (
+            true, 1, 2, 1.5, 2.5, 1234567.89, 12.345, 0.0000000001,
+            DATE '1969-12-31', TIMESTAMP '2001-02-03 04:05:06.789', TIMESTAMP_NTZ '1960-01-01 00:00:00', 'é', X'00FF',
+            struct(1, struct('z')), array(1, null),
+            array(struct(DATE '2020-02-02')), map('k', 0.5), map('k', array(struct(7), null)))
+    """)
+    table = lake.load_table((namespace, "types"))
+    [row] = table.scan().to_arrow().to_pylist()
+    assert row == {
+        "b": True,
+        "i": 1,
+        "l": 2,
+        "f": 1.5,
+        "d": 2.5,
+        "dec9": Decimal("1234567.89"),
+        "dec18": Decimal("12.345"),
+        "dec38": Decimal("1E-10"),
+        "day": date(1969, 12, 31),
+        "ts": datetime(2001, 2, 3, 4, 5, 6, 789000, tzinfo=UTC),
+        "ntz": datetime(1960, 1, 1),
+        "s": "é",
+        "bin": b"\x00\xff",
+        "st": {"x": 1, "y": {"z": "z"}},
+        "li": [1, None],
+        "ls": [{"q": date(2020, 2, 2)}],
+        "m": [("k", 0.5)],
+        "mm": [("k", [{"r": 7}, None])],
+    }
+    assert spark.sql(f"SELECT mm['k'][0].r, ls[0].q FROM lake.{namespace}.types").collect()[0] == (7, date(2020, 2, 2))
+
+
+def test_every_nested_field_has_its_id(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """Iceberg's readers find the elements of lists and maps by id as well."""
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (li ARRAY<STRUCT<q: INT>>, m MAP<STRING, ARRAY<INT>>)")
+    spark.sql(f"INSERT INTO lake.{namespace}.t VALUES (array(struct(1)), map('k', array(1)))")
+    table = lake.load_table((namespace, "t"))
+    [path] = parquet_files(table)
+
+    def ids(field: pa.Field) -> list[int]:
+        children = [field.type.field(i) for i in range(field.type.num_fields)] if field.type.num_fields else []
+        if pa.types.is_map(field.type):
+            children = [field.type.key_field, field.type.item_field]
+        return [int(field.metadata[FIELD_ID_KEY]), *(each for child in children for each in ids(child))]
+
+    stored = [each for field in pq.read_schema(path) for each in ids(field)]
+    assert stored == [1, 3, 4, 2, 5, 6, 7]
+    assert {field.field_id for field in table.metadata.schema()._lazy_id_to_field.values()} == set(stored)
+
+
+def test_uuid_and_fixed_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    schema = pa.schema([("u", pa.uuid()), ("f", pa.binary(3))])
+    table = lake.create_table((namespace, "t"), schema)
+    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('6BA7B810-9dad-11d1-80b4-00c04fd430c8', X'010203'), (NULL, NULL)")
+    rows = table.refresh().scan().to_arrow()
+    assert [None if value is None else str(value) for value in rows["u"].to_pylist()] == [
+        "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+        None,
+    ]
+    assert rows["f"].to_pylist() == [b"\x01\x02\x03", None]
+
+
+def test_files_roll_at_the_target_size(spark: SparkSession, table: Table) -> None:
+    spark.range(200_000).selectExpr("'a' id1", "id id2", "rand(1) v").coalesce(1).writeTo(f"lake.{table.name}").option(
+        "target-file-size-bytes", str(400_000)
+    ).append()
+    files = table.refresh().inspect.files()
+    assert len(files) > 2
+    assert max(files["file_size_in_bytes"].to_pylist()) < 700_000
+    assert sum(files["record_count"].to_pylist()) == 200_000
+
+
+def test_row_groups_have_the_tables_limit(spark: SparkSession, table: Table) -> None:
+    table.set_properties({"write.parquet.row-group-limit": "1000", "write.parquet.compression-codec": "snappy"})
+    spark.range(2500).selectExpr("'a' id1", "id id2", "0D v").coalesce(1).writeTo(f"lake.{table.name}").append()
+    [path] = parquet_files(table)
+    metadata = pq.read_metadata(path)
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [1000, 1000, 500]
+    assert metadata.row_group(0).column(0).compression == "SNAPPY"
+
+
+def test_unknown_option_names_the_nearest(spark: SparkSession, table: Table) -> None:
+    with pytest.raises(
+        AnalysisException, match=r"unknown option 'replace-prefx'.*Did you mean 'replace-prefix'"
+    ) as error:
+        spark.range(1).selectExpr("'a' id1", "id id2", "0D v").writeTo(f"lake.{table.name}").option(
+            "replace-prefx", "id1"
+        ).append()
+    assert error.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
+
+
+def test_snapshot_properties_are_in_the_summary(spark: SparkSession, table: Table) -> None:
+    spark.range(1).selectExpr("'a' id1", "id id2", "0D v").writeTo(f"lake.{table.name}").option(
+        "snapshot-property.Job", "nightly"
+    ).append()
+    [summary] = table.refresh().inspect.snapshots()["summary"].to_pylist()
+    assert dict(summary)["Job"] == "nightly"
+
+
+def test_failed_job_leaves_no_file_and_no_snapshot(spark: SparkSession, table: Table) -> None:
+    with pytest.raises(Exception, match="no such row"):
+        spark.range(20_000).selectExpr(
+            "'a' id1", "IF(id = 19999, raise_error('no such row'), id) id2", "0D v"
+        ).repartition(2).writeTo(f"lake.{table.name}").append()
+    assert table.refresh().snapshot_id is None
+    location = local_path(table.location)
+    assert location is not None
+    assert list(Path(location).rglob("*.parquet")) == []
+
+
+def test_null_in_a_key_column_is_refused(spark: SparkSession, table: Table) -> None:
+    with pytest.raises(Exception, match=r"NOT_NULL|null"):
+        spark.sql(f"INSERT INTO lake.{table.name} VALUES (NULL, 1, 0.5)")
+    assert table.refresh().snapshot_id is None
+
+
+def test_time_travel_cannot_be_written(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO lake.{table.name} VALUES ('a', 1, 0.5)")
+    snapshot_id = table.refresh().snapshot_id
+    with pytest.raises(AnalysisException):
+        spark.sql(f"INSERT INTO lake.{table.name} VERSION AS OF {snapshot_id} VALUES ('a', 1, 0.5)")
+
+
+def test_create_table_as_select(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(
+        f"CREATE TABLE lake.{namespace}.t PARTITIONED BY (bucket(4, id)) AS SELECT id, id * 2 AS w FROM range(100)"
+    )
+    table = lake.load_table((namespace, "t"))
+    assert sorted(table.scan().to_arrow()["w"].to_pylist()) == list(range(0, 200, 2))
+    assert len(table.inspect.partitions()) == 4
+
+
+def test_columns_by_name_and_defaults_for_the_rest(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO lake.{table.name} (id2, id1) VALUES (1, 'a')")
+    assert python_rows(table) == [("a", 1, None)]

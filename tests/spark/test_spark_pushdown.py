@@ -1,0 +1,275 @@
+"""What of a query reaches the planner and the Parquet reader, and that it never changes the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tableformat import Catalog, Table
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def files_read(frame: DataFrame) -> int:
+    return len(frame.select("_file").distinct().collect())
+
+
+@contextmanager
+def conf(spark: SparkSession, **settings: str) -> Iterator[None]:
+    names = {name.replace("__", "."): value for name, value in settings.items()}
+    before = {name: spark.conf.get(name, None) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+@pytest.fixture
+def numbers(lake: Catalog, namespace: str) -> Table:
+    """Ten files of ten rows each: n from 0 to 99, half of n, a text, a day, a moment, a price."""
+    schema = pa.schema(
+        [
+            pa.field("n", pa.int64(), nullable=False),
+            ("half", pa.float64()),
+            ("text", pa.string()),
+            ("day", pa.date32()),
+            ("at", pa.timestamp("us", tz="UTC")),
+            ("price", pa.decimal128(9, 2)),
+        ]
+    )
+    table = lake.create_table((namespace, "numbers"), schema, key=["n"])
+    for start in range(0, 100, 10):
+        values = list(range(start, start + 10))
+        table.append(
+            pa.table(
+                {
+                    "n": values,
+                    "half": [value / 2 for value in values],
+                    "text": [f"t{value:03}" for value in values],
+                    "day": [date(2024, 1, 1 + start // 10)] * 10,
+                    "at": [datetime(2024, 1, 1, start // 10, tzinfo=UTC)] * 10,
+                    "price": [Decimal(value) / 4 for value in values],
+                },
+                schema=schema,
+            )
+        )
+    return table
+
+
+@pytest.mark.parametrize(
+    ("where", "file_count", "row_count"),
+    [
+        ("n = 42", 1, 1),
+        ("42 = n", 1, 1),
+        ("n >= 85", 2, 15),
+        ("n < 10 OR n > 95", 2, 14),
+        ("n IN (1, 2, 51)", 2, 3),
+        ("NOT (n < 90)", 1, 10),
+        ("half > 49.2", 1, 1),
+        ("text = 't007'", 1, 1),
+        ("text LIKE 't01%'", 1, 10),
+        ("day = DATE '2024-01-03'", 1, 10),
+        ("at < TIMESTAMP '2024-01-01 02:00:00'", 2, 20),
+        ("price = 10.25", 1, 1),
+        ("n <=> 5", 1, 1),
+        ("n = 3 AND length(text) = 4", 1, 1),
+        ("text IS NULL", 0, 0),
+    ],
+)
+def test_filters_rule_out_files(
+    spark: SparkSession, numbers: Table, where: str, file_count: int, row_count: int
+) -> None:
+    frame = spark.table(f"lake.{numbers.name}").where(where)
+    assert frame.count() == row_count
+    assert files_read(frame) == file_count
+    partitions = frame.select("n").rdd.getNumPartitions()
+    assert partitions <= max(file_count, 0)
+
+
+def test_row_groups_are_ruled_out_by_filters(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """The Parquet reader decodes only the row groups that may match."""
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), ("text", pa.string())])
+    table = lake.create_table((namespace, "t"), schema, key=["n"], properties={"write.parquet.row-group-limit": "1000"})
+    table.append(pa.table({"n": np.arange(20_000), "text": ["x"] * 20_000}, schema=schema))
+    frame = spark.table(f"lake.{table.name}").where("n = 5500")
+    assert [row.n for row in frame.collect()] == [5500]
+    scanned = spark.table(f"lake.{table.name}").where("n = 5500 OR n = -1").select("n", "_pos")
+    output = scanned._jdf.queryExecution()
+    output.executedPlan().executeCollect()
+    metrics = output.executedPlan().collectLeaves().head().metrics()
+    assert metrics.apply("numOutputRows").value() < 2_000
+
+
+def test_filter_by_name_after_a_rename_finds_rows_of_old_files(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """Spark finds columns by id but row groups by name: after two columns swapped their names the old file's column
+    of the filtered name is the other one."""
+    schema = pa.schema([pa.field("a", pa.int32(), nullable=False), ("b", pa.int32())])
+    table = lake.create_table((namespace, "t"), schema, properties={"write.parquet.row-group-limit": "10"})
+    table.append(pa.table({"a": np.arange(100, dtype="i4"), "b": np.arange(10_000, 10_100, dtype="i4")}, schema=schema))
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        spark.sql(f"ALTER TABLE lake.{namespace}.t RENAME COLUMN {old} TO {new}")
+    renamed = pa.schema([pa.field("b", pa.int32(), nullable=False), ("a", pa.int32())])
+    table.refresh().append(pa.table({"b": [7], "a": [70]}, schema=renamed))
+    frame = spark.table(f"lake.{namespace}.t")
+    assert sorted(row.a for row in frame.where("b < 3").collect()) == [10_000, 10_001, 10_002]
+    assert sorted(row.b for row in frame.where("a >= 10098").collect()) == [98, 99]
+    assert sorted(row.a for row in frame.where("b = 7").collect()) == [70, 10_007]
+
+
+def test_filter_on_a_name_that_another_column_had(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """A dropped column's name is used again; old files still have the old column under it."""
+    schema = pa.schema([("k", pa.int32()), ("v", pa.int32())])
+    table = lake.create_table((namespace, "t"), schema)
+    table.append(pa.table({"k": [1, 2], "v": [500, 600]}, schema=schema))
+    spark.sql(f"ALTER TABLE lake.{namespace}.t DROP COLUMN v")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t ADD COLUMN V INT")
+    frame = spark.table(f"lake.{namespace}.t")
+    assert [row.asDict() for row in frame.where("V IS NULL").orderBy("k").collect()] == [
+        {"k": 1, "V": None},
+        {"k": 2, "V": None},
+    ]
+    assert frame.where("V > 400").collect() == []
+
+
+def test_rename_inside_a_struct(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    schema = pa.schema([("s", pa.struct([("x", pa.int64()), ("y", pa.int64())]))])
+    table = lake.create_table((namespace, "t"), schema)
+    table.append(pa.table({"s": [{"x": 1, "y": 100}, {"x": 2, "y": 200}]}, schema=schema))
+    for old, new in (("x", "t"), ("y", "x"), ("t", "y")):
+        spark.sql(f"ALTER TABLE lake.{namespace}.t RENAME COLUMN s.{old} TO {new}")
+    frame = spark.table(f"lake.{namespace}.t")
+    assert [row.y for row in frame.where("s.x = 200").select("s.y").collect()] == [2]
+    assert [row.x for row in frame.where("s.y = 1").select("s.x").collect()] == [100]
+
+
+def test_files_without_field_ids_are_read_by_the_name_mapping(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.string())]))])
+    table = lake.create_table((namespace, "t"), schema)
+    path = f"{table.location.removeprefix('file://')}/imported.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3], "s": [{"x": "a"}, {"x": "b"}, None]}, schema=schema), path)
+    table.iceberg.add_files([f"file://{path}"])
+    spark.sql(f"ALTER TABLE lake.{namespace}.t RENAME COLUMN id TO number")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t ADD COLUMN extra STRING")
+    frame = spark.table(f"lake.{namespace}.t")
+    assert [row.asDict(True) for row in frame.where("number >= 2").orderBy("number").collect()] == [
+        {"number": 2, "s": {"x": "b"}, "extra": None},
+        {"number": 3, "s": None, "extra": None},
+    ]
+    table.refresh().delete("number = 2", mode="equality")
+    assert [row.number for row in frame.sparkSession.table(f"lake.{namespace}.t").orderBy("number").collect()] == [1, 3]
+
+
+def test_counts_and_bounds_come_from_metadata(spark: SparkSession, numbers: Table) -> None:
+    frame = spark.sql(
+        f"SELECT count(*), count(half), min(n), max(n), max(day), min(at), max(price) FROM lake.{numbers.name}"
+    )
+    assert "LocalTableScan" in plan_of(frame)
+    assert tuple(frame.collect()[0]) == (
+        100,
+        100,
+        0,
+        99,
+        date(2024, 1, 10),
+        datetime(2024, 1, 1, 0, 0),
+        Decimal("24.75"),
+    )
+
+
+def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, numbers: Table) -> None:
+    numbers.delete_range(lower=(5,), upper=(25,))
+    numbers.delete("n IN (1, 99)", mode="equality")
+    frame = spark.sql(f"SELECT count(*) FROM lake.{numbers.name}")
+    assert "LocalTableScan" in plan_of(frame)
+    assert frame.collect()[0][0] == 78
+
+
+def test_bounds_are_not_taken_from_metadata_after_deletes(spark: SparkSession, numbers: Table) -> None:
+    numbers.delete("n IN (0, 99)", mode="scan")
+    frame = spark.sql(f"SELECT min(n), max(n), count(half) FROM lake.{numbers.name}")
+    assert tuple(frame.collect()[0]) == (1, 98, 98)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT max(text) FROM {}",
+        "SELECT max(half) FROM {}",
+        "SELECT count(*) FROM {} WHERE n > 50",
+        "SELECT count(DISTINCT n) FROM {}",
+        "SELECT day, count(*) FROM {} GROUP BY day ORDER BY day",
+        "SELECT sum(n) FROM {}",
+        "SELECT max(n + 1) FROM {}",
+    ],
+)
+def test_other_aggregates_read_rows_and_agree_with_python(spark: SparkSession, numbers: Table, query: str) -> None:
+    found = [tuple(row) for row in spark.sql(query.format(f"lake.{numbers.name}")).collect()]
+    spark.createDataFrame(numbers.scan().to_arrow()).createOrReplaceTempView("expected_rows")
+    assert found == [tuple(row) for row in spark.sql(query.format("expected_rows")).collect()]
+
+
+def test_join_keys_rule_out_files_at_run_time(spark: SparkSession, numbers: Table) -> None:
+    """The values of a small table's key reach the planner when they are known."""
+    spark.createDataFrame([(3, "x"), (4, "y"), (44, "x")], "k long, tag string").createOrReplaceTempView("small")
+    query = f"SELECT n FROM lake.{numbers.name} JOIN small ON n = k WHERE tag = 'x'"
+    with conf(
+        spark,
+        spark__sql__optimizer__dynamicPartitionPruning__enabled="true",
+        spark__sql__optimizer__dynamicPartitionPruning__reuseBroadcastOnly="false",
+        spark__sql__optimizer__dynamicPartitionPruning__fallbackFilterRatio="100",
+    ):
+        frame = spark.sql(query)
+        assert sorted(row.n for row in frame.collect()) == [3, 44]
+        assert "dynamicpruning" in plan_of(frame).lower()
+
+
+def test_nested_columns_are_pruned(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    schema = pa.schema([("s", pa.struct([("x", pa.int64()), ("y", pa.string())])), ("v", pa.int64())])
+    table = lake.create_table((namespace, "t"), schema)
+    table.append(pa.table({"s": [{"x": 1, "y": "a"}, None], "v": [1, 2]}, schema=schema))
+    frame = spark.table(f"lake.{namespace}.t").select("s.x")
+    assert "s#" in plan_of(frame)
+    assert "struct<x:bigint>" in str(
+        frame._jdf.queryExecution().executedPlan().collectLeaves().head().schema().simpleString()
+    )
+    assert [row.x for row in frame.collect()] == [1, None]
+
+
+def test_column_that_only_the_directory_of_an_imported_file_says(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """DA-6: files of Hive tables lack the partition column; its value is in the table's metadata."""
+    schema = pa.schema([("id", pa.int64()), ("country", pa.string()), ("day", pa.date32())])
+    table = lake.create_table((namespace, "t"), schema, partition_by=["country"])
+    table.append(pa.table({"id": [1], "country": ["de"], "day": [date(2024, 1, 1)]}, schema=schema))
+    rewrite_without(table, "country")
+    frame = spark.table(f"lake.{namespace}.t")
+    table.refresh().append(pa.table({"id": [2], "country": ["fr"], "day": [None]}, schema=schema))
+    found = spark.table(f"lake.{namespace}.t").orderBy("id").collect()
+    assert [(row.id, row.country, row.day) for row in found] == [(1, "de", date(2024, 1, 1)), (2, "fr", None)]
+    assert [row.id for row in frame.where("country = 'de'").collect()] == [1]
+
+
+def rewrite_without(table: Table, column: str) -> None:
+    """Put a file in place of the table's only one that lacks the column and has no field ids."""
+    table.set_properties(**{"schema.name-mapping.default": table.iceberg.schema().name_mapping.model_dump_json()})
+    path = table.inspect.data_files()["file_path"].to_pylist()[0].removeprefix("file://")
+    rows = pq.read_table(path, partitioning=None).drop_columns([column]).replace_schema_metadata(None)
+    bare = rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
+    pq.write_table(bare, path)

@@ -1,0 +1,223 @@
+"""UPDATE and MERGE: rows are deleted by position and written anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table, open_catalog
+from tableformat.deletes.sort_marker import sorted_by
+from tableformat.metadata.location import local_path
+
+SCHEMA = pa.schema(
+    [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.float64())]
+)
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """Six rows in two files: a1=1, a2=2, a3=3 and b1=1, b2=2, b3=3."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id1", "id2"])
+    for letter in "ab":
+        created.append(pa.table({"id1": [letter] * 3, "id2": np.arange(1, 4), "v": np.arange(1.0, 4.0)}, schema=SCHEMA))
+    return created
+
+
+def rows(spark: SparkSession, table: Table) -> list[str]:
+    """Rows such as "a1=1.0" as Spark sees them, which is as Python sees them."""
+    found = sorted(f"{row.id1}{row.id2}={row.v}" for row in spark.table(f"lake.{table.name}").collect())
+    assert found == sorted(f"{r['id1']}{r['id2']}={r['v']}" for r in table.refresh().scan().to_arrow().to_pylist())
+    return found
+
+
+def test_update(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"UPDATE lake.{table.name} SET v = v * 10 WHERE id2 = 2")
+    assert rows(spark, table) == ["a1=1.0", "a2=20.0", "a3=3.0", "b1=1.0", "b2=20.0", "b3=3.0"]
+    assert set(table.inspect.delete_files()["content"].to_pylist()) == {1}
+
+
+def test_update_of_the_key_and_to_null(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"UPDATE lake.{table.name} SET id1 = 'c', v = NULL WHERE id1 = 'a' AND id2 > 1")
+    assert rows(spark, table) == ["a1=1.0", "b1=1.0", "b2=2.0", "b3=3.0", "c2=None", "c3=None"]
+
+
+def test_update_of_every_row_takes_the_old_files_away(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"UPDATE lake.{table.name} SET v = 0")
+    assert rows(spark, table) == ["a1=0.0", "a2=0.0", "a3=0.0", "b1=0.0", "b2=0.0", "b3=0.0"]
+    assert len(table.inspect.delete_files()) == 0
+
+
+def test_updated_rows_are_sorted_and_say_so(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """RD-11: the deletes of an update come before its inserts, which are in key order."""
+    table = lake.create_table((namespace, "big"), SCHEMA, key=["id1", "id2"])
+    spark.range(3000).selectExpr("concat('k', id % 5) id1", "3000 - id id2", "double(id % 3) v").repartition(2).writeTo(
+        f"lake.{table.name}"
+    ).append()
+    spark.sql(f"UPDATE lake.{table.name} SET v = -1 WHERE v = 1")
+    found = table.refresh().scan("v = -1").plan().tasks
+    assert found
+    for task in found:
+        path = local_path(task.data_file.file_path)
+        keys = pq.read_table(path, columns=["id1", "id2"])
+        assert sorted_by(pq.read_metadata(path).metadata) == (1, 2)
+        assert keys.equals(keys.sort_by([("id1", "ascending"), ("id2", "ascending")]))
+    table.delete_prefix({"id1": "k1"})
+    assert sorted(table.scan("v = -1").to_arrow()["id2"].to_pylist()) == sorted(
+        3000 - n for n in range(3000) if n % 3 == 1 and n % 5 != 1
+    )
+
+
+def test_update_twice(spark: SparkSession, table: Table) -> None:
+    for _ in range(2):
+        spark.sql(f"UPDATE lake.{table.name} SET v = v + 1 WHERE id1 = 'a'")
+    assert rows(spark, table) == ["a1=3.0", "a2=4.0", "a3=5.0", "b1=1.0", "b2=2.0", "b3=3.0"]
+
+
+def test_update_in_a_partitioned_table_moves_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    table = lake.create_table((namespace, "p"), SCHEMA, key=["id1", "id2"], partition_by=["id1", "bucket(3, id2)"])
+    spark.sql(f"INSERT INTO lake.{table.name} SELECT 'a', id, double(id) FROM range(30)")
+    spark.sql(f"UPDATE lake.{table.name} SET id1 = 'b' WHERE v < 10")
+    expected = [f"b{n}={float(n)}" for n in range(10)] + [f"a{n}={float(n)}" for n in range(10, 30)]
+    assert rows(spark, table) == sorted(expected)
+    partitions = table.inspect.partitions()["partition"].to_pylist()
+    assert sorted(each["id1"] for each in partitions) == ["a", "a", "a", "b", "b", "b"]
+
+
+def test_update_meets_every_kind_of_delete(spark: SparkSession, table: Table) -> None:
+    table.delete_prefix({"id1": "a", "id2": 1})
+    table.delete("id2 = 2", mode="equality")
+    spark.sql(f"UPDATE lake.{table.name} SET v = 9")
+    assert rows(spark, table) == ["a3=9.0", "b1=9.0", "b3=9.0"]
+
+
+def test_merge_with_every_clause(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t
+        USING (SELECT * FROM VALUES ('a', 1L, 10D), ('a', 2L, NULL), ('a', 3L, 30D), ('c', 1L, 40D), ('c', 2L, 5D)
+               AS s(id1, id2, v)) s
+        ON t.id1 = s.id1 AND t.id2 = s.id2
+        WHEN MATCHED AND s.v IS NULL THEN DELETE
+        WHEN MATCHED AND s.v < 20 THEN UPDATE SET v = s.v
+        WHEN MATCHED THEN UPDATE SET *
+        WHEN NOT MATCHED AND s.v > 9 THEN INSERT *
+        WHEN NOT MATCHED THEN INSERT (id1, id2) VALUES ('d', s.id2)
+        WHEN NOT MATCHED BY SOURCE AND t.id2 = 1 THEN DELETE
+        WHEN NOT MATCHED BY SOURCE AND t.id2 = 2 THEN UPDATE SET v = -1
+    """)
+    assert rows(spark, table) == ["a1=10.0", "a3=30.0", "b2=-1.0", "b3=3.0", "c1=40.0", "d2=None"]
+
+
+def test_merge_is_one_snapshot(spark: SparkSession, table: Table) -> None:
+    before = len(table.refresh().inspect.snapshots())
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t USING (SELECT 'a' id1, 1L id2) s ON t.id1 = s.id1 AND t.id2 = s.id2
+        WHEN MATCHED THEN UPDATE SET v = 7
+    """)
+    assert len(table.refresh().inspect.snapshots()) == before + 1
+
+
+def test_merge_that_matches_a_row_twice_is_refused(spark: SparkSession, table: Table) -> None:
+    before = rows(spark, table)
+    with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
+        spark.sql(f"""
+            MERGE INTO lake.{table.name} t USING (SELECT * FROM VALUES ('a', 1D), ('a', 2D) AS s(id1, v)) s
+            ON t.id1 = s.id1 WHEN MATCHED THEN UPDATE SET v = s.v
+        """)
+    assert rows(spark, table) == before
+
+
+def test_merge_from_the_table_itself(spark: SparkSession, table: Table) -> None:
+    """The statement sees one snapshot."""
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t USING (SELECT id1, id2 + 10 id2, v FROM lake.{table.name}) s
+        ON t.id1 = s.id1 AND t.id2 = s.id2 WHEN NOT MATCHED THEN INSERT *
+    """)
+    assert len(rows(spark, table)) == 12
+
+
+def test_merge_adds_columns_with_schema_evolution(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"""
+        MERGE WITH SCHEMA EVOLUTION INTO lake.{table.name} t
+        USING (SELECT * FROM VALUES ('a', 1L, 10D, 'x'), ('c', 1L, 40D, 'y') AS s(id1, id2, v, note)) s
+        ON t.id1 = s.id1 AND t.id2 = s.id2
+        WHEN MATCHED THEN UPDATE SET *
+        WHEN NOT MATCHED THEN INSERT *
+    """)
+    assert rows(spark, table) == ["a1=10.0", "a2=2.0", "a3=3.0", "b1=1.0", "b2=2.0", "b3=3.0", "c1=40.0"]
+    notes = {row["note"] for row in table.scan("v >= 10").to_arrow().to_pylist()}
+    assert notes == {"x", "y"}
+
+
+def test_insert_adds_columns_with_schema_evolution(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO lake.{table.name} BY NAME SELECT 'c' id1, 1L id2, 4D v, 'y' note")
+    assert "c1=4.0" in rows(spark, table)
+    assert table.schema.names == ["id1", "id2", "v", "note"]
+
+
+def test_updates_in_version_3_are_deletion_vectors(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """DA-7."""
+    table = lake.create_table((namespace, "v3"), SCHEMA, key=["id1", "id2"], properties={"format-version": "3"})
+    spark.sql(f"INSERT INTO lake.{table.name} SELECT 'a', id, double(id) FROM range(4)")
+    for _ in range(2):
+        spark.sql(f"UPDATE lake.{table.name} SET v = v + 10 WHERE id2 = 1")
+    spark.sql(f"UPDATE lake.{table.name} SET v = 5 WHERE id2 = 2")
+    assert rows(spark, table) == ["a0=0.0", "a1=21.0", "a2=5.0", "a3=3.0"]
+
+
+def test_update_of_a_row_that_another_deletes_meanwhile_is_a_conflict(
+    spark: SparkSession, table: Table, lake: Catalog
+) -> None:
+    """CP-6: committed after the delete, the update would bring the row back."""
+    _delete_meanwhile(spark, table, "delete_prefix")
+    with pytest.raises(AnalysisException, match=r"deletes rows of .*, which this change replaces") as error:
+        spark.sql(f"UPDATE lake.{table.name} SET v = meanwhile(v) WHERE id1 = 'a' AND id2 = 1")
+    assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
+    assert rows(spark, table) == ["a2=2.0", "a3=3.0", "b1=1.0", "b2=2.0", "b3=3.0"]
+
+
+def test_delete_does_not_mind_that_another_deletes_the_same_row(spark: SparkSession, table: Table) -> None:
+    _delete_meanwhile(spark, table, "delete_prefix")
+    spark.sql(f"DELETE FROM lake.{table.name} WHERE id1 = 'a' AND meanwhile(v) < 3")
+    assert rows(spark, table) == ["a3=3.0", "b1=1.0", "b2=2.0", "b3=3.0"]
+
+
+def test_update_does_not_miss_a_row_that_another_adds_meanwhile(spark: SparkSession, table: Table) -> None:
+    """CP-5: serializable."""
+    _delete_meanwhile(spark, table, "append")
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(f"UPDATE lake.{table.name} SET v = meanwhile(v) WHERE id1 = 'a'")
+    assert rows(spark, table) == ["a1=1.0", "a2=2.0", "a3=3.0", "a4=4.0", "b1=1.0", "b2=2.0", "b3=3.0"]
+
+
+def test_rows_that_cannot_match_may_be_added_meanwhile(spark: SparkSession, table: Table) -> None:
+    """CP-5: bounds rule the new file out."""
+    _delete_meanwhile(spark, table, "append")
+    spark.sql(f"UPDATE lake.{table.name} SET v = meanwhile(v) + 1 WHERE id1 = 'b'")
+    assert rows(spark, table) == ["a1=1.0", "a2=2.0", "a3=3.0", "a4=4.0", "b1=2.0", "b2=3.0", "b3=4.0"]
+
+
+def _delete_meanwhile(spark: SparkSession, table: Table, act: str) -> None:
+    """Registers meanwhile(v), which is v; while a statement computes it, another writer commits once."""
+    from urllib.parse import unquote
+
+    from pyspark.sql.functions import udf
+
+    warehouse, name = str(table.catalog.iceberg.properties["warehouse"]), table.name  # type: ignore[union-attr]
+    snapshot_id = table.refresh().snapshot_id
+
+    def meanwhile(v: float) -> float:
+        with open_catalog(unquote(warehouse.removeprefix("file://"))) as catalog:
+            other = catalog.load_table(name)
+            if other.snapshot_id == snapshot_id:
+                if act == "append":
+                    other.append(pa.Table.from_pylist([{"id1": "a", "id2": 4, "v": 4.0}], schema=other.schema))
+                else:
+                    other.delete_prefix({"id1": "a", "id2": 1})
+        return v
+
+    # A function with type hints would be taken for one over columns.
+    spark.udf.register("meanwhile", udf(lambda v: meanwhile(v), "double"))  # noqa: PLW0108

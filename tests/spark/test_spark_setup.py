@@ -1,0 +1,184 @@
+"""The jar, and the ways to put the catalog into Spark."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from spark_ext import attach
+from spark_ext.__main__ import main
+from spark_ext.configure import catalog_options
+from spark_ext.jar import JarError, catalog_jar, compile_jar, find_compiler, jar_name, spark_jars, spark_version
+from tableformat import open_catalog
+
+_SCRIPT_SECONDS = 180
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine with a run-time Java only, and an empty cache."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_the_same_sources_give_the_same_jar(java: None, tmp_path: Path) -> None:
+    if find_compiler() is None:
+        pytest.skip("there is no Java compiler")
+    made = compile_jar(tmp_path / "again" / "catalog.jar", spark_jars())
+    assert made.read_bytes() == catalog_jar().read_bytes()
+
+
+def test_without_a_compiler_the_error_says_what_to_install(no_compiler: None) -> None:
+    with pytest.raises(JarError, match="openjdk-17-jdk-headless") as caught:
+        catalog_jar()
+    assert spark_version(spark_jars()) in str(caught.value)
+
+
+def test_a_packaged_jar_needs_no_compiler(no_compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    packaged = tmp_path / jar_name(spark_version(spark_jars()))
+    packaged.write_bytes(b"")
+    monkeypatch.setattr("spark_ext.jar.PACKAGED_JARS", tmp_path)
+    assert catalog_jar() == packaged
+
+
+def test_a_packaged_jar_serves_one_minor_version() -> None:
+    assert jar_name("4.3.0") == jar_name("4.3.7") == "tableformat-spark-4.3.jar"
+    assert jar_name("4.4.0") != jar_name("4.3.0")
+
+
+def test_directory_without_spark(tmp_path: Path) -> None:
+    with pytest.raises(JarError, match="no jars of Spark"):
+        spark_version(tmp_path)
+
+
+def test_relative_warehouse_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert catalog_options("x", "lake/")["spark.sql.catalog.x.warehouse"] == str(tmp_path / "lake")
+    assert catalog_options("x", "s3://bucket/lake")["spark.sql.catalog.x.warehouse"] == "s3://bucket/lake"
+
+
+def test_command_line_options(java: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["--catalog", "shop", "--warehouse", str(tmp_path / "a b"), "--option", "s3.region=eu"]) == 0
+    words = shlex.split(capsys.readouterr().out)
+    assert words[:2] == ["--jars", str(catalog_jar())]
+    assert words[2:] == [
+        "--conf",
+        "spark.sql.catalog.shop=tableformat.spark.LakeCatalog",
+        "--conf",
+        f"spark.sql.catalog.shop.python={sys.executable}",
+        "--conf",
+        f"spark.sql.catalog.shop.warehouse={tmp_path / 'a b'}",
+        "--conf",
+        "spark.sql.catalog.shop.s3.region=eu",
+    ]
+
+
+def test_attach_to_a_running_session(spark: SparkSession, tmp_path: Path) -> None:
+    attach(spark, catalog="other", warehouse=tmp_path / "other")
+    spark.sql("CREATE NAMESPACE other.db")
+    spark.sql("CREATE TABLE other.db.t (a INT)")
+    with open_catalog(str(tmp_path / "other")) as catalog:
+        assert catalog.list_tables("db") == ["db.t"]
+
+
+def test_another_session_sees_the_same_tables(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    assert [row.tableName for row in spark.newSession().sql(f"SHOW TABLES IN lake.{namespace}").collect()] == ["t"]
+
+
+def test_python_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+    attach(spark, catalog="lost", warehouse=tmp_path)
+    spark.conf.set("spark.sql.catalog.lost.python", "/nowhere/python")
+    with pytest.raises(AnalysisException, match=r"cannot be started.*python") as caught:
+        spark.sql("SHOW NAMESPACES IN lost")
+    assert caught.value.getCondition() == "TABLEFORMAT_EXTERNAL_ERROR"
+
+
+def test_unknown_option_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    attach(spark, catalog="typing_mistake", warehouse=tmp_path, catalog_fiel="x")
+    with pytest.raises(AnalysisException, match="catalog_file") as caught:
+        spark.sql("SHOW NAMESPACES IN typing_mistake")
+    assert caught.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
+
+
+@pytest.mark.slow
+def test_spark_sql_shell(java: None, tmp_path: Path) -> None:
+    """The shell has no Python of its own: the catalog starts one."""
+    shell = Path(sys.executable).parent / "spark-sql"
+    options = subprocess.run(
+        [sys.executable, "-m", "spark_ext", "--warehouse", str(tmp_path / "lake")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    statements = "CREATE NAMESPACE lake.db; CREATE TABLE lake.db.t (a INT); SHOW TABLES IN lake.db"
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [
+            str(shell),
+            "--master",
+            "local[1]",
+            "--conf",
+            "spark.ui.enabled=false",
+            *shlex.split(options.stdout),
+            "-e",
+            statements,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+        timeout=_SCRIPT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["t"]
+
+
+_CONNECT_SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from spark_ext import attach, configure
+from spark_ext.jar import catalog_jar
+builder = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false")
+spark = attach(builder.getOrCreate(), warehouse=sys.argv[1])
+spark.sql("CREATE NAMESPACE lake.db")
+spark.sql("CREATE TABLE lake.db.t (a INT, PRIMARY KEY (a))")
+print(type(spark).__module__, [row.asDict() for row in spark.sql("SHOW TABLES IN lake.db").collect()])
+print(spark.table("lake.db.t").count())
+try:
+    spark.sql("ALTER TABLE lake.db.t DROP COLUMN a")
+except AnalysisException as error:
+    print(error.getCondition(), error)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_spark_connect(java: None, tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    script = tmp_path / "script.py"
+    script.write_text(_CONNECT_SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "lake")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        timeout=_SCRIPT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("pyspark.sql.connect.session [{'namespace': 'db', 'tableName': 't'")
+    assert lines[1] == "0"
+    assert "TABLEFORMAT_INVALID_ARGUMENT" in done.stdout
+    assert "belongs to the key" in done.stdout

@@ -1,0 +1,151 @@
+"""The Python process behind a catalog: frames, failures, and what outlives what."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, open_catalog
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+
+def sidecar_pids(spark: SparkSession) -> list[int]:
+    """Processes that the JVM started for the catalog `lake`."""
+    jvm = spark._jvm
+    assert jvm is not None
+    children = jvm.java.lang.ProcessHandle.current().children().iterator()
+    found = []
+    while children.hasNext():
+        pid = children.next().pid()
+        if b"spark_ext.sidecar" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            found.append(pid)
+    return found
+
+
+class Process:
+    """A sidecar spoken to without Spark."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+
+    def send(self, number: int, method: str, arguments: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        header = json.dumps({"id": number, "method": method, "arguments": arguments, "parts": []}).encode()
+        self.process.stdin.write(struct.pack(">i", len(header)) + header)
+        self.process.stdin.flush()
+
+    def receive(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        length = struct.unpack(">i", self.process.stdout.read(4))[0]
+        header: dict[str, Any] = json.loads(self.process.stdout.read(length))
+        for part in header["parts"]:
+            self.process.stdout.read(part)
+        return header
+
+    def start(self, **options: str) -> dict[str, Any]:
+        self.send(0, "start", {"name": "lake", "options": options})
+        return self.receive()
+
+
+@contextmanager
+def running(*code: str) -> Iterator[Process]:
+    command = [sys.executable, *(code or ("-m", "spark_ext.sidecar"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        yield Process(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(timeout=20) == 0
+
+
+def test_many_requests_in_flight_and_the_end_of_the_input(tmp_path: Path) -> None:
+    with open_catalog(str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+    with running() as sidecar:
+        assert "result" in sidecar.start(warehouse=str(tmp_path))
+        for number in range(1, 101):
+            sidecar.send(number, "list_tables", {"namespace": ["db"] if number % 2 else ["nowhere"]})
+        answers = {answer["id"]: answer for answer in (sidecar.receive() for _ in range(100))}
+        assert sorted(answers) == list(range(1, 101))
+        assert answers[1]["result"] == []
+        assert answers[2]["error"]["type"] == "NamespaceNotFoundError"
+        assert answers[2]["error"]["condition"] == "TABLEFORMAT_NAMESPACE_NOT_FOUND"
+
+
+def test_prints_do_not_get_between_the_frames(tmp_path: Path) -> None:
+    code = "import spark_ext.sidecar as s, os; old = s.serve\n"
+    code += "def serve(connection):\n    print('stray'); os.write(1, b'stray'); old(connection)\n"
+    code += "s.serve = serve; s.main()"
+    with running("-c", code) as sidecar:
+        assert "pid" in sidecar.start(warehouse=str(tmp_path))["result"]
+
+
+def test_unexpected_error_is_reported_and_the_process_lives_on(tmp_path: Path) -> None:
+    with running() as sidecar:
+        sidecar.start(warehouse=str(tmp_path))
+        sidecar.send(1, "list_tables", {})
+        assert sidecar.receive()["error"]["condition"] == "TABLEFORMAT_INTERNAL_ERROR"
+        sidecar.send(2, "list_namespaces", {"namespace": []})
+        assert sidecar.receive()["result"] == []
+
+
+def test_killed_process_comes_back_at_the_next_call(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    table = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    table.append(pa.table({"id": [1, 2, 3]}, schema=SCHEMA))
+    frame = spark.table(f"lake.{namespace}.t").where("id > 1")
+    pids = sidecar_pids(spark)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    table.append(pa.table({"id": [4]}, schema=SCHEMA))
+    table.delete_prefix({"id": 2})
+    assert sorted(row.id for row in frame.collect()) in ([2, 3], [3, 4])
+    assert sorted(row.id for row in spark.table(f"lake.{namespace}.t").collect()) == [1, 3, 4]
+    assert not set(sidecar_pids(spark)) & set(pids)
+
+
+def test_statements_of_many_threads_share_the_process(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    for number in range(4):
+        table = lake.create_table((namespace, f"t{number}"), SCHEMA, key=["id"])
+        table.append(pa.table({"id": range(number + 1)}, schema=SCHEMA))
+
+    def count(number: int) -> int:
+        return spark.newSession().table(f"lake.{namespace}.t{number % 4}").where("id >= 0").count()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, range(8))) == [1, 2, 3, 4, 1, 2, 3, 4]
+
+
+def test_missing_delete_file_fails_the_query_and_names_the_file(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """DA-8: a delete file that cannot be read never means no deletes."""
+    table = lake.create_table((namespace, "t"), SCHEMA)
+    table.append(pa.table({"id": [1, 2, 3]}, schema=SCHEMA))
+    table.delete("id = 2", mode="equality")
+    path = table.inspect.delete_files()["file_path"].to_pylist()[0].removeprefix("file://")
+    Path(path).unlink()
+    with pytest.raises(AnalysisException, match=Path(path).name) as caught:
+        spark.table(f"lake.{namespace}.t").collect()
+    assert caught.value.getCondition() == "TABLEFORMAT_CORRUPT_FILE"
+
+
+def test_error_of_python_has_a_state_and_no_java_trace_in_its_message(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT, PRIMARY KEY (a))")
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(f"ALTER TABLE lake.{namespace}.t ALTER COLUMN a DROP NOT NULL")
+    assert caught.value.getSqlState() == "22023"
+    assert caught.value.getMessageParameters() == {"message": "column 'a' belongs to the key and must be NOT NULL."}

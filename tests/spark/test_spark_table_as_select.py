@@ -1,0 +1,158 @@
+"""CREATE and REPLACE TABLE AS SELECT: a table and its rows in one commit, or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+from tableformat.metadata.location import local_path
+
+
+def files(location: str) -> set[str]:
+    path = local_path(location)
+    assert path is not None
+    return {str(found) for found in Path(path).rglob("*") if found.is_file() and found.suffix != ".json"}
+
+
+def rows(spark: SparkSession, table: Table) -> list[tuple[object, ...]]:
+    """Spark's rows, which are Python's."""
+    found = sorted((tuple(row) for row in spark.table(f"lake.{table.name}").collect()), key=repr)
+    assert found == sorted((tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist()), key=repr)
+    return found
+
+
+@pytest.fixture
+def old(spark: SparkSession, lake: Catalog, namespace: str) -> Table:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (id BIGINT NOT NULL, v STRING, PRIMARY KEY (id)) PARTITIONED BY (v)")
+    spark.sql(f"INSERT INTO lake.{namespace}.t VALUES (1, 'a'), (2, 'b')")
+    return lake.load_table((namespace, "t"))
+
+
+def test_table_comes_with_its_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"""
+        CREATE TABLE lake.{namespace}.t PARTITIONED BY (bucket(2, id)) TBLPROPERTIES ('owner-team'='x')
+        AS SELECT id, id * 2 w FROM range(10)
+    """)
+    table = lake.load_table((namespace, "t"))
+    assert rows(spark, table) == sorted(((n, 2 * n) for n in range(10)), key=repr)
+    assert table.properties["owner-team"] == "x"
+    assert len(table.metadata.metadata_log) == 0
+    assert table.metadata.current_snapshot() is not None
+
+
+def test_failed_query_leaves_no_table_and_no_file(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    with pytest.raises(Exception, match="no such row"):
+        spark.sql(
+            f"CREATE TABLE lake.{namespace}.t AS SELECT IF(id = 99, raise_error('no such row'), id) id FROM range(100)"
+        )
+    assert not lake.table_exists((namespace, "t"))
+    assert spark.sql(f"SHOW TABLES IN lake.{namespace}").collect() == []
+
+
+def test_existing_table_is_refused(spark: SparkSession, old: Table) -> None:
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        spark.sql(f"CREATE TABLE lake.{old.name} AS SELECT 1 id")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS lake.{old.name} AS SELECT 1 id")
+    assert rows(spark, old) == [(1, "a"), (2, "b")]
+
+
+def test_create_by_data_frame(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.range(3).writeTo(f"lake.{namespace}.t").create()
+    assert rows(spark, lake.load_table((namespace, "t"))) == [(0,), (1,), (2,)]
+
+
+def test_no_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t AS SELECT id FROM range(10) WHERE id > 50")
+    assert rows(spark, lake.load_table((namespace, "t"))) == []
+
+
+def test_version_3(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t TBLPROPERTIES ('format-version'='3') AS SELECT id FROM range(3)")
+    table = lake.load_table((namespace, "t"))
+    assert table.metadata.format_version == 3
+    assert rows(spark, table) == [(0,), (1,), (2,)]
+    assert sorted(table.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()) == [0, 1, 2]
+
+
+def test_replace_changes_rows_schema_and_partitions_in_one_commit(spark: SparkSession, old: Table) -> None:
+    before = old.snapshot_id
+    spark.sql(f"""
+        REPLACE TABLE lake.{old.name} PARTITIONED BY (bucket(2, k))
+        AS SELECT concat('k', id) k, id * 1.5D w FROM range(3)
+    """)
+    assert rows(spark, old) == [("k0", 0.0), ("k1", 1.5), ("k2", 3.0)]
+    assert [row.col_name for row in spark.sql(f"DESCRIBE lake.{old.name}").collect()][:2] == ["k", "w"]
+    assert [len(old.inspect.snapshots()), old.key] == [2, ()]
+    assert sorted(
+        tuple(row) for row in spark.sql(f"SELECT * FROM lake.{old.name} VERSION AS OF {before}").collect()
+    ) == [
+        (1, "a"),
+        (2, "b"),
+    ]
+    old.rollback(snapshot_id=before)
+    spark.sql(f"INSERT INTO lake.{old.name} VALUES ('k9', 1)")
+
+
+def test_failed_replace_leaves_the_table_as_it_was(spark: SparkSession, old: Table) -> None:
+    before, snapshot_id = files(old.location), old.snapshot_id
+    with pytest.raises(Exception, match="no such row"):
+        spark.sql(
+            f"REPLACE TABLE lake.{old.name} AS SELECT IF(id = 99, raise_error('no such row'), id) id FROM range(100)"
+        )
+    assert rows(spark, old) == [(1, "a"), (2, "b")]
+    assert old.snapshot_id == snapshot_id
+    assert files(old.location) == before
+
+
+def test_replace_from_itself(spark: SparkSession, old: Table) -> None:
+    spark.sql(f"REPLACE TABLE lake.{old.name} AS SELECT id + 10 id, upper(v) v, 1 w FROM lake.{old.name}")
+    assert rows(spark, old) == [(11, "A", 1), (12, "B", 1)]
+
+
+def test_replace_that_another_commit_overtakes_is_a_conflict(spark: SparkSession, old: Table) -> None:
+    from collections.abc import Iterator
+    from urllib.parse import unquote
+
+    import pyarrow as pa
+
+    warehouse, name = str(old.catalog.iceberg.properties["warehouse"]), old.name  # type: ignore[union-attr]
+
+    def commit(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from tableformat import open_catalog
+
+        for batch in batches:
+            with open_catalog(unquote(warehouse.removeprefix("file://"))) as catalog:
+                other = catalog.load_table(name)
+                other.append(pa.Table.from_pylist([{"id": 3, "v": "c"}], schema=other.schema))
+            yield batch
+
+    before = files(old.location)
+    with pytest.raises(AnalysisException, match="was changed by another commit") as error:
+        spark.range(1).coalesce(1).mapInArrow(commit, "id long").writeTo(f"lake.{name}").replace()
+    assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
+    assert rows(spark, old) == [(1, "a"), (2, "b"), (3, "c")]
+    added = {Path(path).suffix for path in files(old.location) - before}
+    assert len([path for path in files(old.location) - before if path.endswith(".parquet")]) == 1
+    assert added == {".parquet", ".avro"}
+
+
+def test_replace_without_a_query_empties_the_table(spark: SparkSession, old: Table) -> None:
+    spark.sql(f"CREATE OR REPLACE TABLE lake.{old.name} (x INT)")
+    assert rows(spark, old) == []
+    spark.sql(f"INSERT INTO lake.{old.name} VALUES (7)")
+    assert rows(spark, old) == [(7,)]
+
+
+def test_create_or_replace_creates(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.range(2).writeTo(f"lake.{namespace}.t").createOrReplace()
+    spark.range(3).writeTo(f"lake.{namespace}.t").createOrReplace()
+    assert rows(spark, lake.load_table((namespace, "t"))) == [(0,), (1,), (2,)]
+
+
+def test_replace_of_no_table(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql(f"REPLACE TABLE lake.{namespace}.none AS SELECT 1 id")

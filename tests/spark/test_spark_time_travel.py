@@ -1,0 +1,145 @@
+"""VERSION AS OF, TIMESTAMP AS OF, metadata tables and metadata columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("day", pa.date32()), ("v", pa.string())])
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """Three snapshots: ids 1 to 3; id 2 deleted; id 4 added. A tag on the first, a branch at the second."""
+    from datetime import date
+
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id"], partition_by=["month(day)"])
+    days = [date(2024, 1, 1), date(2024, 1, 2), date(2024, 2, 1)]
+    created.append(pa.table({"id": [1, 2, 3], "day": days, "v": ["a", "b", "c"]}, schema=SCHEMA))
+    created.create_tag("first")
+    created.delete("id = 2", mode="equality")
+    created.create_branch("audit")
+    created.append(pa.table({"id": [4], "day": days[:1], "v": ["d"]}, schema=SCHEMA))
+    return created
+
+
+def ids(spark: SparkSession, query: str) -> list[int]:
+    return sorted(row.id for row in spark.sql(query).collect())
+
+
+def test_versions(spark: SparkSession, table: Table) -> None:
+    name = f"lake.{table.name}"
+    first, second, third = table.inspect.snapshots()["snapshot_id"].to_pylist()
+    assert ids(spark, f"SELECT id FROM {name}") == [1, 3, 4]
+    assert ids(spark, f"SELECT id FROM {name} VERSION AS OF {first}") == [1, 2, 3]
+    assert ids(spark, f"SELECT id FROM {name} VERSION AS OF {second}") == [1, 3]
+    assert ids(spark, f"SELECT id FROM {name} VERSION AS OF {third}") == [1, 3, 4]
+    assert ids(spark, f"SELECT id FROM {name} VERSION AS OF 'first'") == [1, 2, 3]
+    assert ids(spark, f"SELECT id FROM {name} VERSION AS OF 'audit'") == [1, 3]
+    joined = f"SELECT a.id FROM {name} VERSION AS OF 'first' a LEFT ANTI JOIN {name} b ON a.id = b.id"
+    assert ids(spark, joined) == [2]
+
+
+def test_moments(spark: SparkSession, table: Table) -> None:
+    name = f"lake.{table.name}"
+    first = table.inspect.snapshots()["committed_at"].to_pylist()[0]
+    assert ids(spark, f"SELECT id FROM {name} TIMESTAMP AS OF '{first:%Y-%m-%d %H:%M:%S.%f}'") == [1, 2, 3]
+    assert ids(spark, f"SELECT id FROM {name} TIMESTAMP AS OF current_timestamp()") == [1, 3, 4]
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(f"SELECT id FROM {name} TIMESTAMP AS OF '2001-01-01'")
+    assert caught.value.getCondition() == "TABLEFORMAT_SNAPSHOT_NOT_FOUND"
+
+
+@pytest.mark.parametrize("version", ["'frist'", "17"])
+def test_version_that_is_not_there(spark: SparkSession, table: Table, version: str) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF {version}")
+    assert caught.value.getCondition() == "TABLEFORMAT_SNAPSHOT_NOT_FOUND"
+
+
+def test_old_snapshot_is_read_in_its_own_schema(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN v TO w")
+    assert spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF 'first'").columns == ["id", "day", "v"]
+    assert spark.sql(f"SELECT * FROM lake.{table.name}").columns == ["id", "day", "w"]
+
+
+def test_metadata_columns(spark: SparkSession, table: Table) -> None:
+    found = spark.sql(
+        f"SELECT id, _pos, _spec_id, _partition.day_month AS month, _file FROM lake.{table.name} ORDER BY id"
+    ).collect()
+    files = table.refresh().inspect.data_files().to_pylist()
+    assert [(row.id, row._pos, row._spec_id, row.month) for row in found] == [
+        (1, 0, 0, 648),
+        (3, 0, 0, 649),
+        (4, 0, 0, 648),
+    ]
+    assert {row._file for row in found} == {file["file_path"] for file in files}
+
+
+def test_deleted_rows_are_shown_with_their_mark(spark: SparkSession, table: Table) -> None:
+    table.delete_prefix({"id": 3})
+    found = spark.sql(f"SELECT id, _deleted FROM lake.{table.name} ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(1, False), (2, True), (3, True), (4, False)]
+    only = spark.sql(f"SELECT id FROM lake.{table.name} WHERE _deleted").collect()
+    assert sorted(row.id for row in only) == [2, 3]
+
+
+def test_only_metadata_columns(spark: SparkSession, table: Table) -> None:
+    assert len(spark.sql(f"SELECT _file FROM lake.{table.name}").collect()) == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["snapshots", "history", "files", "data_files", "delete_files", "manifests", "partitions", "refs", "entries"],
+)
+def test_metadata_tables_have_the_rows_of_python(spark: SparkSession, table: Table, name: str) -> None:
+    found = spark.sql(f"SELECT * FROM lake.{table.name}.{name}")
+    expected = getattr(table.refresh().inspect, name)()
+    assert found.columns == expected.column_names
+    rows = [row.asDict(True) for row in found.collect()]
+    assert len(rows) == expected.num_rows > 0
+    for column in {"snapshot_id", "file_path", "kind", "path", "name", "spec_id", "operation", "status"} & set(
+        found.columns
+    ):
+        assert [row[column] for row in rows] == expected[column].to_pylist()
+
+
+def test_metadata_tables_can_be_queried(spark: SparkSession, table: Table) -> None:
+    operations = spark.sql(
+        f"SELECT operation, summary['added-records'] AS added FROM lake.{table.name}.snapshots ORDER BY committed_at"
+    ).collect()
+    assert [(row.operation, row.added) for row in operations] == [("append", "3"), ("delete", None), ("append", "1")]
+    kinds = spark.sql(f"SELECT kind, count(*) AS n FROM lake.{table.name}.files GROUP BY kind ORDER BY kind").collect()
+    assert [tuple(row) for row in kinds] == [("data", 3), ("equality", 1)]
+
+
+def test_metadata_table_as_of_a_version(spark: SparkSession, table: Table) -> None:
+    assert spark.sql(f"SELECT * FROM lake.{table.name}.delete_files VERSION AS OF 'first'").count() == 0
+    assert spark.sql(f"SELECT * FROM lake.{table.name}.delete_files").count() == 1
+
+
+def test_self_join_sees_one_snapshot_while_another_writes(spark: SparkSession, table: Table) -> None:
+    frame = spark.table(f"lake.{table.name}")
+    before = frame.count()
+    both = frame.alias("a").join(frame.alias("b"), "id")
+    both.explain()
+    table.append(pa.table({"id": [9], "day": [None], "v": ["z"]}, schema=SCHEMA))
+    assert both.count() in {before, before + 1}
+    assert spark.table(f"lake.{table.name}").count() == before + 1
+
+
+def test_partition_column_of_a_table_without_partitions(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    bare = lake.create_table((namespace, "bare"), SCHEMA)
+    bare.append(pa.table({"id": [1], "day": [None], "v": ["a"]}, schema=SCHEMA))
+    assert spark.sql(f"SELECT id, _partition, _spec_id FROM lake.{bare.name}").collect()[0]._spec_id == 0
+
+
+def test_branch_is_read_in_the_schema_of_the_table(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN v TO w")
+    frame = spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF 'audit'")
+    assert frame.columns == ["id", "day", "w"]
+    assert sorted(row.w for row in frame.collect()) == ["a", "c"]

@@ -1,0 +1,302 @@
+"""The command line: deletes, conversion, rollback, tags, the demo."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from cli_lake import TABLE, Lake, make_lake
+from rich.console import Console
+
+import tableformat as tf
+from tableformat.cli import refs
+from tableformat.cli.maintain import drawn_progress
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return make_lake(tmp_path / "lake")
+
+
+def live_rows(lake: Lake) -> list[tuple[str, int]]:
+    with lake.table() as table:
+        rows = table.scan(columns=["id1", "num_cal"]).to_arrow().to_pylist()
+    return sorted((row["id1"], row["num_cal"]) for row in rows)
+
+
+def snapshot_id(lake: Lake) -> int | None:
+    with lake.table() as table:
+        return table.snapshot_id
+
+
+class TestDeletePrefix:
+    def test_deletes_and_says_how_to_undo(self, lake: Lake) -> None:
+        before, rows = snapshot_id(lake), live_rows(lake)
+        run = lake.run("delete-prefix", TABLE, "id1=C", "id2=1")
+        assert (run.status, run.stderr) == (0, "")
+        lines = run.stdout.splitlines()
+        assert lines[0] == "db.calendars: deleted id1 = 'C', id2 = 1."
+        assert lines[1].startswith(f"Snapshot {snapshot_id(lake)}: 1 delete file added, no row read, ")
+        assert lines[2] == f"Undo: tableformat rollback db.calendars {before}"
+        assert live_rows(lake) == [row for row in rows if row not in (("C", 2), ("C", 3))]
+
+    def test_undo_names_a_catalog_that_was_given_as_an_option(self, lake: Lake) -> None:
+        run = Lake(Path("elsewhere")).run("delete-prefix", TABLE, "id1=C", "--catalog", lake.directory)
+        assert f"Undo: tableformat --catalog {lake.directory} rollback db.calendars " in run.stdout
+
+    def test_json(self, lake: Lake) -> None:
+        before = snapshot_id(lake)
+        document = lake.json("delete-prefix", TABLE, "id1=C")
+        assert (document["dry_run"], document["previous_snapshot_id"]) == (False, before)
+        assert document["snapshot_id"] == snapshot_id(lake)
+        assert (document["added_delete_file_count"], document["deleted_row_count"]) == (1, None)
+
+    def test_dry_run_counts_live_rows_and_changes_nothing(self, lake: Lake) -> None:
+        before, files = snapshot_id(lake), sorted(lake.directory.rglob("*.parquet"))
+        document = lake.json("delete-prefix", TABLE, "id1=B", "--dry-run")
+        assert (document["dry_run"], document["live_row_count"], document["snapshot_id"]) == (True, 3, before)
+        assert "would delete  3 rows with id1 = 'B'\n" in lake.run("delete-prefix", TABLE, "id1=B", "--dry-run").stdout
+        assert (snapshot_id(lake), sorted(lake.directory.rglob("*.parquet"))) == (before, files)
+
+    def test_dry_run_counts_what_the_delete_deletes(self, lake: Lake) -> None:
+        for prefix in (["id1=A"], ["id1=B", "id2=0"], ["id1=C", "id2=1", "num_cal=3"], ["id1=nobody"]):
+            expected = lake.json("delete-prefix", TABLE, *prefix, "--dry-run")["live_row_count"]
+            before = len(live_rows(lake))
+            lake.json("delete-prefix", TABLE, *prefix)
+            assert before - len(live_rows(lake)) == expected
+
+    @pytest.mark.parametrize(
+        ("prefix", "kind", "message"),
+        [
+            (["id2=1"], "InvalidKeyError", "prefix (id2) is no leading part of the key (id1, id2, num_cal)"),
+            (
+                ["id1=A", "id2=x"],
+                "InvalidArgumentError",
+                "id2=x: column 'id2' is long; write a whole number such as 42.",
+            ),
+            (["id11=A"], "UnknownColumnError", "unknown column 'id11' in db.calendars. Did you mean 'id1'?"),
+            (["note=A"], "UnknownColumnError", "unknown column 'note' in a prefix of the key"),
+        ],
+    )
+    @pytest.mark.parametrize("dry_run", [[], ["--dry-run"]])
+    def test_bad_prefix_changes_nothing(
+        self, lake: Lake, prefix: list[str], kind: str, message: str, dry_run: list[str]
+    ) -> None:
+        before = snapshot_id(lake)
+        error = lake.error("delete-prefix", TABLE, *prefix, *dry_run)
+        assert error["type"] == kind
+        assert error["message"].startswith(message)
+        assert snapshot_id(lake) == before
+
+    @pytest.mark.parametrize("prefix", [["id1"], ["=A"], ["id1=A", "id1=B"], []])
+    def test_usage_errors(self, lake: Lake, prefix: list[str]) -> None:
+        assert lake.run("delete-prefix", TABLE, *prefix).status == 2
+
+    def test_unknown_table_and_branch(self, lake: Lake) -> None:
+        assert lake.error("delete-prefix", "db.calender", "id1=A")["type"] == "TableNotFoundError"
+        assert lake.error("delete-prefix", TABLE, "id1=A", "--branch", "x")["type"] == "SnapshotNotFoundError"
+
+
+class TestDeleteRange:
+    def test_half_open_on_any_column(self, lake: Lake) -> None:
+        bounds = ["--on", "ts", "--lower", "2026-01-03T12:00Z", "--upper", "2026-01-04T12:00Z"]
+        assert lake.json("delete-range", TABLE, *bounds, "--dry-run")["live_row_count"] == 3
+        run = lake.run("delete-range", TABLE, *bounds)
+        assert run.stdout.startswith(
+            "db.calendars: deleted 2026-01-03 12:00:00+00:00 <= ts < 2026-01-04 12:00:00+00:00.\n"
+        )
+        assert live_rows(lake) == [("A", 3), ("B", 0), ("B", 3), ("C", 0), ("C", 1), ("C", 3)]
+
+    def test_composite_bounds_of_the_key(self, lake: Lake) -> None:
+        document = lake.json("delete-range", TABLE, "--lower", "B,1", "--upper", "C,1")
+        assert document["added_delete_file_count"] == 1
+        assert live_rows(lake) == [("A", 2), ("A", 3), ("B", 0), ("C", 2), ("C", 3)]
+
+    def test_open_side_takes_nulls_in_and_a_null_can_be_named(self, lake: Lake) -> None:
+        null_only = ["--on", "note", "--lower", r"\N", "--upper", ""]
+        assert lake.json("delete-range", TABLE, *null_only, "--dry-run")["live_row_count"] == 3
+        assert (
+            lake.json("delete-range", TABLE, "--on", "note", "--upper", "[red]line 1", "--dry-run")["live_row_count"]
+            == 5
+        )
+
+    def test_equal_bounds_make_no_snapshot(self, lake: Lake) -> None:
+        before = snapshot_id(lake)
+        run = lake.run("delete-range", TABLE, "--lower", "A", "--upper", "A")
+        assert run.stdout.splitlines()[1:] == ["Nothing to change; no snapshot was made."]
+        assert snapshot_id(lake) == before
+
+    @pytest.mark.parametrize(
+        ("arguments", "kind", "message"),
+        [
+            (["--lower", "B", "--upper", "A"], "InvalidKeyError", "lower bound ('B',) lies above upper bound ('A',)"),
+            (["--on", "tss", "--lower", "x"], "UnknownColumnError", "unknown column 'tss' in on=. Did you mean 'ts'?"),
+            (
+                ["--on", "ts", "--lower", "2026-01-03"],
+                "InvalidArgumentError",
+                "ts=2026-01-03: column 'ts' is timestamptz;",
+            ),
+            (["--lower", "A,1,2,3"], "InvalidArgumentError", "'A,1,2,3' has 4 values for the columns"),
+        ],
+    )
+    def test_bad_bounds_change_nothing(self, lake: Lake, arguments: list[str], kind: str, message: str) -> None:
+        before = snapshot_id(lake)
+        error = lake.error("delete-range", TABLE, *arguments)
+        assert error["type"] == kind
+        assert error["message"].startswith(message)
+        assert snapshot_id(lake) == before
+
+    def test_without_bounds_is_a_usage_error(self, lake: Lake) -> None:
+        assert lake.run("delete-range", TABLE).status == 2
+
+
+class TestConvertDeletes:
+    def test_dry_run_then_conversion_tell_the_same(self, lake: Lake) -> None:
+        before, rows = snapshot_id(lake), live_rows(lake)
+        planned = lake.json("convert-deletes", TABLE, "--dry-run")
+        assert (planned["dry_run"], planned["deleted_row_count"]) == (True, 3)
+        assert snapshot_id(lake) == before
+        done = lake.json("convert-deletes", TABLE)
+        same = ("removed_range_delete_file_count", "removed_equality_delete_file_count", "deleted_row_count")
+        assert [done[name] for name in same] == [planned[name] for name in same] == [1, 1, 3]
+        assert {entry["kind"] for entry in lake.json("deletes", TABLE)["delete_files"]} == {"position"}
+        assert live_rows(lake) == rows
+
+    def test_text(self, lake: Lake) -> None:
+        assert lake.run("convert-deletes", TABLE, "--dry-run").stdout.startswith("Dry run: ")
+        assert "delete files out  1 equality, 1 range, 0 position\n" in lake.run("convert-deletes", TABLE).stdout
+        again = lake.run("convert-deletes", TABLE)
+        assert again.stdout == "db.calendars has no equality or range deletes: nothing to convert.\n"
+
+    def test_progress_is_drawn_on_a_terminal_only(self, lake: Lake) -> None:
+        with drawn_progress(None) as progress:
+            assert progress is None
+        stream = io.StringIO()
+        terminal = Console(file=stream, force_terminal=True, width=80, _environ={"TERM": "xterm"})
+        with drawn_progress(terminal) as progress, lake.table() as table:
+            table.maintenance.convert_deletes(progress=progress)
+        assert "data files" in stream.getvalue()
+        assert "1/1" in stream.getvalue()
+
+    def test_unknown_table(self, lake: Lake) -> None:
+        assert lake.error("convert-deletes", "db.calender")["type"] == "TableNotFoundError"
+
+
+class TestRollback:
+    def test_with_yes(self, lake: Lake) -> None:
+        history = [entry["snapshot_id"] for entry in lake.json("history", TABLE)["snapshots"]]
+        document = lake.json("rollback", TABLE, history[-1], "--yes")
+        assert document == {
+            "table": TABLE,
+            "branch": "main",
+            "previous_snapshot_id": history[0],
+            "current_snapshot_id": history[-1],
+            "undone_snapshot_ids": history[:-1],
+        }
+        assert len(live_rows(lake)) == 12
+        after = lake.run("history", TABLE).stdout.splitlines()
+        assert after[2].endswith("append: +12 rows [first] [main]")
+        assert after[3].endswith("+1 equality delete (rolled back)")
+
+    def test_by_tag_and_by_time(self, lake: Lake) -> None:
+        run = lake.run("rollback", TABLE, "--tag", "first", "-y")
+        assert run.stdout.endswith("; 2 snapshots taken back.\n")
+        oldest = lake.json("history", TABLE)["snapshots"][-1]
+        assert lake.json("rollback", TABLE, "--as-of", oldest["made_current_at"])["undone_snapshot_ids"] == []
+
+    def test_asks_on_a_terminal_and_refuses_to_wait_elsewhere(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = snapshot_id(lake)
+        run = lake.run("rollback", TABLE, "--tag", "first")
+        assert run.status == 2
+        assert "--yes confirms" in run.stderr
+        answers: list[bool] = [False, True]
+
+        class Terminal:
+            def isatty(self) -> bool:
+                return True
+
+        def confirm(question: str, **_options: Any) -> bool:
+            assert question == "Take 2 snapshots out of db.calendars, branch main?"
+            return answers.pop(0)
+
+        monkeypatch.setattr(refs, "sys", type("Streams", (), {"stdin": Terminal()}))
+        monkeypatch.setattr(refs.typer, "confirm", confirm)
+        refused = lake.run("rollback", TABLE, "--tag", "first")
+        assert (refused.status, refused.stdout, refused.stderr) == (1, "", "Nothing was changed.\n")
+        assert snapshot_id(lake) == before
+        assert lake.run("rollback", TABLE, "--tag", "first").status == 0
+        assert len(live_rows(lake)) == 12
+
+    def test_bad_input(self, lake: Lake) -> None:
+        assert lake.error("rollback", TABLE, "5")["type"] == "SnapshotNotFoundError"
+        assert lake.error("rollback", TABLE, "--tag", "frist")["message"] == "no tag 'frist'. Did you mean 'first'?"
+        assert lake.run("rollback", TABLE).status == 2
+        assert lake.run("rollback", TABLE, "newest").status == 2
+
+    def test_snapshot_that_is_no_ancestor(self, lake: Lake) -> None:
+        newest = snapshot_id(lake)
+        assert newest is not None
+        lake.json("rollback", TABLE, "--tag", "first", "--yes")
+        error = lake.error("rollback", TABLE, newest)
+        assert error["type"] == "InvalidArgumentError"
+        assert "is no ancestor of" in error["message"]
+
+
+class TestTag:
+    def test_create_list_and_remove(self, lake: Lake) -> None:
+        head = snapshot_id(lake)
+        assert lake.json("tag", TABLE, "today") == {"table": TABLE, "tag": "today", "snapshot_id": head}
+        first = lake.json("history", TABLE)["snapshots"][-1]["snapshot_id"]
+        assert lake.run("tag", TABLE, "oldest", first).stdout == f"db.calendars: tag oldest names snapshot {first}.\n"
+        assert [tag["tag"] for tag in lake.json("tag", TABLE)["tags"]] == ["first", "oldest", "today"]
+        assert lake.run("tag", TABLE, "oldest", "--delete").stdout == "db.calendars: tag oldest removed.\n"
+        listed = [line.split() for line in lake.run("tag", TABLE).stdout.splitlines()[2:]]
+        assert listed == [["first", str(first)], ["today", str(head)]]
+        assert lake.run("tag", "db.empty").stderr == "db.empty has no tags.\n"
+
+    def test_bad_input(self, lake: Lake) -> None:
+        assert lake.error("tag", TABLE, "first")["type"] == "AlreadyExistsError"
+        assert lake.error("tag", TABLE, "new", "5")["type"] == "SnapshotNotFoundError"
+        assert lake.error("tag", "db.empty", "new")["type"] == "SnapshotNotFoundError"
+        assert lake.error("tag", TABLE, "frist", "--delete")["message"] == "no tag 'frist'. Did you mean 'first'?"
+        assert lake.run("tag", TABLE, "--delete").status == 2
+        assert lake.run("tag", TABLE, "first", "5", "--delete").status == 2
+
+
+class TestDemo:
+    def test_local_writer_leaves_a_lake_to_look_at(self, tmp_path: Path) -> None:
+        lake = Lake(tmp_path / "work" / "lake")
+        small = ["--directory", tmp_path / "work", "--writer", "local", "--batches", "2", "--messages", "40"]
+        run = lake.run("demo", *small)
+        assert run.status == 0, run.stderr
+        assert "Every reader saw the same rows." in run.stdout
+        assert run.stderr.startswith("Look at it: tableformat --catalog ")
+        assert lake.json("ls")["tables"] == [{"identifier": "db.calendars"}]
+        again = lake.run("demo", *small, "-o", "json")
+        with lake.table() as table:
+            assert json.loads(again.stdout)["row_count"] == table.scan().count()
+
+    def test_foreign_directory_and_unknown_writer(self, tmp_path: Path) -> None:
+        (tmp_path / "mine.txt").write_text("keep me")
+        lake = Lake(tmp_path)
+        assert lake.error("demo", "-d", tmp_path, "--writer", "local")["type"] == "InvalidArgumentError"
+        assert (tmp_path / "mine.txt").read_text() == "keep me"
+        assert lake.run("demo", "--writer", "flink").status == 2
+
+
+def test_table_without_a_key(tmp_path: Path) -> None:
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        catalog.create_table("db.log", pa.schema([pa.field("line", pa.string())])).append(
+            pa.table({"line": ["a", "b"]})
+        )
+    lake = Lake(tmp_path / "lake")
+    assert "has no key" in lake.error("delete-prefix", "db.log", "line=a")["message"]
+    assert lake.json("delete-range", "db.log", "--on", "line", "--upper", "b")["added_delete_file_count"] == 1
+    assert lake.json("head", "db.log")["rows"] == [{"line": "b"}]

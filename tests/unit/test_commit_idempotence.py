@@ -1,0 +1,159 @@
+"""CP-14: each batch of a named writer is committed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commit_tables import FaultyCatalog, append, data_file, live, new_table
+from pyiceberg.table import Table
+
+from tableformat.commit import commit_change
+from tableformat.commit.idempotence import (
+    AppliedBatch,
+    BatchName,
+    applied_batch,
+    batch_name,
+    batches_of_snapshots,
+    is_applied,
+    property_name,
+    remember_batch,
+    remembered_batches,
+)
+from tableformat.errors import InvalidArgumentError
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return new_table(FaultyCatalog.at(tmp_path / "lake"))
+
+
+def test_batch_that_is_repeated_is_committed_once(table: Table) -> None:
+    """CP-14."""
+    first = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id=7)
+    # The handle is the old one, as in a job that restarted from a checkpoint.
+    again = commit_change(table, append(data_file(table, "again.parquet")), application_id="app", batch_id=7)
+    assert (again.already_applied, again.committed) == (True, False)
+    assert (again.snapshot_id, again.sequence_number) == (first.snapshot_id, 1)
+    assert live(again.table) == {"a.parquet": 1}
+
+
+def test_older_batch_of_a_writer_that_counts(table: Table) -> None:
+    """CP-14: a batch at or below the stored one is applied, whatever type the number came in."""
+    table = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id=7).table
+    assert commit_change(
+        table, append(data_file(table, "b.parquet")), application_id="app", batch_id="6"
+    ).already_applied
+    assert commit_change(table, append(data_file(table, "b.parquet")), application_id="app", batch_id="10").committed
+
+
+def test_writers_and_branches_do_not_see_each_other(table: Table) -> None:
+    table = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id=7).table
+    assert commit_change(table, append(data_file(table, "b.parquet")), application_id="app2", batch_id=7).committed
+
+
+def test_other_process_committed_the_batch_while_we_were_at_it(table: Table) -> None:
+    """CP-14: the record is read again at every attempt."""
+    catalog = table.catalog
+    assert isinstance(catalog, FaultyCatalog)
+
+    def interfere() -> None:
+        catalog.before = None
+        commit_change(table, append(data_file(table, "theirs.parquet")), application_id="app", batch_id=7)
+
+    catalog.before = interfere
+    outcome = commit_change(table, append(data_file(table, "ours.parquet")), application_id="app", batch_id=7)
+    assert (outcome.already_applied, outcome.attempts) == (True, 2)
+    assert live(outcome.table) == {"theirs.parquet": 1}
+
+
+def test_record_outlives_its_snapshot(table: Table) -> None:
+    """CP-14."""
+    first = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id="x")
+    second = commit_change(first.table, append(data_file(table, "b.parquet")))
+    assert first.snapshot_id is not None
+    second.table.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()
+    again = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id="x")
+    assert (again.already_applied, again.snapshot_id, again.sequence_number) == (True, first.snapshot_id, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "batch_id", "applied"),
+    [
+        (7, 7, True),
+        (7, 6, True),
+        (7, 8, False),
+        ("7", 10, False),
+        ("10", "9", True),
+        (-1, "-2", True),
+        ("x", "x", True),
+        ("x", "y", False),
+        (7, "x", False),
+        ("x", 7, False),
+        ("", "0", False),
+    ],
+)
+def test_which_ids_are_applied(stored: int | str, batch_id: int | str, applied: bool) -> None:
+    """CP-14: whole numbers rise, anything else is equal or not."""
+    assert is_applied(AppliedBatch(stored, 1, 1), batch_id) is applied
+
+
+def test_nothing_stored_nothing_applied() -> None:
+    assert not is_applied(None, 0)
+
+
+AWKWARD = ["app", "a.b", "query=1; DROP", "línea\n2", "100%", "%2E", "日本", "/x/y?z#w", " "]
+
+
+def test_every_name_survives_and_no_two_collide() -> None:
+    """CP-14: dots separate the parts of the property's name, so the ref has none left in it."""
+    properties: dict[str, str] = {}
+    pairs = [(ref, app) for ref in ("main", "a", "a.b", "a%2Eb", "ä/ö") for app in AWKWARD]
+    for number, (ref, app) in enumerate(pairs):
+        properties |= remember_batch(ref, BatchName(app, number), number, 0)
+    assert len(properties) == len(pairs)
+    assert all(name.isascii() and name.isprintable() for name in properties)
+    for number, (ref, app) in enumerate(pairs):
+        assert applied_batch(properties, ref, app) == AppliedBatch(number, number, 0)
+    assert set(remembered_batches(properties, "a.b")) == set(AWKWARD)
+
+
+def test_names_of_rolled_back_snapshots() -> None:
+    properties = remember_batch("main", BatchName("one", 1), 11, 0) | remember_batch(
+        "main", BatchName("two", "x"), 12, 0
+    )
+    assert batches_of_snapshots(properties, "main", {12, 13}) == [property_name("main", "two")]
+    assert batches_of_snapshots(properties, "ingest", {11, 12}) == []
+
+
+def test_readable_property_name() -> None:
+    assert property_name("main", "orders job") == "tableformat.txn.main.orders job"
+
+
+@pytest.mark.parametrize(
+    ("application_id", "batch_id", "message"),
+    [
+        (None, 1, "batch_id needs application_id"),
+        ("", 1, "batch_id needs application_id"),
+        ("app", None, "'app' needs batch_id"),
+        ("app", True, "not True"),
+        ("app", 1.5, "not 1.5"),
+        ("app", "", "not ''"),
+    ],
+)
+def test_half_a_name_is_an_error(table: Table, application_id: object, batch_id: object, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        commit_change(
+            table,
+            append(data_file(table, "a.parquet")),
+            application_id=application_id,  # type: ignore[arg-type]
+            batch_id=batch_id,  # type: ignore[arg-type]
+        )
+    assert batch_name(None, None) is None
+
+
+@pytest.mark.parametrize("text", ["", "7", "{}", '{"batch-id": [], "snapshot-id": 1, "time-ms": 1}', "null"])
+def test_record_that_someone_else_wrote(text: str) -> None:
+    name = property_name("main", "app")
+    with pytest.raises(InvalidArgumentError, match=r"tableformat\.txn\.main\.app.* no record of a batch"):
+        applied_batch({name: text}, "main", "app")

@@ -1,0 +1,208 @@
+"""The dataset door: what DuckDB, Polars and pyarrow push into it, and what it refuses."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import pickle
+import uuid
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, StructType, TimestamptzType, UUIDType
+from scan_tables import TableBuilder, partitioned
+
+from tableformat.errors import UnknownColumnError, UnsupportedFeatureError
+from tableformat.scan.dataset import LakeDataset
+from tableformat.scan.scan import Scan
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "v", StringType(), required=False),
+    NestedField(3, "d", DoubleType(), required=False),
+    NestedField(4, "u", UUIDType(), required=False),
+    NestedField(5, "at", TimestamptzType(), required=False),
+    NestedField(
+        6,
+        "st",
+        StructType(NestedField(7, "x", LongType(), required=False), NestedField(8, "y", LongType(), required=False)),
+        required=False,
+    ),
+)
+
+
+def row(id_: int) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "v": None if id_ % 4 == 3 else f"v{id_}",
+        "d": [1.5, math.nan, None][id_ % 3],
+        "u": uuid.UUID(int=id_),
+        "at": dt.datetime(2024, 1, 1, id_, tzinfo=dt.UTC),
+        "st": {"x": id_, "y": -id_},
+    }
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableBuilder:
+    """Ids 0 to 9 in two files, 4 deleted."""
+    builder = TableBuilder(tmp_path, SCHEMA, key=["id"])
+    builder.append([row(number) for number in range(6)])
+    builder.append([row(number) for number in range(6, 10)])
+    builder.delete_prefixes(["id"], [{"id": 4}])
+    return builder
+
+
+ALIVE = [0, 1, 2, 3, 5, 6, 7, 8, 9]
+CONDITIONS = [
+    "id = 5",
+    "id <> 5",
+    "id IN (1, 4, 8)",
+    "id NOT IN (1, 4, 8)",
+    "id BETWEEN 3 AND 6",
+    "v IS NULL",
+    "v IS NOT NULL AND v > 'v5'",
+    "v LIKE 'v%'",
+    "d > 1.0",
+    "d = 'NaN'::DOUBLE",
+    "isnan(d)",
+    "NOT (d > 1.0)",
+    "d IS NULL OR d < 2",
+    "st.x = 3",
+    "\"at\" >= TIMESTAMPTZ '2024-01-01 08:00:00+00:00'",
+    "u = '00000000-0000-0000-0000-000000000007'",
+    "id + 1 = 6",
+    "length(v) = 2 AND id < 3",
+    "v = 'v1' OR (id > 7 AND v IS NULL)",
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_duckdb_gets_the_rows_that_it_would_keep_itself(table: TableBuilder, condition: str) -> None:
+    scan = table.scan()
+    with duckdb.connect() as connection:
+        connection.register("lake", scan.to_dataset())
+        connection.register("memory", scan.to_arrow())
+        found = connection.execute(f"SELECT id FROM lake WHERE {condition} ORDER BY id").fetchall()
+        assert found == connection.execute(f"SELECT id FROM memory WHERE {condition} ORDER BY id").fetchall()
+
+
+def test_duckdb_counts_joins_and_aggregates(table: TableBuilder) -> None:
+    with duckdb.connect() as connection:
+        connection.register("lake", table.scan().to_dataset())
+        assert connection.sql("SELECT count(*), min(id), max(v) FROM lake").fetchall() == [(9, 0, "v9")]
+        pairs = connection.sql("SELECT count(*) FROM lake a JOIN lake b ON a.id = b.id WHERE b.id < 5").fetchall()
+        assert pairs == [(4,)]
+        assert connection.sql("SELECT * FROM lake WHERE id = 9").fetchall() == [
+            (9, "v9", 1.5, uuid.UUID(int=9), dt.datetime(2024, 1, 1, 9, tzinfo=dt.UTC), {"x": 9, "y": -9})
+        ]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pl.col("id") == 5,
+        pl.col("id").is_in([1, 4, 8]),
+        pl.col("v").is_null(),
+        pl.col("v") > "v5",
+        pl.col("d").is_nan(),
+        ~(pl.col("id") > 3),
+        (pl.col("id") > 3) & (pl.col("id") < 7),
+        pl.col("at") >= dt.datetime(2024, 1, 1, 8, tzinfo=dt.UTC),
+        pl.col("v").str.starts_with("v1"),
+    ],
+    ids=str,
+)
+def test_polars_gets_the_rows_that_it_would_keep_itself(table: TableBuilder, condition: pl.Expr) -> None:
+    scan = table.scan()
+    lazy = pl.scan_pyarrow_dataset(scan.to_dataset())
+    assert sorted(lazy.filter(condition).select("id").collect()["id"]) == sorted(
+        scan.to_polars().filter(condition)["id"]
+    )
+    assert lazy.filter(condition).select("v").head(1).collect().height == min(
+        1, scan.to_polars().filter(condition).height
+    )
+
+
+class _Recorded(LakeDataset):
+    """Remembers the scans that queries lead to."""
+
+    def __init__(self, scan: Scan) -> None:
+        super().__init__(scan)
+        self.scans: list[Scan] = []
+
+    def _scan_of(self, translation: Any, columns: list[str] | None) -> Scan:
+        self.scans.append(super()._scan_of(translation, columns))
+        return self.scans[-1]
+
+
+def test_filters_of_engines_rule_out_files_and_partitions(tmp_path: Path) -> None:
+    spec = partitioned(SCHEMA, ("id", BucketTransform(4)))
+    builder = TableBuilder(tmp_path, SCHEMA, spec=spec, key=["id"])
+    builder.append([row(number) for number in range(10)])
+    dataset = _Recorded(builder.scan())
+    with duckdb.connect() as connection:
+        assert connection.sql("SELECT v FROM dataset WHERE id = 5").fetchall() == [("v5",)]
+    assert pl.scan_pyarrow_dataset(dataset).filter(pl.col("id") == 6).select("v").collect().rows() == [("v6",)]
+    for scan in dataset.scans[-2:]:
+        assert len(scan.plan().tasks) == 1
+    assert dataset.scans[-2].schema.names == ["v"]
+
+
+def test_partition_filter_of_an_engine_leaves_nothing_to_ask_of_rows(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path, SCHEMA, spec=partitioned(SCHEMA, ("v", IdentityTransform())), key=["id"])
+    builder.append([row(number) for number in range(10)])
+    assert builder.scan().to_dataset().count_rows(filter=pc.field("v") == "v5") == 1
+    assert len(builder.scan("v = 'v5'").plan().tasks) == 1
+
+
+def test_dataset_methods_of_pyarrow(table: TableBuilder) -> None:
+    dataset = table.scan().to_dataset()
+    assert dataset.count_rows() == 9
+    assert dataset.count_rows(filter=pc.field("id") > 5) == 4
+    assert dataset.count_rows(filter=pc.field("d") > 1.0) == len([number for number in ALIVE if number % 3 == 0])
+    assert dataset.head(2, columns=["id"]).num_rows == 2
+    assert dataset.take([0, 8], columns=["id"]).num_rows == 2
+    assert sorted(dataset.to_table(columns=["id"], filter=pc.field("v").is_null())["id"].to_pylist()) == [3, 7]
+    assert dataset.to_table(columns={"twice": pc.field("id") * 2}, filter=pc.field("id") == 9).to_pydict() == {
+        "twice": [18]
+    }
+    assert dataset.filter(pc.field("id") > 5).filter(pc.field("id") < 8).count_rows() == 2
+    assert dataset.sort_by([("id", "descending")]).to_table()["id"].to_pylist() == sorted(ALIVE, reverse=True)
+    assert max(batch.num_rows for batch in dataset.to_batches(batch_size=2)) == 2
+    assert sum(batch.num_rows for batch in dataset.to_batches(columns=[])) == 9
+
+
+def test_struct_cut_down_by_the_scan_stays_cut_down(table: TableBuilder) -> None:
+    dataset = table.scan(columns=["id", "st.y"]).to_dataset()
+    assert dataset.schema.field("st").type == pa.struct([("y", pa.int64())])
+    found = dataset.to_table(columns=["st"], filter=pc.field("id") == 5)
+    assert found.to_pydict() == {"st": [{"y": -5}]}
+
+
+def test_pandas_reads_through_the_dataset(table: TableBuilder) -> None:
+    frame = table.scan().to_dataset().to_table(columns=["id"]).to_pandas()
+    assert sorted(frame["id"]) == ALIVE
+
+
+def test_refusals_say_what_to_do(table: TableBuilder) -> None:
+    dataset = table.scan().to_dataset()
+    with pytest.raises(UnsupportedFeatureError, match="deletes apply to them"):
+        dataset.get_fragments()
+    with pytest.raises(UnsupportedFeatureError, match="join"):
+        dataset.join(dataset, "id")
+    with pytest.raises(UnsupportedFeatureError, match="schema"):
+        dataset.replace_schema(dataset.schema)
+    with pytest.raises(UnknownColumnError, match="Did you mean 'id'"):
+        dataset.to_table(columns=["idd"])
+
+
+def test_dataset_travels_to_another_process(table: TableBuilder) -> None:
+    copy = pickle.loads(pickle.dumps(table.scan("id > 5").to_dataset()))
+    assert sorted(copy.to_table()["id"].to_pylist()) == [6, 7, 8, 9]

@@ -1,0 +1,138 @@
+"""Many range delete files become one, and every data file keeps losing the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from maintenance_tables import contents, files_on_disk, keyed_table, live_deletes, rows
+from pyiceberg.exceptions import CommitFailedException
+
+import tableformat as tf
+from tableformat.errors import CommitConflictError
+from tableformat.metadata.content_file import DeleteKind
+from tableformat.scan.context import resolve_context
+
+
+def layered(tmp_path: Path, **options: object) -> tf.Table:
+    """Data and deletes by turns, so that no single number would be right for the merged spans."""
+    table = keyed_table(tmp_path, **options)
+    table.append(rows("a", range(8)))
+    table.delete_range(lower=("a", 1), upper=("a", 6))
+    table.append(rows("a", range(8), "second"))
+    table.delete_range(lower=("a", 3), upper=("a", 4))
+    table.delete_prefix({"id1": "z"})
+    return table
+
+
+def test_spans_keep_their_numbers(tmp_path: Path) -> None:
+    """MT-11, MT-12, RD-8: rows written between two deletes stay; the entry carries the largest number of a span."""
+    table = layered(tmp_path)
+    before = contents(table)
+    result = table.maintenance.merge_range_deletes()
+    (merged,) = live_deletes(table)
+    assert contents(table) == before
+    assert (result.removed_range_delete_files_count, result.added_range_delete_files_count) == (3, 1)
+    assert (result.removed_spans_count, result.added_spans_count) == (3, 3), "the prefix z shadows nothing"
+    spans = resolve_context(table.view).loader.range_spans(merged)
+    assert list(spans.sequence_numbers) == [2, 4, 2]
+    assert merged.sequence_number == 4
+    fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    assert contents(fresh) == before
+
+
+def test_second_run_finds_nothing_to_merge(tmp_path: Path) -> None:
+    """MT-11"""
+    table = layered(tmp_path)
+    first = table.maintenance.merge_range_deletes()
+    second = table.maintenance.merge_range_deletes()
+    assert (second.snapshot_id, second.removed_range_delete_files_count) == (first.snapshot_id, 0)
+
+
+def test_older_snapshots_keep_the_files_apart(tmp_path: Path) -> None:
+    """MT-11: what time travel shows does not change."""
+    table = layered(tmp_path)
+    shown = {
+        snapshot.snapshot_id: contents(table, snapshot_id=snapshot.snapshot_id) for snapshot in table.metadata.snapshots
+    }
+    table.maintenance.merge_range_deletes()
+    assert {snapshot_id: contents(table, snapshot_id=snapshot_id) for snapshot_id in shown} == shown
+
+
+def test_spans_that_shadow_nothing_leave_without_a_file(tmp_path: Path) -> None:
+    """MT-11, MT-10"""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", [1]))
+    table.delete_prefix({"id1": "y"})
+    table.delete_prefix({"id1": "z"})
+    result = table.maintenance.merge_range_deletes()
+    assert (result.removed_range_delete_files_count, result.added_range_delete_files_count) == (2, 0)
+    assert live_deletes(table) == []
+
+
+def test_equality_deletes_are_left_alone(tmp_path: Path) -> None:
+    """MT-12: one number for each file, so files of several commits stay several."""
+    table = layered(tmp_path)
+    table.upsert(rows("a", [1], "u1"))
+    table.upsert(rows("a", [2], "u2"))
+    before = contents(table)
+    table.maintenance.merge_range_deletes()
+    kinds = [delete.kind for delete in live_deletes(table)]
+    assert sorted(kind.value for kind in kinds) == ["equality", "equality", "range"]
+    assert kinds.count(DeleteKind.RANGE) == 1
+    assert contents(table) == before
+
+
+def test_merged_files_convert_like_the_ones_they_replace(tmp_path: Path) -> None:
+    """MT-12"""
+    table = layered(tmp_path)
+    before = contents(table)
+    table.maintenance.merge_range_deletes()
+    table.maintenance.convert_deletes()
+    assert contents(table) == before
+    assert {delete.kind for delete in live_deletes(table)} == {DeleteKind.POSITION}
+
+
+def test_dry_run_writes_nothing(tmp_path: Path) -> None:
+    table = layered(tmp_path)
+    before = files_on_disk(table)
+    planned = table.maintenance.merge_range_deletes(dry_run=True)
+    assert (planned.removed_range_delete_files_count, planned.added_spans_count) == (3, 3)
+    assert files_on_disk(table) == before
+
+
+def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
+    """CP-18 for the merged files: a commit that came first makes the job plan again, and nothing stays behind."""
+    table = layered(tmp_path)
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    catalog = table.iceberg.catalog
+    real, calls = catalog.commit_table, []
+
+    def first_somebody_else(*arguments: object) -> object:
+        if not calls:
+            calls.append(1)
+            other.delete_prefix({"id1": "a", "id2": 0})
+        return real(*arguments)
+
+    catalog.commit_table = first_somebody_else
+    table.maintenance.merge_range_deletes()
+    (merged,) = live_deletes(table)
+    assert len(resolve_context(table.view).loader.range_spans(merged)) == 4
+    assert contents(table)[0] == ("a", 1, "second")
+    on_disk = {location for location in files_on_disk(table) if "range-deletes" in location}
+    assert merged.file_path in on_disk
+    assert len(on_disk) == 5, "four that writers wrote and the merged one"
+
+
+def test_files_of_a_commit_that_failed_are_removed(tmp_path: Path) -> None:
+    """CP-18"""
+    table = layered(tmp_path, properties={"commit.retry.num-retries": "1"})
+
+    def lose(*arguments: object) -> object:
+        raise CommitFailedException("always late")
+
+    before = files_on_disk(table)
+    table.iceberg.catalog.commit_table = lose
+    with pytest.raises(CommitConflictError):
+        table.maintenance.merge_range_deletes()
+    assert files_on_disk(table) == before

@@ -1,0 +1,266 @@
+"""The in-memory table that other tests believe: its own rules, spelled out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tableformat.errors import (
+    AlreadyExistsError,
+    DuplicateKeyError,
+    InvalidArgumentError,
+    InvalidKeyError,
+    SnapshotNotFoundError,
+    UnknownColumnError,
+)
+from tableformat.testing.key_order import event_place, fingerprint, is_covered, place, places
+from tableformat.testing.model import ModelTable
+
+COLUMNS = ("id", "n", "v")
+
+
+def row(id_: Any, n: Any, v: Any = None) -> dict[str, Any]:
+    return {"id": id_, "n": n, "v": v}
+
+
+def model_with(*rows: dict[str, Any]) -> ModelTable:
+    model = ModelTable(COLUMNS, key=("id", "n"))
+    model.append(rows)
+    return model
+
+
+def ids(model: ModelTable, branch: str = "main") -> list[Any]:
+    return [each["id"] for each in model.rows(branch)]
+
+
+def test_null_is_first_and_nan_is_last() -> None:
+    """RD-4: the order of one column."""
+    values = [math.nan, math.inf, -0.0, None, -math.inf, 5e-324]
+    assert sorted(values, key=place)[:2] == [None, -math.inf]
+    assert repr(sorted(values, key=place)[2:]) == "[-0.0, 5e-324, inf, nan]"
+    assert place(-0.0) == place(0.0)
+    assert place(math.nan) == place(-math.nan)
+
+
+def test_text_is_in_code_point_order_and_keeps_zero_bytes() -> None:
+    """RD-4: U+FFFF sorts below U+10000, and a string below its extensions."""
+    texts = ["\U00010000", "\uffff", "a\0", "a", "", "ab", "\0"]
+    assert sorted(texts, key=place) == ["", "\0", "a", "a\0", "ab", "\uffff", "\U00010000"]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "covered"),
+    [
+        (None, None, [None, "", "a", "a\0", "b"]),
+        (None, ("a",), [None, ""]),
+        (("",), None, ["", "a", "a\0", "b"]),
+        ((None,), ("",), [None]),
+        (("a",), ("a\0",), ["a"]),
+        (("a",), ("b",), ["a", "a\0"]),
+        (("a",), ("a",), []),
+    ],
+)
+def test_a_range_holds_its_lower_and_not_its_upper_bound(
+    lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None, covered: list[Any]
+) -> None:
+    """RD-1: before(lower) .. before(upper); an open lower end takes null in."""
+    assert [value for value in [None, "", "a", "a\0", "b"] if is_covered((value,), lower, upper)] == covered
+
+
+def test_a_short_bound_lies_before_all_keys_that_begin_with_it() -> None:
+    """RD-1: cuts beside a tuple of leading values."""
+    assert is_covered(("a", None), ("a",), ("a", 3))
+    assert is_covered(("a", 2), ("a",), ("a", 3))
+    assert not is_covered(("a", 3), ("a",), ("a", 3))
+    assert not is_covered(("a", None), (None,), ("a",))
+
+
+def test_fingerprints_tell_apart_what_equality_does_not() -> None:
+    as_read = fingerprint([row(0.0, 1), row(math.nan, 2), row("x", True)], ("id", "n"))
+    assert as_read == fingerprint([row("x", True), row(-math.nan, 2), row(0.0, 1)], ("id", "n"))
+    assert as_read != fingerprint([row(-0.0, 1), row(math.nan, 2), row("x", True)], ("id", "n"))
+    assert as_read != fingerprint([row(0.0, 1), row(math.nan, 2), row("x", 1)], ("id", "n"))
+    assert as_read != fingerprint([row(0.0, 1), row(0.0, 1), row(math.nan, 2), row("x", True)], ("id", "n"))
+
+
+def test_a_verb_makes_a_snapshot_and_older_ones_keep_their_rows() -> None:
+    model = model_with(row("a", 1), row("b", 1))
+    model.delete_prefix({"id": "a"})
+    model.append([row("a", 2)])
+    assert ids(model) == ["b", "a"]
+    assert [each["id"] for each in model.rows_at(1)] == ["a", "b"]
+    assert [each["id"] for each in model.rows_at(2)] == ["b"]
+    assert list(model.ancestors(model.head())) == [3, 2, 1]
+
+
+def test_a_prefix_is_made_of_whole_values_and_matches_null() -> None:
+    """RD-5, DA-4."""
+    model = model_with(row("a", 1), row("ab", 1), row(None, 1), row("a\0", 1))
+    model.delete_prefix([{"id": "a"}, {"id": None}])
+    assert ids(model) == ["ab", "a\0"]
+    with pytest.raises(InvalidKeyError):
+        model.delete_prefix({"n": 1})
+    with pytest.raises(InvalidKeyError):
+        model.delete_prefix({})
+
+
+def test_deleting_rows_takes_null_for_a_value() -> None:
+    """DA-4: null matches null and nothing else."""
+    model = model_with(row("a", 1, "x"), row("a", 2), row("b", 3))
+    model.delete_rows([{"v": None, "id": "a"}])
+    assert [each["n"] for each in model.rows()] == [1, 3]
+    with pytest.raises(UnknownColumnError):
+        model.delete_rows([{"w": 1}])
+
+
+def test_a_range_goes_by_any_columns_and_refuses_bounds_that_make_no_sense() -> None:
+    model = model_with(row("a", 1, 5.0), row("b", 2, math.nan), row("c", 3))
+    with pytest.raises(InvalidKeyError):
+        model.delete_range(on=["v"], lower=(2.0,), upper=(1.0,))
+    with pytest.raises(InvalidKeyError):
+        model.delete_range(lower=("a", 1, 2))
+    with pytest.raises(InvalidKeyError):
+        model.delete_range(lower=())
+    with pytest.raises(UnknownColumnError):
+        model.delete_range(on=["w"])
+    assert model.head() == 1, "a verb that fails makes no snapshot"
+    model.delete_range(on=["v"], lower=(math.nan,))
+    assert ids(model) == ["a", "c"]
+
+
+def test_a_replacement_empties_the_prefixes_that_occur_in_it() -> None:
+    model = model_with(row("a", 1), row("a", 2), row("b", 1))
+    model.replace([row("a", 9)], prefix=["id"])
+    assert [(each["id"], each["n"]) for each in model.rows()] == [("b", 1), ("a", 9)]
+
+
+def test_an_interval_is_replaced_whole_and_takes_no_row_from_outside() -> None:
+    model = model_with(row("a", 1), row("b", 5), row("c", 7))
+    model.replace_interval([row("x", 6)], on="n", lower=5, upper=7)
+    assert ids(model) == ["a", "c", "x"]
+    with pytest.raises(InvalidArgumentError, match="outside"):
+        model.replace_interval([row("y", 7)], on="n", lower=5, upper=7)
+
+
+def test_of_a_key_given_twice_the_last_row_wins() -> None:
+    model = model_with(row("a", 1, "old"), row("b", 1, "kept"))
+    model.upsert([row("a", 1, "first"), row("c", 1, "new"), row("a", 1, "last")])
+    assert [each["v"] for each in model.rows()] == ["kept", "last", "new"]
+
+
+def test_duplicates_are_allowed_refused_skipped_or_replaced() -> None:
+    model = model_with(row("a", 1, "old"))
+    with pytest.raises(DuplicateKeyError):
+        model.append([row("b", 1), row("b", 1)], on_duplicate="error")
+    model.append([row("a", 1, "skipped"), row("b", 1, "first"), row("b", 1, "skipped")], on_duplicate="ignore")
+    assert [each["v"] for each in model.rows()] == ["old", "first"]
+    model.append([row("a", 1, "new")], on_duplicate="replace")
+    assert [each["v"] for each in model.rows()] == ["first", "new"]
+    model.append([row("a", 1, "twice")])
+    assert [each["v"] for each in model.rows()] == ["first", "new", "twice"]
+
+
+def test_the_last_event_of_a_key_decides_by_order_and_then_by_position() -> None:
+    model = model_with(row("a", 1, "old"), row("b", 1, "old"))
+    events = [
+        {**row("a", 1, "late"), "_op": "U", "_ts": 2},
+        {**row("a", 1, "early"), "_op": "U", "_ts": 1},
+        {"id": "b", "n": 1, "_op": "D", "_ts": None},
+        {**row("c", 1, "first"), "_op": "insert", "_ts": 1},
+        {**row("c", 1, "second"), "_op": "update", "_ts": 1},
+    ]
+    model.apply_changes(events)
+    assert {(each["id"], each["v"]) for each in model.rows()} == {("a", "late"), ("c", "second")}
+    assert event_place({"_ts": None}, "_ts") < event_place({"_ts": math.nan}, "_ts") < event_place({"_ts": -1.0}, "_ts")
+
+
+def test_events_without_a_key_stand_for_whole_rows() -> None:
+    model = ModelTable(("id", "v"))
+    model.append([{"id": 1, "v": None}, {"id": 1, "v": "x"}])
+    model.apply_changes([{"id": 1, "v": None, "_op": "D"}, {"id": 2, "v": "y", "_op": "I"}], order_by=None)
+    model.apply_changes([{"id": 2, "v": "y", "_op": "I"}], order_by=None)
+    assert [(each["id"], each["v"]) for each in model.rows()] == [(1, "x"), (2, "y")]
+    with pytest.raises(InvalidArgumentError, match="no operation"):
+        model.apply_changes([{"id": 2, "v": "y", "_op": "X"}], order_by=None)
+
+
+def test_verbs_of_a_transaction_see_those_before_them_and_spare_those_after() -> None:
+    model = model_with(row("a", 1))
+    with model.transaction() as transaction:
+        transaction.append([row("b", 1, "before")])
+        transaction.delete_range()
+        transaction.append([row("b", 1, "after")])
+    assert [each["v"] for each in model.rows()] == ["after"]
+    assert model.head() == 2
+
+
+def test_a_transaction_that_fails_leaves_no_trace() -> None:
+    model = model_with(row("a", 1))
+
+    def fail() -> None:
+        with model.transaction() as transaction:
+            transaction.overwrite([])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert ids(model) == ["a"]
+
+
+def test_a_batch_is_committed_once_however_often_it_comes() -> None:
+    model = ModelTable(COLUMNS, key=("id", "n"))
+    assert not model.append([row("a", 1)], application_id="stream", batch_id=7)
+    assert model.append([row("a", 1)], application_id="stream", batch_id=7)
+    assert model.append([row("a", 0)], application_id="stream", batch_id=6)
+    assert not model.append([row("b", 1)], application_id="other", batch_id=7)
+    assert not model.append([row("c", 1)], application_id="stream", batch_id=8)
+    assert ids(model) == ["a", "b", "c"]
+
+
+def test_a_rolled_back_batch_comes_again_only_when_it_was_forgotten() -> None:
+    model = model_with(row("a", 1))
+    model.append([row("b", 1)], application_id="stream", batch_id=1)
+    model.rollback(1)
+    assert model.append([row("b", 1)], application_id="stream", batch_id=1)
+    model.append([row("c", 1)], application_id="stream", batch_id=2)
+    model.rollback(1, replay=True)
+    assert not model.append([row("c", 1)], application_id="stream", batch_id=2)
+    assert ids(model) == ["a", "c"]
+
+
+def test_branches_part_and_know_batches_of_their_own() -> None:
+    model = model_with(row("a", 1))
+    model.append([row("b", 1)], application_id="stream", batch_id=1)
+    model.create_branch("side", 1)
+    model.create_tag("start", 1)
+    assert not model.append([row("c", 1)], branch="side", application_id="stream", batch_id=1)
+    assert (ids(model), ids(model, "side")) == (["a", "b"], ["a", "c"])
+    assert [each["id"] for each in model.rows_of_tag("start")] == ["a"]
+
+
+def test_names_and_snapshots_that_are_not_there_are_errors() -> None:
+    model = ModelTable(COLUMNS)
+    with pytest.raises(SnapshotNotFoundError):
+        model.create_tag("start")
+    model.append([row("a", 1)])
+    model.create_branch("side")
+    with pytest.raises(AlreadyExistsError):
+        model.create_tag("side")
+    with pytest.raises(SnapshotNotFoundError):
+        model.rows("other")
+    with pytest.raises(SnapshotNotFoundError):
+        model.rows_at(9)
+    with pytest.raises(SnapshotNotFoundError):
+        model.rows_of_tag("other")
+    model.append([row("b", 1)], branch="side")
+    with pytest.raises(InvalidArgumentError, match="ancestor"):
+        model.rollback(2)
+    with pytest.raises(InvalidKeyError, match="no key"):
+        model.upsert([row("a", 1)])
+
+
+def test_tuples_of_values_compare_as_keys_do() -> None:
+    """RD-1: a shorter tuple lies before what begins with it."""
+    assert places(("a",)) < places(("a", None)) < places(("a", 0)) < places(("b",))

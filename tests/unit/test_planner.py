@@ -1,0 +1,206 @@
+"""Plans: what is ruled out at each stage, and how deletes travel with tasks."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType
+from scan_tables import TableBuilder, partitioned
+
+from tableformat.metadata.content_file import DeleteKind
+from tableformat.properties import RANGE_SPAN_BUDGET
+from tableformat.scan.plan import ScanPlan
+from tableformat.scan.scan import Scan
+
+SCHEMA = Schema(
+    NestedField(1, "p", StringType(), required=False),
+    NestedField(2, "id", LongType(), required=True),
+    NestedField(3, "d", DoubleType(), required=False),
+)
+
+
+def rows(*ids: int, p: str | None = "x", d: float | None = None) -> list[dict[str, Any]]:
+    return [{"p": p, "id": id_, "d": d} for id_ in ids]
+
+
+def table(path: Path, *fields: tuple[str, Any], **options: Any) -> TableBuilder:
+    if fields:
+        options["spec"] = partitioned(SCHEMA, *fields)
+    return TableBuilder(path, SCHEMA, key=["id"], **options)
+
+
+def ids_in(plan: ScanPlan, scan: Scan) -> list[int]:
+    return sorted(scan.to_arrow()["id"].to_pylist())
+
+
+def test_manifests_and_files_are_ruled_out_by_partition(tmp_path: Path) -> None:
+    builder = table(tmp_path, ("p", IdentityTransform()))
+    builder.append([*rows(1, p="a"), *rows(2, p="b")])
+    builder.append(rows(3, p="c"))
+    scan = builder.scan("p = 'b'")
+    pruning = scan.plan().pruning
+    assert (pruning.data_manifest_count, pruning.skipped_data_manifest_count) == (2, 1)
+    assert (pruning.data_file_count, pruning.skipped_by_partition_count) == (2, 1)
+    assert ids_in(scan.plan(), scan) == [2]
+
+
+def test_identity_partition_leaves_no_filter_for_rows(tmp_path: Path) -> None:
+    builder = table(tmp_path, ("p", IdentityTransform()))
+    builder.append([*rows(1, 5, p="a"), *rows(2, p=None)])
+    (task,) = builder.scan("p = 'a' AND id > 3").plan().tasks
+    assert str(task.residual) == "GreaterThan(term=Reference(name='id'), literal=LongLiteral(3))"
+    (task,) = builder.scan("p IS NULL").plan().tasks
+    assert str(task.residual) == "AlwaysTrue()"
+
+
+def test_buckets_rule_out_files(tmp_path: Path) -> None:
+    builder = table(tmp_path, ("id", BucketTransform(8)))
+    builder.append(rows(*range(100)))
+    scan = builder.scan("id = 42")
+    assert len(scan.plan().tasks) == 1
+    assert ids_in(scan.plan(), scan) == [42]
+
+
+def test_files_are_ruled_out_by_bounds_and_whole_matches_need_no_filter(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1, 2))
+    builder.append(rows(5, 6))
+    builder.append(rows(6, 9))
+    scan = builder.scan("id <= 6 AND id > 4")
+    plan = scan.plan()
+    assert plan.pruning.skipped_by_bounds_count == 1
+    assert str(plan.tasks[0].residual) == "AlwaysTrue()"
+    assert ids_in(plan, scan) == [5, 6, 6]
+
+
+def test_a_large_in_list_still_rules_files_out(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    for number in range(0, 10_000, 1_000):
+        builder.append(rows(number, number + 1))
+    wanted = ", ".join(str(number) for number in range(5_500, 6_002))
+    scan = builder.scan(f"id IN ({wanted})")
+    assert len(scan.plan().tasks) == 1
+    assert ids_in(scan.plan(), scan) == [6_000, 6_001]
+
+
+def test_nan_counts_as_above_every_bound(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1, d=1.0))
+    builder.append([*rows(2, d=float("nan")), *rows(3, d=1.0)])
+    scan = builder.scan("d > 100")
+    assert ids_in(scan.plan(), scan) == [2]
+    assert len(scan.plan().tasks) == 1
+
+
+def test_files_that_a_range_delete_covers_are_no_tasks(tmp_path: Path) -> None:
+    """RD-10: covered whole, they are listed but not read."""
+    builder = table(tmp_path)
+    (covered,) = builder.append(rows(5, 6))
+    builder.append(rows(6, 9))
+    builder.append(rows(20))
+    builder.delete_range(["id"], (5,), (9,))
+    builder.append(rows(7))
+    Path(covered.file_path).unlink()
+    scan = builder.scan()
+    plan = scan.plan()
+    assert [file.file_path for file in plan.covered] == [covered.file_path]
+    assert [len(task.range_deletes) for task in plan.tasks] == [1, 0, 0]
+    assert ids_in(plan, scan) == [7, 9, 20]
+    assert scan.count() == 3
+
+
+def test_range_deletes_beyond_the_budget_travel_as_files(tmp_path: Path) -> None:
+    """RD-2, RD-3: the files that can matter, by number, scope and bounds; the rows come out the same."""
+    for budget in ("1", "1000"):
+        builder = table(tmp_path / budget, properties={RANGE_SPAN_BUDGET: budget})
+        builder.append(rows(1, 2, 3))
+        builder.delete_prefixes(["id"], [{"id": 2}])
+        builder.delete_prefixes(["id"], [{"id": 100}])
+        builder.append(rows(2, 4))
+        builder.delete_prefixes(["id"], [{"id": 3}])
+        scan = builder.scan()
+        tasks = scan.plan().tasks
+        assert ids_in(scan.plan(), scan) == [1, 2, 2 + 2]
+        assert [bool(task.range_delete_files) for task in tasks] == ([True, True] if budget == "1" else [False, False])
+        if budget == "1":
+            assert [len(task.range_delete_files) for task in tasks] == [2, 1]
+
+
+def test_deletes_that_the_filter_makes_irrelevant_are_not_opened(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1, 2, 3, 50))
+    (unneeded,) = builder.delete_rows(pa.table({"id": [50]}))
+    (also_unneeded,) = builder.delete_prefixes(["id"], [{"id": 50}])
+    builder.delete_rows(pa.table({"id": [2]}))
+    for delete in (unneeded, also_unneeded):
+        Path(delete.file_path).unlink()
+    scan = builder.scan("id < 10")
+    assert ids_in(scan.plan(), scan) == [1, 3]
+    assert scan.plan().pruning.skipped_delete_file_count == 2
+    assert scan.plan().delete_file_counts == {DeleteKind.EQUALITY: 1}
+
+
+def test_delete_manifests_older_than_all_data_are_not_read(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1))
+    builder.delete_rows(pa.table({"id": [1]}))
+    builder.append(rows(2))
+    builder.manifests.pop(0)
+    Path(builder.manifests[0].manifest_path).unlink()
+    plan = builder.scan().plan()
+    assert plan.pruning.skipped_delete_manifest_count == 1
+    assert [task.has_deletes for task in plan.tasks] == [False]
+
+
+def test_plans_travel_to_other_processes(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    (data,) = builder.append(rows(1, 2, 3, 4, 5))
+    builder.delete_prefixes(["id"], [{"id": 2}])
+    builder.delete_rows(pa.table({"id": [3]}))
+    builder.delete_positions(data, [0])
+    plan = builder.scan("id < 5").plan()
+    copy = pickle.loads(pickle.dumps(plan))
+    (task,), (original,) = copy.tasks, plan.tasks
+    assert task.data_file == original.data_file
+    assert task.delete_files == original.delete_files
+    assert task.residual == original.residual
+    assert len(task.range_deletes[0]) == 1
+
+
+def test_explanation_tells_verdicts_and_reasons(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1))
+    builder.append(rows(2, 4))
+    builder.append(rows(3))
+    builder.delete_prefixes(["id"], [{"id": 3}, {"id": 4}])
+    builder.append(rows(100))
+    explanation = builder.scan("id < 50").explain()
+    assert {file.verdict: file.record_count for file in explanation.files} == {"clean": 1, "partial": 2, "covered": 1}
+    (partial,) = explanation.of_verdict("partial")
+    assert partial.reasons == ("2 newer deleted key ranges overlap its bounds",)
+    text = str(explanation)
+    assert "id < 50" in text
+    assert "1 by column bounds, 1 covered by range deletes, 2 to read" in text
+    assert json.loads(json.dumps(explanation.to_dict()))["pruning"]["data_file_count"] == 4
+
+
+@pytest.mark.parametrize("where", [None, "id = 500", "id > 5 OR d IS NULL"])
+def test_filter_plans_give_the_rows_of_a_filter_on_everything(tmp_path: Path, where: str | None) -> None:
+    builder = table(tmp_path, ("id", BucketTransform(3)))
+    builder.append(rows(*range(0, 1000, 100), d=1.0))
+    builder.append(rows(*range(10)))
+    builder.delete_prefixes(["id"], [{"id": 500}, {"id": 7}])
+    everything = builder.scan().to_arrow().to_pylist()
+    if where == "id = 500":
+        kept = []
+    else:
+        kept = [row["id"] for row in everything if where is None or row["id"] > 5 or row["d"] is None]
+    scan = builder.scan(where)
+    assert ids_in(scan.plan(), scan) == sorted(kept)

@@ -1,0 +1,267 @@
+"""The names that users write: what is exported, the parameters of the verbs, the fields of the results.
+
+A change here is a change for every user. Adding a parameter with a default, a method or a field is one line more below.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import pkgutil
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import tableformat as tf
+from tableformat.maintenance.maintenance import Maintenance
+from tableformat.operations.inspect import Inspect
+from tableformat.operations.options import CommitKeywords
+
+EXPORTED = [
+    "Catalog",
+    "CommitResult",
+    "ConvertResult",
+    "Scan",
+    "ScanExplanation",
+    "ScanPlan",
+    "StagedFiles",
+    "StagedWrite",
+    "Table",
+    "TableFormatError",
+    "Transaction",
+    "duckdb",
+    "errors",
+    "open_catalog",
+    "read_metadata",
+]
+ERRORS = [
+    "AlreadyExistsError",
+    "CatalogNotFoundError",
+    "CommitConflictError",
+    "CommitInterruptedError",
+    "CommitStateUnknownError",
+    "CorruptFileError",
+    "DuplicateKeyError",
+    "InvalidArgumentError",
+    "InvalidKeyError",
+    "InvalidPredicateError",
+    "NamespaceNotFoundError",
+    "NotFoundError",
+    "RowsRefusedError",
+    "SchemaMismatchError",
+    "SnapshotNotFoundError",
+    "TableFormatError",
+    "TableNotFoundError",
+    "UnknownColumnError",
+    "UnknownOptionError",
+    "UnsupportedFeatureError",
+]
+COMMIT = ("application_id", "batch_id", "snapshot_properties")
+
+VERBS = {
+    "append": "rows, *, on_duplicate='allow', on_refused='fail'",
+    "delete": "where, *, mode='auto'",
+    "delete_prefix": "prefix, *, mode='auto'",
+    "delete_range": "*, lower=None, upper=None, on=None, mode='auto'",
+    "delete_rows": "keys",
+    "replace": "rows, *, prefix=None, on_refused='fail'",
+    "replace_interval": "rows, *, on, lower, upper, on_refused='fail'",
+    "upsert": "rows, *, on_refused='fail'",
+    "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
+    "overwrite": "rows, *, where=None, on_refused='fail'",
+}
+TABLE = {
+    **{name: f"{parameters}, **commit" for name, parameters in VERBS.items()},
+    "transaction": "**commit",
+    "new_write": "*, kind='append', prefix=None",
+    "commit": "write, staged, **commit",
+    "scan": "where=None, columns=None, *, snapshot_id=None, as_of=None, tag=None, branch=None, limit=None",
+    "history": "",
+    "rollback": "*, snapshot_id=None, as_of=None, replay=False",
+    "create_tag": "name, snapshot_id=None, *, max_ref_age_ms=None",
+    "create_branch": "name, snapshot_id=None",
+    "drop_tag": "name",
+    "drop_branch": "name",
+    "update_schema": "",
+    "update_spec": "",
+    "set_key": "columns",
+    "refresh": "",
+}
+TABLE_ATTRIBUTES = {
+    "inspect",
+    "key",
+    "location",
+    "maintenance",
+    "metadata",
+    "name",
+    "properties",
+    "schema",
+    "snapshot_id",
+}
+CATALOG = {
+    "create_namespace": "namespace, *, properties=None, exist_ok=False",
+    "drop_namespace": "namespace",
+    "list_namespaces": "parent=()",
+    "namespace_exists": "namespace",
+    "create_table": "identifier, schema, *, key=(), partition_by=(), properties=None, location=None, exist_ok=False",
+    "load_table": "identifier, *, branch='main'",
+    "list_tables": "namespace",
+    "table_exists": "identifier",
+    "drop_table": "identifier, *, purge=False",
+    "rename_table": "from_identifier, to_identifier",
+    "register_table": "identifier, metadata_location",
+    "close": "",
+}
+SCAN = {
+    "to_arrow": "",
+    "to_batches": "",
+    "to_dataset": "",
+    "to_pandas": "**options",
+    "to_polars": "",
+    "to_duckdb": "connection=None, name=None",
+    "count": "",
+    "plan": "",
+    "explain": "",
+    "filter": "where",
+    "select": "columns",
+}
+STAGED_WRITE = {"write": "batches, *, on_refused='fail'", "cover": "prefixes", "abort": "staged"}
+INSPECT = {"files", "data_files", "delete_files", "snapshots", "history", "manifests", "partitions", "refs", "entries"}
+
+FIELDS = {
+    tf.CommitResult: [
+        "snapshot_id",
+        "sequence_number",
+        "added_row_count",
+        "deleted_row_count",
+        "added_data_file_count",
+        "added_delete_file_count",
+        "written_bytes",
+        "attempts",
+        "duration_seconds",
+        "already_applied",
+        "refused",
+    ],
+    tf.ConvertResult: [
+        "snapshot_id",
+        "added_position_delete_file_count",
+        "removed_equality_delete_file_count",
+        "removed_range_delete_file_count",
+        "removed_data_file_count",
+        "deleted_row_count",
+        "rewritten_bytes",
+        "duration_seconds",
+        "dry_run",
+    ],
+    tf.StagedFiles: ["data_files", "delete_files", "row_count", "written_bytes", "refused", "prefixes"],
+}
+
+
+def parameters(function: Any) -> str:
+    """The parameters as they would be written, without `self` and types."""
+    signature = inspect.signature(function)
+    kept = [each.replace(annotation=each.empty) for each in signature.parameters.values() if each.name != "self"]
+    return str(inspect.Signature(kept))[1:-1]
+
+
+def test_exported_names() -> None:
+    assert tf.__all__ == EXPORTED
+    assert set(EXPORTED) <= set(dir(tf))
+    assert all(getattr(tf, name) is not None for name in EXPORTED)
+    with pytest.raises(AttributeError, match="open_catalogue"):
+        _ = tf.open_catalogue
+
+
+def test_exported_functions() -> None:
+    assert parameters(tf.open_catalog) == "name_or_path, **options"
+    assert parameters(tf.read_metadata) == "location, **properties"
+    assert parameters(tf.duckdb.attach) == "connection, catalog, *, name='lake'"
+    assert parameters(tf.duckdb.refresh) == "connection, *, name=None"
+
+
+@pytest.mark.parametrize(("name", "expected"), TABLE.items())
+def test_methods_of_a_table(name: str, expected: str) -> None:
+    assert parameters(getattr(tf.Table, name)) == expected
+
+
+@pytest.mark.parametrize(("name", "expected"), VERBS.items())
+def test_a_transaction_has_every_verb_of_a_table(name: str, expected: str) -> None:
+    """What names the writer belongs to the transaction, not to its verbs."""
+    assert parameters(getattr(tf.Transaction, name)) == expected
+
+
+@pytest.mark.parametrize(("name", "expected"), CATALOG.items())
+def test_methods_of_a_catalog(name: str, expected: str) -> None:
+    assert parameters(getattr(tf.Catalog, name)) == expected
+
+
+@pytest.mark.parametrize(("name", "expected"), SCAN.items())
+def test_methods_of_a_scan(name: str, expected: str) -> None:
+    assert parameters(getattr(tf.Scan, name)) == expected
+
+
+@pytest.mark.parametrize(("name", "expected"), STAGED_WRITE.items())
+def test_methods_of_a_staged_write(name: str, expected: str) -> None:
+    assert parameters(getattr(tf.StagedWrite, name)) == expected
+
+
+def test_what_every_writing_verb_takes() -> None:
+    assert tuple(get_type_hints(CommitKeywords)) == COMMIT
+
+
+def test_attributes() -> None:
+    properties = {name for name, value in inspect.getmembers(tf.Table) if isinstance(value, property)}
+    assert properties >= TABLE_ATTRIBUTES
+    assert set(dir(Inspect)) >= {*INSPECT, "deletes_of"}
+    assert parameters(Maintenance.convert_deletes) == "*, dry_run=False, progress=None"
+    assert isinstance(tf.Transaction.result, property)
+
+
+@pytest.mark.parametrize(("result", "names"), FIELDS.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_fields_of_results(result: type, names: list[str]) -> None:
+    assert dataclasses.is_dataclass(result)
+    found = [field.name for field in dataclasses.fields(result)]
+    assert [name for name in found if name in names] == names
+
+
+def test_results_are_frozen() -> None:
+    result = tf.CommitResult(snapshot_id=1, sequence_number=1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.snapshot_id = 2  # type: ignore[misc]
+
+
+def test_errors() -> None:
+    classes = {name: value for name, value in vars(tf.errors).items() if isinstance(value, type)}
+    found = {name for name, value in classes.items() if issubclass(value, Exception)}
+    assert found >= set(ERRORS)
+    assert all(issubclass(classes[name], tf.TableFormatError) for name in found)
+    assert issubclass(tf.errors.InvalidArgumentError, ValueError)
+    assert issubclass(tf.errors.NotFoundError, LookupError)
+    tree = ast.get_docstring(ast.parse(Path(tf.errors.__file__).read_text()))
+    assert tree is not None
+    assert [name for name in sorted(found) if name not in tree] == [], (
+        "the tree in the module's docstring shows every error"
+    )
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    classes = [tf.Table, tf.Catalog, tf.Scan, tf.Transaction, tf.StagedWrite, Maintenance, Inspect]
+    unexplained = [
+        f"{each.__name__}.{name}"
+        for each in classes
+        for name, value in vars(each).items()
+        if not name.startswith("_") and callable(value) and not inspect.getdoc(value) and name not in SELF_EXPLAINED
+    ]
+    assert unexplained == []
+
+
+SELF_EXPLAINED = {"namespace_exists", "table_exists", "drop_tag", "drop_branch"}
+
+
+def test_what_is_for_tests_is_shipped() -> None:
+    import tableformat.testing
+
+    modules = {module.name for module in pkgutil.iter_modules(tableformat.testing.__path__)}
+    assert {"model", "strategies", "table_builder"} <= modules

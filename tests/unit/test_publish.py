@@ -1,0 +1,353 @@
+"""A branch that every engine reads, moved forward to what was written elsewhere, with nothing lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from maintenance_tables import contents, keyed_table, live_deletes, rows
+from pyiceberg.catalog import load_catalog
+
+import tableformat as tf
+from tableformat.commit.change import is_keyed
+from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
+
+TARGET = {"tableformat.publish-target.ingest": "main"}
+
+
+def opened(tmp_path: Path, branch: str = "main") -> tf.Table:
+    return tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch=branch)
+
+
+def branched(tmp_path: Path, **options: Any) -> tuple[tf.Table, tf.Table]:
+    """`main` with ten rows, and `ingest` that starts there and publishes to it."""
+    main = keyed_table(tmp_path, **options)
+    main.append(rows("a", range(10)))
+    main.create_branch("ingest")
+    main.set_properties(**TARGET)
+    return main, opened(tmp_path, "ingest")
+
+
+def heads(table: tf.Table) -> tuple[int, int]:
+    refs = table.refresh().metadata.refs
+    return refs["main"].snapshot_id, refs["ingest"].snapshot_id
+
+
+def read_by_pyiceberg(tmp_path: Path) -> list[tuple[str, int, str]]:
+    catalog = load_catalog(
+        "x", **{"type": "sql", "uri": f"sqlite:///{tmp_path}/lake/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+    )
+    catalog.name = "tableformat"
+    table = catalog.load_table("db.t").scan().to_arrow().sort_by([("id1", "ascending"), ("id2", "ascending")])
+    return list(zip(*(table[name].to_pylist() for name in ("id1", "id2", "payload")), strict=True))
+
+
+def test_target_moves_to_the_converted_branch(tmp_path: Path) -> None:
+    """MT-33: both branches end at one snapshot without keyed deletes, and PyIceberg reads it."""
+    main, ingest = branched(tmp_path)
+    ingest.delete_prefix({"id1": "a", "id2": 3})
+    ingest.upsert(rows("a", [4], "new"))
+    assert len(read_by_pyiceberg(tmp_path)) == 10
+    result = main.maintenance.publish()
+    assert (result.removed_range_delete_files_count, result.removed_equality_delete_files_count) == (1, 1)
+    assert heads(main) == (result.snapshot_id, result.snapshot_id)
+    expected = [("a", number, "new" if number == 4 else "x") for number in range(10) if number != 3]
+    assert contents(main) == contents(ingest.refresh()) == read_by_pyiceberg(tmp_path) == expected
+    assert not any(is_keyed(delete) for delete in live_deletes(main))
+
+
+def test_nothing_to_publish(tmp_path: Path) -> None:
+    """MT-33"""
+    main, ingest = branched(tmp_path)
+    before = heads(main)
+    assert main.maintenance.publish().snapshot_id == before[0]
+    ingest.append(rows("b", [1]))
+    assert main.maintenance.publish().snapshot_id == ingest.refresh().snapshot_id, "nothing to convert: moved only"
+    assert contents(main)[-1] == ("b", 1, "x")
+
+
+def test_rows_that_others_appended_meet_the_deletes_that_came_after_them(tmp_path: Path) -> None:
+    """MT-31: the counter-example. Carried after the conversion, the row `late` would live: its delete would be gone."""
+    main, ingest = branched(tmp_path)
+    ingest.delete_prefix({"id1": "early"})
+    main.append(rows("early", [1]))
+    main.append(rows("late", [1]))
+    ingest.refresh().delete_prefix({"id1": "late"})
+    result = ingest.maintenance.publish()
+    assert (result.carried_data_files_count, result.carried_records_count) == (2, 2)
+    names = {row[0] for row in contents(main.refresh())}
+    assert names == {"a", "early"}, "deleted before it came: stays; deleted after: goes"
+    assert names == {row[0] for row in read_by_pyiceberg(tmp_path)}
+
+
+def test_conversion_of_the_branch_carries_first(tmp_path: Path) -> None:
+    """MT-31: converted by itself, between two publishes, the delete must have met the row all the same."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("late", [1]))
+    ingest.refresh().delete_prefix({"id1": "late"})
+    ingest.maintenance.convert_deletes()
+    assert ("late", 1, "x") in contents(main.refresh()), "not published yet"
+    main.maintenance.publish()
+    assert {row[0] for row in contents(main)} == {"a"}
+
+
+@pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes"])
+def test_delete_that_only_the_target_needs_stays(tmp_path: Path, job: str) -> None:
+    """MT-31: dead on the branch alone, but a row on the target waits for it."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("late", [1]))
+    ingest.refresh().delete_prefix({"id1": "late"})
+    ingest.delete_prefix({"id1": "nowhere"})
+    getattr(ingest.maintenance, job)()
+    assert len(live_deletes(ingest)) == 1
+    main.maintenance.publish()
+    assert {row[0] for row in contents(main)} == {"a"}
+
+
+def test_carried_rows_are_not_carried_again(tmp_path: Path) -> None:
+    """MT-31: the branch deleted the carried row since; bringing the file once more would bring the row back."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("late", [1]))
+    ingest.refresh().delete_prefix({"id1": "late"})
+    ingest.maintenance.convert_deletes()
+    assert "late" not in {row[0] for row in contents(ingest)}
+    ingest.append(rows("more", [1]))
+    ingest.maintenance.convert_deletes()
+    main.append(rows("more", [2]))
+    main.maintenance.publish()
+    assert {row[0] for row in contents(main)} == {"a", "more"}
+    assert len([row for row in contents(main) if row[0] == "more"]) == 2
+
+
+def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> None:
+    """MT-31: the tag says that the branch has them; the branch was moved back to before they came."""
+    main, ingest = branched(tmp_path)
+    ingest.append(rows("b", [1]))
+    before = ingest.snapshot_id
+    main.refresh().append(rows("late", [1, 2]))
+    ingest.refresh().delete_prefix({"id1": "late", "id2": 2})
+    ingest.maintenance.convert_deletes()
+    assert ("late", 1, "x") in contents(ingest)
+    ingest.rollback(snapshot_id=before)
+    assert ("late", 1, "x") not in contents(ingest)
+    main.maintenance.publish()
+    assert [row for row in contents(main) if row[0] == "late"] == [("late", 1, "x"), ("late", 2, "x")]
+
+
+def test_branch_made_anew_under_an_old_name(tmp_path: Path) -> None:
+    """MT-31: the tag of the branch that was there before is older than where the new one begins."""
+    main, ingest = branched(tmp_path)
+    ingest.delete_prefix({"id1": "a", "id2": 3})
+    main.maintenance.publish()
+    main.drop_branch("ingest")
+    main.delete(where="id2 = 4", mode="scan")
+    main.create_branch("ingest")
+    again = opened(tmp_path, "ingest")
+    again.delete_prefix({"id1": "a", "id2": 5})
+    main.refresh().append(rows("m", [1]))
+    main.maintenance.publish()
+    assert [row[1] for row in contents(main)] == [0, 1, 2, 6, 7, 8, 9, 1]
+
+
+def test_rounds_of_publishing(tmp_path: Path) -> None:
+    """MT-33: again and again, both sides writing."""
+    main, ingest = branched(tmp_path)
+    for turn in range(3):
+        main.refresh().append(rows("m", [turn]))
+        ingest.refresh().upsert(rows("a", [turn], f"turn {turn}"))
+        ingest.maintenance.publish()
+        assert contents(main.refresh()) == contents(ingest.refresh()) == read_by_pyiceberg(tmp_path)
+    assert [row for row in contents(main) if row[0] == "m"] == [("m", turn, "x") for turn in range(3)]
+    assert [row[2] for row in contents(main)[:4]] == ["turn 0", "turn 1", "turn 2", "x"]
+
+
+def by_foreign_writer(main: tf.Table, change: Callable[[tf.Table], Any]) -> None:
+    """Another program, which does not know the property."""
+    main.iceberg.transaction().remove_properties(*TARGET).commit_transaction()
+    main.refresh()
+    change(main)
+    main.set_properties(**TARGET)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda main: main.delete(where="id2 = 1", mode="scan"), "delete files came"),
+        (lambda main: main.delete(where="id1 = 'a'", mode="scan"), "data files left"),
+        (lambda main: main.overwrite(rows("z", [1])), "delete files came"),
+    ],
+)
+def test_target_with_deletes_or_rewrites_is_refused(tmp_path: Path, change: Any, what: str) -> None:
+    """MT-32: a clear error, and nothing moves."""
+    main, ingest = branched(tmp_path)
+    ingest.delete_prefix({"id1": "a", "id2": 3})
+    by_foreign_writer(main, change)
+    before = heads(main)
+    with pytest.raises(PublishRefusedError, match=what):
+        main.maintenance.publish()
+    with pytest.raises(PublishRefusedError, match=what):
+        main.maintenance.publish(dry_run=True)
+    assert heads(main) == before
+
+
+def test_deletes_converted_before_the_target_was_named_are_refused(tmp_path: Path) -> None:
+    """MT-32: the conversion did not see the target's rows, so carrying them now would bring them back."""
+    main = keyed_table(tmp_path)
+    main.append(rows("a", range(10)))
+    main.create_branch("ingest")
+    ingest = opened(tmp_path, "ingest")
+    main.append(rows("late", [1]))
+    ingest.refresh().delete_prefix({"id1": "late"})
+    ingest.delete_prefix({"id1": "a", "id2": 1})
+    ingest.maintenance.convert_deletes()
+    before = heads(main)
+    with pytest.raises(PublishRefusedError, match="never met"):
+        main.maintenance.publish()
+    assert heads(main) == before
+
+
+def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) -> None:
+    """MT-30: all kinds of deletes; appends go through, and so does everything once the branch is dropped."""
+    main, ingest = branched(tmp_path)
+    for refused in (
+        lambda: main.delete_prefix({"id1": "a"}),
+        lambda: main.upsert(rows("a", [1])),
+        lambda: main.delete(where="id2 = 1", mode="scan"),
+        lambda: main.overwrite(rows("z", [1])),
+    ):
+        with pytest.raises(InvalidArgumentError, match="only appends are committed"):
+            refused()
+    main.append(rows("b", [1]))
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 1})
+    main.refresh().drop_branch("ingest")
+    main.delete_prefix({"id1": "a", "id2": 2})
+    assert len(contents(main)) == 10
+
+
+def test_appends_and_writes_during_publishing(tmp_path: Path) -> None:
+    """MT-33: somebody appends to the target before each of the first commits, and writes to the branch: next round."""
+    main, ingest = branched(tmp_path)
+    ingest.delete_prefix({"id1": "a", "id2": 3})
+    writer, other = opened(tmp_path), opened(tmp_path, "ingest")
+    catalog = ingest.iceberg.catalog
+    real, script = (
+        catalog.commit_table,
+        [
+            lambda: writer.refresh().append(rows("m", [1])),
+            lambda: writer.refresh().append(rows("m", [2])),
+            lambda: other.refresh().delete_prefix({"id1": "m", "id2": 1}),
+            lambda: other.refresh().upsert(rows("a", [5], "new")),
+        ],
+    )
+
+    def interrupted(*arguments: Any) -> Any:
+        if script:
+            script.pop(0)()
+        return real(*arguments)
+
+    catalog.commit_table = interrupted
+    result = ingest.maintenance.publish()
+    assert script == []
+    assert heads(main) == (result.snapshot_id, result.snapshot_id)
+    expected = [("a", n, "new" if n == 5 else "x") for n in range(10) if n != 3] + [("m", 2, "x")]
+    assert contents(main) == read_by_pyiceberg(tmp_path) == expected
+
+
+def test_writers_that_never_stop(tmp_path: Path) -> None:
+    """MT-33: publishing gives up, and the target is where it was."""
+    main, ingest = branched(tmp_path)
+    writer = opened(tmp_path, "ingest")
+    before = heads(main)[0]
+    catalog, numbers = ingest.iceberg.catalog, iter(range(10_000))
+    real = catalog.commit_table
+
+    def interrupted(*arguments: Any) -> Any:
+        number = next(numbers)
+        if number % 2 == 0:
+            writer.refresh().upsert(rows("w", [number]))
+        return real(*arguments)
+
+    ingest.upsert(rows("a", [1], "new"))
+    catalog.commit_table = interrupted
+    with pytest.raises(CommitConflictError, match="came first"):
+        ingest.maintenance.publish()
+    assert heads(main)[0] == before
+    assert len(read_by_pyiceberg(tmp_path)) == 10
+
+
+def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
+    """MT-33"""
+    main, ingest = branched(tmp_path)
+    main.append(rows("late", [1, 2]))
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
+    before = heads(main)
+    planned = main.maintenance.publish(dry_run=True)
+    assert (planned.carried_data_files_count, planned.carried_records_count) == (1, 2)
+    assert (planned.removed_range_delete_files_count, planned.converted_rows_count) == (1, 1)
+    assert heads(main) == before
+
+
+def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
+    """MT-30"""
+    main, _ = branched(tmp_path)
+    main.create_branch("other")
+    with pytest.raises(InvalidArgumentError, match="itself"):
+        main.maintenance.publish("main", "main")
+    with pytest.raises(InvalidArgumentError, match="published to 'main', not to 'other'"):
+        main.maintenance.publish("ingest", "other")
+    with pytest.raises(InvalidArgumentError, match="itself published"):
+        main.maintenance.publish("other", "ingest")
+    with pytest.raises(PublishRefusedError, match="no branch 'nowhere'"):
+        main.maintenance.publish("nowhere")
+
+
+def test_base_survives_expiry(tmp_path: Path) -> None:
+    """MT-31, MT-1: the tag keeps the snapshot from which it is known what the target got."""
+    main, ingest = branched(tmp_path)
+    main.maintenance.publish()
+    ingest.refresh().upsert(rows("a", [1], "new"))
+    main.append(rows("m", [1]))
+    main.maintenance.publish()
+    ingest.refresh().upsert(rows("a", [2], "new"))
+    main.refresh().append(rows("m", [2]))
+    ingest.refresh().append(rows("b", [1]))
+    main.refresh().maintenance.expire_snapshots(older_than=10**15)
+    result = main.maintenance.publish()
+    assert result.carried_data_files_count == 1
+    assert [row for row in contents(main) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]
+
+
+def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
+    """MT-1, MT-31: the snapshot that both branches come from, though no ref is at it."""
+    main, ingest = branched(tmp_path)
+    base = main.snapshot_id
+    main.append(rows("m", [1]))
+    ingest.refresh().upsert(rows("a", [1], "new"))
+    ingest.upsert(rows("a", [2], "new"))
+    with pytest.raises(InvalidArgumentError, match=r"(starts from|is at) it"):
+        main.maintenance.expire_snapshots(snapshot_ids=[base])
+    main.refresh().maintenance.expire_snapshots(older_than=10**15)
+    assert base in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
+    main.maintenance.publish()
+    assert ("m", 1, "x") in contents(main)
+    main.maintenance.expire_snapshots(older_than=10**15)
+    assert base not in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
+
+
+def test_version_3_keeps_row_ids(tmp_path: Path) -> None:
+    """MT-31: a carried file brings its row ids along."""
+    main, ingest = branched(tmp_path, properties={"format-version": "3"})
+    main.append(rows("late", [1]))
+    ids = first_row_ids(main)
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
+    main.maintenance.publish()
+    after = first_row_ids(main.refresh())
+    assert {path: after[path] for path in ids} == ids
+    assert len(contents(main)) == 10
+
+
+def first_row_ids(table: tf.Table) -> dict[str, int | None]:
+    found = table.inspect.data_files()
+    return dict(zip(found["file_path"].to_pylist(), found["first_row_id"].to_pylist(), strict=True))

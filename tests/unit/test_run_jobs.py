@@ -1,0 +1,171 @@
+"""All upkeep in one call: the order, the budgets, and what happens to the rest when one job fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from maintenance_tables import contents, keyed_table, live, live_deletes, rows
+
+import tableformat as tf
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
+from tableformat.maintenance import run_jobs as module
+from tableformat.maintenance.run_jobs import JOBS, JobStatus
+from tableformat.metadata.content_file import DataFile
+
+
+def worn_table(tmp_path: Path, **options: Any) -> tf.Table:
+    """Ten small files over one another, with deletes of every kind."""
+    table = keyed_table(tmp_path, **options)
+    for turn in range(6):
+        table.append(rows("a", range(turn, 100, 6)))
+    table.upsert(rows("a", [7], "new"))
+    table.delete_prefix({"id1": "a", "id2": 8})
+    table.delete_prefix({"id1": "z"})
+    table.delete(where="id2 = 9", mode="scan")
+    return table
+
+
+def statuses(result: Any) -> dict[str, str]:
+    return {report.job: report.status.value for report in result.jobs}
+
+
+def test_everything_in_order(tmp_path: Path) -> None:
+    """MT-60: afterwards the table is a few files without deletes, with the rows that it had."""
+    table = worn_table(tmp_path, properties={"history.expire.max-snapshot-age-ms": "1"})
+    before = contents(table)
+    result = table.maintenance.run()
+    assert [report.job for report in result.jobs] == list(JOBS)
+    assert statuses(result) == {job: "skipped" if job == "publish" else "done" for job in JOBS}
+    assert result.is_complete
+    assert contents(table) == before
+    assert live_deletes(table) == []
+    assert len([file for file in live(table) if isinstance(file, DataFile)]) < 7
+    assert len(table.metadata.snapshots) == 1
+    assert result.rewritten_bytes > 0
+    assert "convert_deletes" in str(result)
+
+
+def test_second_run_has_nothing_to_do(tmp_path: Path) -> None:
+    """MT-60"""
+    table = worn_table(tmp_path)
+    table.maintenance.run()
+    head = table.snapshot_id
+    table.maintenance.run()
+    assert table.snapshot_id == head
+
+
+def test_dry_run_changes_nothing(tmp_path: Path) -> None:
+    """MT-60"""
+    table = worn_table(tmp_path)
+    head = table.snapshot_id
+    result = table.maintenance.run(dry_run=True)
+    assert table.refresh().snapshot_id == head
+    assert result.report_of("convert_deletes").result.removed_range_delete_file_count == 2
+    assert all(report.result is None or report.result.dry_run for report in result.jobs)
+
+
+def test_time_that_is_used_up(tmp_path: Path) -> None:
+    """MT-60: before the first job, nothing begins; in the middle of a conversion, it stops without harm."""
+    table = worn_table(tmp_path)
+    before, head = contents(table), table.snapshot_id
+    result = table.maintenance.run(time_budget_seconds=0)
+    assert set(statuses(result).values()) == {"skipped"}
+    assert "time budget" in result.jobs[0].reason
+    clock = iter([0.0, 0.0, *[100.0] * 1000])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.time, "perf_counter", lambda: next(clock))
+        result = table.maintenance.run(time_budget_seconds=50)
+    assert table.refresh().snapshot_id == head
+    assert contents(table) == before
+    assert not result.is_complete or set(statuses(result).values()) == {"skipped"}
+
+
+def test_bytes_that_are_used_up(tmp_path: Path) -> None:
+    """MT-60: compaction gets what the jobs before left."""
+    table = worn_table(tmp_path)
+    result = table.maintenance.run(byte_budget=1)
+    assert result.report_of("compact").status is JobStatus.SKIPPED
+    assert "byte budget" in result.report_of("compact").reason
+    assert statuses(result)["expire_snapshots"] == "done"
+
+
+def test_job_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-60"""
+    table = worn_table(tmp_path)
+
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise CommitConflictError("somebody was faster")
+
+    monkeypatch.setattr(module, "convert_deletes", fail)
+    result = table.maintenance.run()
+    assert statuses(result)["convert_deletes"] == "failed"
+    assert result.report_of("convert_deletes").reason == "somebody was faster"
+    assert statuses(result)["merge_range_deletes"] == "done"
+    assert not result.is_complete
+
+
+def test_unknown_outcome_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-60, CP-13: nothing is removed while it is not known what the table is."""
+    table = worn_table(tmp_path)
+
+    def lose(*_arguments: Any, **_options: Any) -> None:
+        raise CommitStateUnknownError("no answer")
+
+    monkeypatch.setattr(module, "compact", lose)
+    result = table.maintenance.run()
+    assert statuses(result)["compact"] == "failed"
+    for job in JOBS[JOBS.index("compact") + 1 :]:
+        assert result.report_of(job).status is JobStatus.SKIPPED
+        assert "not known whether compact committed" in result.report_of(job).reason
+
+
+def test_branch_and_its_target(tmp_path: Path) -> None:
+    """MT-60, MT-30: files are rewritten on the branch and published; on the target nothing is."""
+    table = worn_table(tmp_path)
+    table.create_branch("ingest")
+    table.maintenance.convert_deletes()
+    table.set_properties(**{"tableformat.publish-target.ingest": "main"})
+    result = table.maintenance.run()
+    assert {job for job, status in statuses(result).items() if status == "skipped"} == {*JOBS[:4], "publish"}
+    ingest = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="ingest")
+    assert not ingest.maintenance.run(only=["convert_deletes"]).is_complete, "the target was rewritten before"
+
+
+def test_branch_is_published_at_the_end(tmp_path: Path) -> None:
+    """MT-60, MT-33"""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    table.create_branch("ingest")
+    table.set_properties(**{"tableformat.publish-target.ingest": "main"})
+    ingest = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="ingest")
+    ingest.upsert(rows("a", [1], "new"))
+    table.append(rows("m", [1]))
+    result = ingest.maintenance.run()
+    assert statuses(result)["publish"] == "done"
+    assert (
+        contents(table.refresh())
+        == contents(ingest)
+        == [
+            ("a", 0, "x"),
+            ("a", 1, "new"),
+            ("a", 2, "x"),
+            ("m", 1, "x"),
+        ]
+    )
+
+
+def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
+    """MT-60"""
+    table = keyed_table(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="Did you mean 'compact'"):
+        table.maintenance.run(only=["compactt"])
+    with pytest.raises(InvalidArgumentError, match="not be negative"):
+        table.maintenance.run(byte_budget=-1)
+    assert [report.job for report in table.maintenance.run(only=["compact", "convert_deletes"]).jobs] == [
+        "convert_deletes",
+        "compact",
+    ]
+    with pytest.raises(InvalidArgumentError, match="no job 'publish' in this run"):
+        table.maintenance.run(only=["compact"]).report_of("publish")

@@ -1,0 +1,197 @@
+"""House rules as tests: sizes, names, words, and the bond between specification and code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = sorted((ROOT / "tableformat").rglob("*.py"))
+SPARK = sorted((ROOT / "spark_ext").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+CODE = [*LIBRARY, *SPARK]
+SPECS = sorted((ROOT / "specs").rglob("*.md"))
+DOCUMENTS = [*SPECS, ROOT / "README.md"]
+
+MODULE_LINES_MAX = 500
+TEST_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+PARAMETERS_MAX = 13
+BANNED_MODULE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+BANNED_WORDS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b")
+PRIVATE_PLACES = re.compile(
+    r"/wo" + r"rk/|/tmp/cont" + r"ract|\bhel" + r"per session|\bsub-?ag" + r"ent", re.IGNORECASE
+)
+RULE = re.compile(r"\b(?:DA|RD|CP|MT)-[1-9][0-9]?\b")
+DEFINITION = re.compile(r"^(?:#{2,4} |\*\*)((?:DA|RD|CP|MT)-[1-9][0-9]?)\b", re.MULTILINE)
+STUB = re.compile(r"raise NotImplementedError|^\s*\.\.\.\s*$", re.MULTILINE)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def test_the_rules_have_something_to_look_at() -> None:
+    assert len(LIBRARY) > 100
+    assert len(TESTS) > 50
+    assert {"README.md", "delete-application.md", "range-deletes.md"} <= {path.name for path in SPECS}
+
+
+def test_no_module_is_too_long() -> None:
+    """Tests may be longer: stories of one subject stay together."""
+    limits = dict.fromkeys(CODE, MODULE_LINES_MAX) | dict.fromkeys(TESTS, TEST_LINES_MAX)
+    lengths = {path: len(path.read_text().splitlines()) for path in limits}
+    assert {name_of(path): lines for path, lines in lengths.items() if lines > limits[path]} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    lengths = {
+        f"{name_of(path)}:{function.lineno} {function.name}": (function.end_lineno or 0) - function.lineno + 1
+        for path in CODE
+        for function in functions(path)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES_MAX} == {}
+
+
+def test_no_function_takes_its_arguments_by_counting() -> None:
+    """A call with many positional arguments cannot be read; names can."""
+    wide = [
+        f"{name_of(path)}:{function.lineno} {function.name}"
+        for path in CODE
+        for function in functions(path)
+        if len(function.args.args) > 7 or len(function.args.args) + len(function.args.kwonlyargs) > PARAMETERS_MAX
+    ]
+    assert wide == []
+
+
+def test_no_module_is_named_for_what_is_left_over() -> None:
+    assert [name_of(path) for path in [*CODE, *TESTS] if path.stem in BANNED_MODULE_NAMES] == []
+
+
+@pytest.mark.parametrize("path", [*CODE, *TESTS, *DOCUMENTS], ids=name_of)
+def test_nothing_is_left_for_later(path: Path) -> None:
+    """No markers of unfinished work, and no place or person that a reader of the repository cannot know."""
+    text = path.read_text()
+    assert BANNED_WORDS.findall(text) == []
+    assert PRIVATE_PLACES.findall(text) == []
+
+
+def test_no_function_of_the_library_is_a_stub() -> None:
+    stubs = [
+        f"{name_of(path)}:{function.lineno} {function.name}"
+        for path in CODE
+        for function in functions(path)
+        if not is_declaration(function) and STUB.search(ast.unparse(function)) and not is_abstract(path, function)
+    ]
+    assert stubs == []
+
+
+def is_declaration(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """An overload, whose body is empty by design."""
+    return any(ast.unparse(decorator).endswith("overload") for decorator in function.decorator_list)
+
+
+def is_abstract(path: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A method of a Protocol, or one marked abstract."""
+    if any("abstract" in ast.unparse(decorator) for decorator in function.decorator_list):
+        return True
+    classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+    protocols = [node for node in classes if any("Protocol" in ast.unparse(base) for base in node.bases)]
+    return any(function.name in {each.name for each in functions_of(node)} for node in protocols)
+
+
+def functions_of(node: ast.ClassDef) -> list[ast.FunctionDef]:
+    return [child for child in node.body if isinstance(child, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("path", [path for path in CODE if path.name == "__init__.py"], ids=name_of)
+def test_package_files_only_export(path: Path) -> None:
+    """At once, or with PEP 562 when a name is asked for."""
+    for node in ast.parse(path.read_text()).body:
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_name = isinstance(node, ast.Assign | ast.AnnAssign)
+        is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        is_lazy = isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
+        is_import = isinstance(node, ast.Import | ast.ImportFrom)
+        assert is_docstring or is_name or is_for_types or is_lazy or is_import, ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", [path for path in CODE if path.name != "__init__.py"], ids=name_of)
+def test_modules_say_what_they_are_for(path: Path) -> None:
+    module = ast.parse(path.read_text())
+    assert ast.get_docstring(module), "a module begins with what it is for"
+
+
+def test_only_the_command_line_prints() -> None:
+    """The library returns and raises; what is shown is the business of `cli`, `display` and `demo`."""
+    shown = ("tableformat/cli/", "tableformat/display/", "tableformat/demo/", "spark_ext/")
+    printing = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in CODE
+        if not name_of(path).startswith(shown)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
+    ]
+    assert printing == []
+
+
+def test_nothing_of_the_library_imports_what_is_for_tests() -> None:
+    importing = [
+        name_of(path)
+        for path in LIBRARY
+        if "tableformat/testing/" not in name_of(path) and "tableformat.testing" in path.read_text()
+    ]
+    assert importing == []
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """There are no packages under tests/, so two files of one name would hide each other."""
+    names = Counter(path.name for path in TESTS if path.name not in ("conftest.py", "__init__.py"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+# -- specification and code --------------------------------------------------------------------------------------------
+
+
+def defined_rules() -> Counter[str]:
+    """Rules by where they are defined: a heading, or a paragraph that begins with the id in bold."""
+    return Counter(rule for path in SPECS for rule in DEFINITION.findall(path.read_text()))
+
+
+def cited_rules(paths: list[Path]) -> set[str]:
+    return {rule for path in paths for rule in RULE.findall(path.read_text())}
+
+
+def test_every_rule_is_defined_once() -> None:
+    defined = defined_rules()
+    assert {"DA-1", "DA-10", "RD-1", "RD-12", "CP-1"} <= set(defined)
+    assert [rule for rule, count in defined.items() if count > 1] == []
+
+
+def test_every_rule_is_enforced_somewhere() -> None:
+    """The function that enforces a rule names it."""
+    cited = cited_rules([path for path in CODE if "tableformat/testing/" not in name_of(path)])
+    assert sorted(set(defined_rules()) - cited) == []
+
+
+def test_every_rule_is_tested_somewhere() -> None:
+    own = Path(__file__).name
+    cited = cited_rules([path for path in TESTS if path.name != own])
+    assert sorted(set(defined_rules()) - cited) == []
+
+
+def test_no_rule_is_cited_that_does_not_exist() -> None:
+    corpus = sorted((ROOT / "specs" / "corpus").glob("*.json"))
+    cited = cited_rules([*CODE, *TESTS, *DOCUMENTS, *corpus])
+    assert sorted(cited - set(defined_rules())) == []

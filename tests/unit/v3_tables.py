@@ -1,0 +1,78 @@
+"""Tables of both format versions, written through the public API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import tableformat as tf
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+
+SCHEMA = pa.schema(
+    [
+        pa.field("region", pa.string(), nullable=False),
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("note", pa.string()),
+    ]
+)
+
+
+def new_catalog(directory: Path) -> tf.Catalog:
+    catalog = tf.open_catalog(str(directory / "lake"))
+    catalog.create_namespace("db", exist_ok=True)
+    return catalog
+
+
+def new_table(
+    catalog: tf.Catalog, version: int = 3, *, name: str = "t", partition_by: Sequence[str] = (), **properties: str
+) -> tf.Table:
+    return catalog.create_table(
+        f"db.{name}",
+        SCHEMA,
+        key=["region", "id"],
+        partition_by=partition_by,
+        properties={"format-version": str(version), "commit.retry.min-wait-ms": "1", **properties},
+    )
+
+
+def rows(region: str, *ids: int, note: str = "") -> pa.Table:
+    columns = {"region": [region] * len(ids), "id": list(ids), "note": [f"{note}{region}{number}" for number in ids]}
+    return pa.table(columns, schema=SCHEMA)
+
+
+def ids(table: tf.Table, **scan: Any) -> list[tuple[str, int]]:
+    """(region, id) of every row, sorted."""
+    found = table.scan(columns=["region", "id"], **scan).to_arrow().to_pylist()
+    return sorted((row["region"], row["id"]) for row in found)
+
+
+def live(table: tf.Table) -> tuple[list[DataFile], list[DeleteFile]]:
+    """The live data files and delete files of the handle's snapshot."""
+    view = table.view
+    files = [
+        entry.file
+        for manifest in manifests_of(view)
+        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
+    ]
+    return [file for file in files if isinstance(file, DataFile)], [
+        file for file in files if isinstance(file, DeleteFile)
+    ]
+
+
+def vectors(table: tf.Table) -> dict[str | None, DeleteFile]:
+    """The live deletion vectors by data file; fails where one has two."""
+    deletes = [delete for delete in live(table)[1] if delete.file_format == "PUFFIN"]
+    by_path = {delete.referenced_data_file: delete for delete in deletes}
+    assert len(by_path) == len(deletes)
+    return by_path
+
+
+def files_on_disk(table: tf.Table, suffix: str) -> set[str]:
+    """Locations of all files below the table's data directory with this ending."""
+    directory = Path(table.location.removeprefix("file://")) / "data"
+    return {f"file://{path}" for path in directory.rglob(f"*{suffix}")}
