@@ -321,6 +321,21 @@ class Table:
         references.rollback(self.iceberg, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
         return self
 
+    def set_current_snapshot(self, snapshot_id: int | None = None, *, ref_name: str | None = None) -> Table:
+        """Make a snapshot current, given by id or as that of a branch or tag; unlike `rollback`, any of the table."""
+        references.exactly_one(snapshot_id=snapshot_id, ref_name=ref_name)
+        target = self.at(snapshot_id=snapshot_id) if ref_name is None else references.ref_view(self.iceberg, ref_name)
+        references.set_current_snapshot(self.iceberg, self.branch, target)
+        return self
+
+    def fast_forward(self, branch: str, to: str) -> Table:
+        """Move `branch` forward to the snapshot of the branch or tag `to`, of which its own is an ancestor.
+
+        A branch that is not there is made. For a branch that others are published to use `maintenance.publish`.
+        """
+        references.fast_forward(self.iceberg, branch, to)
+        return self
+
     def create_tag(self, name: str, snapshot_id: int | None = None, *, max_ref_age_ms: int | None = None) -> Table:
         """Name a snapshot, by default this handle's, so that it is kept."""
         references.create_tag(self.iceberg, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)

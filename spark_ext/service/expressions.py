@@ -60,7 +60,7 @@ _MAX_IN_VALUES: Final = 10_000
 """Values of an IN up to which it is pushed down."""
 
 
-class _NoValueError(Exception):
+class NoValueError(Exception):
     """A literal that has no Python value of its type, such as a timestamp after the year 9999."""
 
 
@@ -114,7 +114,7 @@ def _exact(predicate: SparkExpression, schema: Schema) -> BooleanExpression | No
 def _bound_leaf(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
     try:
         leaf = _leaf(predicate)
-    except _NoValueError:
+    except NoValueError:
         return None
     return leaf if leaf is not None and _binds(leaf, schema) else None
 
@@ -134,10 +134,10 @@ def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
     if operator == "<=>":
         # Never unknown, so that its negation matches nulls.
         is_null, is_not_null = _PREDICATES["IS_NULL"](column), _PREDICATES["IS_NOT_NULL"](column)
-        return is_null if has_null else And(_PREDICATES["="](column, _value(literals[0])), is_not_null)
+        return is_null if has_null else And(_PREDICATES["="](column, literal_value(literals[0])), is_not_null)
     if operator not in _PREDICATES or has_null or len(literals) > _MAX_IN_VALUES:
         return None
-    values = [_value(each) for each in literals]
+    values = [literal_value(each) for each in literals]
     return _PREDICATES[operator](column, values) if operator == "IN" else _PREDICATES[operator](column, *values)
 
 
@@ -153,19 +153,19 @@ def _reference(expression: SparkExpression) -> Reference:
     return Reference(".".join(expression["column"]))
 
 
-def _value(literal: SparkExpression) -> Any:
-    """The Python value of a literal; raises _NoValueError where Python has none."""
+def literal_value(literal: SparkExpression) -> Any:
+    """The Python value of a literal; raises NoValueError where Python has none."""
     text, spark_type = literal["literal"], literal["type"]
     if not isinstance(spark_type, str):
-        raise _NoValueError
+        raise NoValueError
     kind = spark_type.split("(")[0]
     convert = _VALUES.get(kind)
     if convert is None:
-        raise _NoValueError
+        raise NoValueError
     try:
         return convert(text)
     except (OverflowError, ValueError) as error:
-        raise _NoValueError from error
+        raise NoValueError from error
 
 
 def _binds(leaf: BooleanExpression, schema: Schema) -> bool:
@@ -180,7 +180,7 @@ def _binds(leaf: BooleanExpression, schema: Schema) -> bool:
 def _number(text: str) -> float:
     number = float(text)
     if math.isnan(number):
-        raise _NoValueError  # Filters have no literal for it.
+        raise NoValueError  # Filters have no literal for it.
     return number
 
 

@@ -28,6 +28,7 @@ _MODULES: Final = (
     "writes",
     "deletes",
     "staged_tables",
+    "procedures.calls",
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.update import (
     AssertRefSnapshotId,
@@ -21,6 +22,7 @@ from pyiceberg.table.update import (
 )
 
 from tableformat.commit.idempotence import batches_of_snapshots
+from tableformat.commit.publish_target import published_to
 from tableformat.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -29,7 +31,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
     nearest_hint,
 )
-from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_choice import ancestors, view_at
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
     FORMAT_VERSION,
@@ -88,6 +90,45 @@ def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay
     commit_updates(iceberg, (assert_ref(branch, head.snapshot_id),), updates)
 
 
+def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotView) -> None:
+    """Move a branch to any snapshot of the table, an ancestor of its head or not.
+
+    The batches of all snapshots stay known: a writer that repeats one does not commit it again.
+    """
+    _move(iceberg, branch, _snapshot_id(target))
+
+
+def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
+    """Move `branch` forward to the snapshot of the branch or tag `to`; a branch that is not there is made.
+
+    Raises InvalidArgumentError when `branch` has snapshots that `to` lacks, or is what another branch is published to
+    (MT-30): publishing converts deletes, moving does not.
+    """
+    metadata = iceberg.metadata
+    target_id = _ref_named(metadata, to).snapshot_id
+    head = metadata.refs.get(branch)
+    if head is not None and head.snapshot_ref_type != SnapshotRefType.BRANCH:
+        raise InvalidArgumentError(f"{branch!r} is a tag: only branches move.")
+    sources = published_to(metadata, branch)
+    if sources:
+        raise InvalidArgumentError(
+            f"branch {branch!r} is what branch {sources[0]!r} is published to: publish({sources[0]!r}, {branch!r}) "
+            "converts deletes and moves it."
+        )
+    line = [snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.snapshot_by_id(target_id))]
+    if head is not None and head.snapshot_id not in line:
+        raise InvalidArgumentError(
+            f"branch {branch!r} cannot be moved forward to {to!r}: its snapshot {head.snapshot_id} is no ancestor of "
+            f"{target_id}. set_current_snapshot() moves a branch to any snapshot."
+        )
+    _move(iceberg, branch, target_id)
+
+
+def ref_view(iceberg: IcebergTable, name: str) -> SnapshotView:
+    """The snapshot of a branch or tag. SnapshotNotFoundError with the nearest name."""
+    return view_at(iceberg.metadata, iceberg.io, _ref_named(iceberg.metadata, name).snapshot_id)
+
+
 def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None:
     """Set table properties in one commit; `format-version` upgrades the table instead, as in Iceberg's other engines.
 
@@ -112,6 +153,13 @@ def at_most_one(**choices: Any) -> None:
     given = [name for name, value in choices.items() if value is not None]
     if len(given) > 1:
         raise InvalidArgumentError(f"give one of {', '.join(given)}, not several: each chooses a snapshot.")
+
+
+def exactly_one(**choices: Any) -> None:
+    """Raise InvalidArgumentError when none or more than one of the named arguments was given."""
+    at_most_one(**choices)
+    if all(value is None for value in choices.values()):
+        raise InvalidArgumentError(f"give one of {', '.join(choices)}: it chooses the snapshot.")
 
 
 def refuse_read_only(iceberg: IcebergTable) -> None:
@@ -145,6 +193,25 @@ def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
         raise AlreadyExistsError(f"a {kind} {name!r} exists already; drop_{kind}({name!r}) removes it.")
     requirement = assert_ref(name, None)
     commit_updates(iceberg, (requirement,), (_set_ref(name, ref),))
+
+
+def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:
+    """Nothing is committed for a branch that is there already."""
+    head = iceberg.metadata.refs.get(branch)
+    if head is not None and head.snapshot_id == snapshot_id:
+        return
+    moved = _ref(snapshot_id, SnapshotRefType.BRANCH, None)
+    if head is not None:
+        moved = head.model_copy(update={"snapshot_id": snapshot_id})
+    requirement = assert_ref(branch, None if head is None else head.snapshot_id)
+    commit_updates(iceberg, (requirement,), (_set_ref(branch, moved),))
+
+
+def _ref_named(metadata: TableMetadata, name: str) -> SnapshotRef:
+    ref = metadata.refs.get(name)
+    if ref is None:
+        raise SnapshotNotFoundError(f"no branch or tag {name!r}.{nearest_hint(name, metadata.refs)}")
+    return ref
 
 
 def _ref(snapshot_id: int, kind: SnapshotRefType, max_ref_age_ms: int | None) -> SnapshotRef:

@@ -80,6 +80,8 @@ TABLE = {
     "scan": "where=None, columns=None, *, snapshot_id=None, as_of=None, tag=None, branch=None, limit=None",
     "history": "",
     "rollback": "*, snapshot_id=None, as_of=None, replay=False",
+    "set_current_snapshot": "snapshot_id=None, *, ref_name=None",
+    "fast_forward": "branch, to",
     "create_tag": "name, snapshot_id=None, *, max_ref_age_ms=None",
     "create_branch": "name, snapshot_id=None",
     "drop_tag": "name",

@@ -28,6 +28,11 @@ final class Errors {
     return unchecked(analysis("TABLEFORMAT_UNSUPPORTED", "0A000", message, null));
   }
 
+  /** Something that a statement says and that cannot be. */
+  static RuntimeException invalid(String message) {
+    return unchecked(analysis("TABLEFORMAT_INVALID_ARGUMENT", "22023", message, null));
+  }
+
   static RuntimeException forTable(RemoteException error, Identifier table) throws NoSuchTableException {
     if (error.is("TableNotFoundError") || error.is("NamespaceNotFoundError")) {
       throw new NoSuchTableException(table);

@@ -1,9 +1,7 @@
 package tableformat.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.Base64;
 import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
@@ -19,7 +17,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
  * {"transform": "bucket", "arguments": [...]}   {"unknown": "what Spark calls it"}
  * </pre>
  *
- * A literal is text of Spark's internal value (days, micros, base64 of bytes), or null.
+ * Literals are as in ValueJson.
  */
 final class ExpressionJson {
   private ExpressionJson() {}
@@ -37,7 +35,7 @@ final class ExpressionJson {
       return Json.object().set("column", Json.array(reference.fieldNames()));
     }
     if (expression instanceof Literal<?> literal) {
-      return literal(literal);
+      return ValueJson.literal(literal.value(), literal.dataType());
     }
     if (expression instanceof Transform transform) {
       return Json.object().put("transform", transform.name()).set("arguments", of(transform.arguments()));
@@ -50,15 +48,5 @@ final class ExpressionJson {
       return Json.object().put("operator", scalar.name()).set("arguments", of(scalar.children()));
     }
     return Json.object().put("unknown", expression.toString());
-  }
-
-  private static ObjectNode literal(Literal<?> literal) {
-    JsonNode type = Json.type(literal.dataType());
-    ObjectNode result = Json.object().set("type", type);
-    Object value = literal.value();
-    if (value == null) {
-      return result.putNull("literal");
-    }
-    return result.put("literal", value instanceof byte[] bytes ? Base64.getEncoder().encodeToString(bytes) : value.toString());
   }
 }

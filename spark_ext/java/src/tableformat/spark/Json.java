@@ -35,6 +35,10 @@ final class Json {
     return result;
   }
 
+  static JsonNode text(String text) {
+    return MAPPER.getNodeFactory().textNode(text);
+  }
+
   static ObjectNode object(Map<String, String> entries) {
     ObjectNode result = object();
     entries.forEach(result::put);

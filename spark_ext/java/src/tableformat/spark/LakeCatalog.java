@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -31,7 +33,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * <p>Options: `python`, the interpreter; all others belong to the Python side.
  */
-public final class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
+public final class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private static final String PYTHON = "python";
 
   private String name;
@@ -256,6 +258,20 @@ public final class LakeCatalog implements StagingTableCatalog, SupportsNamespace
     }
   }
 
+  // -- procedures: in the namespace "system"
+
+  @Override public Identifier[] listProcedures(String[] namespace) {
+    return isSystem(namespace)
+        ? Arrays.stream(Json.strings(call("list_procedures", Json.object()).result()))
+            .map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new)
+        : new Identifier[0];
+  }
+
+  @Override public UnboundProcedure loadProcedure(Identifier identifier) {
+    return new LakeProcedure(
+        this, call("load_procedure", Json.object().set("procedure", Json.identifier(identifier))).result());
+  }
+
   // -- functions: the partition transforms, in the namespace "system", where users call them, and in none, where Spark looks
 
   @Override public Identifier[] listFunctions(String[] namespace) {
@@ -274,6 +290,10 @@ public final class LakeCatalog implements StagingTableCatalog, SupportsNamespace
   }
 
   private static boolean isOfFunctions(String[] namespace) {
-    return namespace.length == 0 || (namespace.length == 1 && namespace[0].equals("system"));
+    return namespace.length == 0 || isSystem(namespace);
+  }
+
+  private static boolean isSystem(String[] namespace) {
+    return namespace.length == 1 && namespace[0].equals("system");
   }
 }

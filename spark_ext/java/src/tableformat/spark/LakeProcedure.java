@@ -1,0 +1,115 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** A procedure that CALL runs: Python describes its parameters and columns, and does what it does. */
+final class LakeProcedure implements UnboundProcedure {
+  private static final String TABLE = "table";
+
+  private final LakeCatalog catalog;
+  private final JsonNode description;
+
+  LakeProcedure(LakeCatalog catalog, JsonNode description) {
+    this.catalog = catalog;
+    this.description = description;
+  }
+
+  @Override public String name() {
+    return description.get("name").asText();
+  }
+
+  @Override public String description() {
+    return description.get("description").asText();
+  }
+
+  @Override public BoundProcedure bind(StructType given) {
+    JsonNode described = description.get("parameters");
+    ProcedureParameter[] parameters = new ProcedureParameter[described.size()];
+    for (int i = 0; i < parameters.length; i++) {
+      JsonNode parameter = described.get(i);
+      String name = parameter.get("name").asText();
+      JsonNode type = parameter.get("type");
+      ProcedureParameter.Builder builder = ProcedureParameter
+          .in(name, type.isNull() ? typeGiven(given, i, name) : DataType.fromJson(type.toString()))
+          .comment(parameter.get("comment").asText());
+      parameters[i] = (parameter.get("is_required").asBoolean() ? builder : builder.defaultValue("NULL")).build();
+    }
+    return new Bound(parameters);
+  }
+
+  /** Of a parameter that takes any type: the type of the argument that CALL has for it, by name or by place. */
+  private static DataType typeGiven(StructType given, int place, String name) {
+    for (int i = 0; i < given.size(); i++) {
+      StructField argument = given.apply(i);
+      boolean byName = argument.metadata().contains(ProcedureParameter.BY_NAME_METADATA_KEY);
+      if (byName ? argument.name().equalsIgnoreCase(name) : i == place) {
+        return argument.dataType();
+      }
+    }
+    return DataTypes.NullType;
+  }
+
+  private final class Bound implements BoundProcedure {
+    private final ProcedureParameter[] parameters;
+
+    Bound(ProcedureParameter[] parameters) {
+      this.parameters = parameters;
+    }
+
+    @Override public String name() {
+      return LakeProcedure.this.name();
+    }
+
+    @Override public String description() {
+      return LakeProcedure.this.description();
+    }
+
+    @Override public ProcedureParameter[] parameters() {
+      return parameters;
+    }
+
+    @Override public boolean isDeterministic() {
+      return false;
+    }
+
+    /** Runs where the tables' other questions are answered: in the catalog's Python process, not on executors. */
+    @Override public Iterator<Scan> call(InternalRow row) {
+      ObjectNode values = Json.object();
+      Identifier table = null;
+      for (int i = 0; i < parameters.length; i++) {
+        DataType type = parameters[i].dataType();
+        Object value = Constants.value(row, i, type);
+        if (parameters[i].name().equals(TABLE)) {
+          table = TableNames.parse(catalog.name(), value == null ? "" : value.toString());
+        } else {
+          values.set(parameters[i].name(), ValueJson.of(value, type));
+        }
+      }
+      ObjectNode arguments = Json.table(table).put("procedure", name()).set("arguments", values);
+      StructType schema = Json.struct(description.get("columns"));
+      byte[][] parts;
+      try {
+        parts = catalog.callOnce("call_procedure", arguments).parts();
+      } finally {
+        // Also after a failure: some jobs commit more than once.
+        if (description.get("changes_table").asBoolean()) {
+          TableNames.refreshCached(catalog, table);
+        }
+      }
+      return List.<Scan>of(new ArrowRows.Rows(schema, ArrowRows.read(parts[0], schema))).iterator();
+    }
+  }
+}

@@ -1,0 +1,65 @@
+package tableformat.spark;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Tables that a statement names by text: `'db.t'`, `'lake.db.t'`, or `'t'` in the session's current namespace. */
+final class TableNames {
+  private TableNames() {}
+
+  /** The table in the catalog; parts with dots or other signs are quoted by backticks, as in SQL. */
+  static Identifier parse(String catalog, String text) {
+    if (text.isBlank()) {
+      throw Errors.invalid("the argument table names no table: table => 'namespace.table'.");
+    }
+    SparkSession spark = SparkSession.active();
+    String[] parts = parts(spark, text);
+    if (parts.length > 1 && parts[0].equals(catalog)) {
+      parts = Arrays.copyOfRange(parts, 1, parts.length);
+    } else if (parts.length > 2 && spark.sessionState().catalogManager().isCatalogRegistered(parts[0])) {
+      throw Errors.invalid(
+          "table " + text + " is in the catalog " + parts[0] + ": call its own procedure, this one is of " + catalog + ".");
+    }
+    if (parts.length > 1) {
+      return Identifier.of(Arrays.copyOf(parts, parts.length - 1), parts[parts.length - 1]);
+    }
+    var manager = spark.sessionState().catalogManager();
+    if (!manager.currentCatalog().name().equals(catalog) || manager.currentNamespace().length == 0) {
+      throw Errors.invalid("table " + text + " needs its namespace: table => 'namespace." + text + "'.");
+    }
+    return Identifier.of(manager.currentNamespace(), parts[0]);
+  }
+
+  private static String[] parts(SparkSession spark, String text) {
+    try {
+      return CollectionConverters.asJava(spark.sessionState().sqlParser().parseMultipartIdentifier(text))
+          .toArray(String[]::new);
+    } catch (ParseException e) {
+      throw Errors.invalid(
+          "'" + text + "' is no table name: write 'namespace.table', and a part that has dots, spaces or other signs in "
+              + "`backticks`.");
+    }
+  }
+
+  /** Rows of the table that Spark has cached are read anew the next time. */
+  static void refreshCached(LakeCatalog catalog, Identifier table) {
+    SparkSession spark = SparkSession.active();
+    if (!spark.sharedState().cacheManager().isEmpty()) {
+      spark.sharedState().cacheManager().recacheTableOrView(
+          spark, CollectionConverters.asScala(nameParts(catalog, table)).toSeq(), true);
+    }
+  }
+
+  private static List<String> nameParts(LakeCatalog catalog, Identifier table) {
+    List<String> parts = new ArrayList<>();
+    parts.add(catalog.name());
+    parts.addAll(Arrays.asList(table.namespace()));
+    parts.add(table.name());
+    return parts;
+  }
+}

@@ -1,0 +1,149 @@
+"""A procedure as data: its parameters and result columns in Spark's types, and the function that does it.
+
+A procedure is written once, as a function with the decorator `procedure`. Its name and description are the function's;
+Spark learns the rest from `describe`. What an optional argument is when CALL leaves it out, or gives NULL, is the
+default of the function's parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from spark_ext.service.arrow_stream import spark_schema_of_arrow
+from spark_ext.service.spark_types import SparkType
+from tableformat.errors import InvalidArgumentError, NotFoundError, nearest_hint
+from tableformat.table import Table
+
+Rows: TypeAlias = "Iterable[Mapping[str, Any]]"
+
+ANY: Final = None
+"""The type of a parameter that takes what it is given."""
+STRING_MAP: Final[SparkType] = {
+    "type": "map",
+    "keyType": "string",
+    "valueType": "string",
+    "valueContainsNull": True,
+}
+BRANCH: Final = "branch"
+SYSTEM: Final = ("system",)
+"""The namespace of all procedures."""
+
+
+def array_of(element: str) -> SparkType:
+    return {"type": "array", "elementType": element, "containsNull": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of CALL, after `table`, which every procedure has first."""
+
+    name: str
+    type: SparkType | None
+    comment: str
+    is_required: bool = False
+
+    def __str__(self) -> str:
+        """As DESCRIBE PROCEDURE shows it, which knows no parameters of procedures that look at their arguments."""
+        required = ", required" if self.is_required else ""
+        return f"    {self.name} ({_type_name(self.type)}{required}): {self.comment}"
+
+
+_TABLE: Final = Parameter("table", "string", "Name of the table, such as 'db.t'.", is_required=True)
+_BRANCH: Final = Parameter(BRANCH, "string", "The branch that is read and changed, main by default.")
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """What Spark has to know of a procedure, and how it is run."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    columns: pa.Schema
+    changes_table: bool
+    function: Callable[..., Rows]
+
+    def describe(self) -> dict[str, Any]:
+        """As the Java side's LakeProcedure reads it."""
+        return {
+            "name": self.name,
+            "description": "\n".join([self.description, *map(str, self.parameters)]),
+            "parameters": [
+                {"name": each.name, "type": each.type, "comment": each.comment, "is_required": each.is_required}
+                for each in self.parameters
+            ],
+            "columns": spark_schema_of_arrow(self.columns),
+            "changes_table": self.changes_table,
+        }
+
+    def run(self, load: Callable[[str], Table], arguments: Mapping[str, Any]) -> pa.Table:
+        """`load` opens the table on a branch; `arguments` are those that CALL names or defaults to NULL."""
+        for parameter in self.parameters:
+            if parameter.is_required and parameter != _TABLE and arguments.get(parameter.name) is None:
+                raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, and it is NULL.")
+        given = {name: value for name, value in arguments.items() if value is not None}
+        branch = given.pop(BRANCH, MAIN_BRANCH) if _BRANCH in self.parameters else MAIN_BRANCH
+        return pa.Table.from_pylist([dict(row) for row in self.function(load(branch), **given)], self.columns)
+
+
+def _type_name(spark: SparkType | None) -> str:
+    match spark:
+        case None:
+            return "any type"
+        case {"type": "array", "elementType": element}:
+            return f"array<{element}>"
+        case {"type": "map", "keyType": key, "valueType": value}:
+            return f"map<{key}, {value}>"
+    return str(spark)
+
+
+_procedures: Final[dict[str, Procedure]] = {}
+
+
+def procedure(
+    *parameters: Parameter, columns: pa.Schema, changes_table: bool = True, on_branch: bool = True
+) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
+    """Make the function the procedure of its name: `def name(table, *, argument=default)`, which gives rows.
+
+    `on_branch` adds the parameter `branch` at the end: the function gets the table on it.
+    """
+
+    def register(function: Callable[..., Rows]) -> Callable[..., Rows]:
+        name = function.__name__
+        assert name not in _procedures, f"two procedures are called {name}"
+        described = " ".join((function.__doc__ or "").split())
+        _procedures[name] = Procedure(
+            name,
+            described,
+            (_TABLE, *parameters, *((_BRANCH,) if on_branch else ())),
+            columns,
+            changes_table,
+            function,
+        )
+        return function
+
+    return register
+
+
+def procedure_names() -> list[str]:
+    return sorted(_procedures)
+
+
+def procedure_named(identifier: tuple[str, ...]) -> Procedure:
+    """NotFoundError with the nearest name."""
+    *namespace, name = identifier
+    found = _procedures.get(name.lower()) if tuple(namespace) == SYSTEM else None
+    if found is None:
+        hint = nearest_hint(name.lower(), _procedures)
+        raise NotFoundError(f"no procedure {'.'.join(identifier)!r}: all are in the namespace 'system'.{hint}")
+    return found
+
+
+def not_null(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    """Result columns of one type that are never null."""
+    return [pa.field(name, kind, nullable=False) for name in names]

@@ -1,0 +1,80 @@
+"""Procedures that move branches between snapshots. They write no snapshot and no file of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from spark_ext.service.procedures.procedure import Parameter, Rows, not_null, procedure
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.table import Table
+
+_MOVED = pa.schema(
+    [pa.field("previous_snapshot_id", pa.int64()), pa.field("current_snapshot_id", pa.int64(), nullable=False)]
+)
+_SNAPSHOT_ID = Parameter("snapshot_id", "long", "The snapshot to go back to.", is_required=True)
+
+
+@procedure(_SNAPSHOT_ID, columns=_MOVED)
+def rollback_to_snapshot(table: Table, *, snapshot_id: int) -> Rows:
+    """Make an ancestor of the branch's snapshot its head again."""
+    return [_moved(table, lambda: table.rollback(snapshot_id=snapshot_id))]
+
+
+@procedure(Parameter("timestamp", "timestamp", "The moment to go back to.", is_required=True), columns=_MOVED)
+def rollback_to_timestamp(table: Table, *, timestamp: datetime) -> Rows:
+    """Make the snapshot that was the branch's head at a moment its head again."""
+    return [_moved(table, lambda: table.rollback(as_of=timestamp))]
+
+
+@procedure(
+    Parameter("snapshot_id", "long", "The snapshot, which need not be an ancestor."),
+    Parameter("ref", "string", "The branch or tag whose snapshot it becomes; give this or snapshot_id."),
+    columns=_MOVED,
+)
+def set_current_snapshot(table: Table, *, snapshot_id: int | None = None, ref: str | None = None) -> Rows:
+    """Make any snapshot of the table the branch's head."""
+    if (snapshot_id is None) == (ref is None):
+        raise InvalidArgumentError("set_current_snapshot: give snapshot_id or ref, one of them.")
+    return [_moved(table, lambda: table.set_current_snapshot(snapshot_id, ref_name=ref))]
+
+
+@procedure(
+    Parameter("branch", "string", "The branch to move.", is_required=True),
+    Parameter("to", "string", "The branch or tag whose snapshot it moves forward to.", is_required=True),
+    columns=pa.schema(
+        [
+            *not_null(pa.string(), "branch_updated"),
+            pa.field("previous_ref", pa.int64()),
+            *not_null(pa.int64(), "updated_ref"),
+        ]
+    ),
+    on_branch=False,
+)
+def fast_forward(table: Table, *, branch: str, to: str) -> Rows:
+    """Move a branch forward to the snapshot of another, of which it is an ancestor."""
+    before = table.metadata.refs.get(branch)
+    table.fast_forward(branch, to)
+    after = table.metadata.refs[branch].snapshot_id
+    return [{"branch_updated": branch, "previous_ref": before.snapshot_id if before else None, "updated_ref": after}]
+
+
+@procedure(
+    Parameter("snapshot_id", "long", "Where to begin, by default the head of the branch."),
+    columns=pa.schema([("snapshot_id", pa.int64()), ("timestamp", pa.int64())]),
+    changes_table=False,
+)
+def ancestors_of(table: Table, *, snapshot_id: int | None = None) -> Iterator[dict[str, Any]]:
+    """The snapshot and its ancestors, newest first, each with its time in milliseconds since 1970."""
+    for snapshot in ancestors(table.metadata, table.at(snapshot_id=snapshot_id).snapshot):
+        yield {"snapshot_id": snapshot.snapshot_id, "timestamp": snapshot.timestamp_ms}
+
+
+def _moved(table: Table, move: Callable[[], object]) -> dict[str, int | None]:
+    before = table.snapshot_id
+    move()
+    return {"previous_snapshot_id": before, "current_snapshot_id": table.snapshot_id}
