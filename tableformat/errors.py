@@ -19,6 +19,7 @@
     ├── CommitStateUnknownError         the catalog did not say whether the commit happened; no file was removed
     │   └── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
     ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
+    ├── TaskFailedError                 a task of a job failed where it ran, as often as it was tried
     ├── CorruptFileError                a file that cannot be read as what it claims to be
     └── UnsupportedFeatureError         a valid table that this version cannot read or write
 
@@ -41,6 +42,10 @@ class TableFormatError(Exception):
 
     retryable: bool = False
     """Whether the same call may succeed when it is made again unchanged."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors come back from other processes as they were raised, whatever their constructors take."""
+        return _rebuilt, (type(self), self.args, self.__dict__)
 
 
 class InvalidArgumentError(TableFormatError, ValueError):
@@ -139,6 +144,12 @@ class PublishRefusedError(TableFormatError):
     """The target of a publish has changes that cannot be carried to the branch; nothing was moved."""
 
 
+class TaskFailedError(TableFormatError):
+    """A task of a job failed on Spark as often as Spark tried it; what the job had not committed was given up."""
+
+    retryable = True
+
+
 class CorruptFileError(TableFormatError):
     """A file that cannot be read as what it claims to be."""
 
@@ -149,6 +160,12 @@ class CorruptFileError(TableFormatError):
 
 class UnsupportedFeatureError(TableFormatError):
     """A valid table that this version cannot read or write."""
+
+
+def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes: dict[str, object]) -> TableFormatError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 def nearest_hint(name: str, available: Iterable[str]) -> str:

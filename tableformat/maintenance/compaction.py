@@ -11,8 +11,10 @@ did to the old ones (CP-7); the conflict rules prove the rest (CP-4, CP-8, CP-9)
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from pyiceberg.table import Table as IcebergTable
@@ -21,9 +23,11 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError
 from tableformat.maintenance.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction_plan import CompactionGroup, CompactionOptions, CompactionPlan, GroupKind
+from tableformat.maintenance.executors import LOCAL, Executor, TaskRunner, Work, task_runner
+from tableformat.maintenance.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
 from tableformat.maintenance.progress import Progress
 from tableformat.maintenance.rewrite_group import RewriteContext, RewriteTask, rewrite_group
 from tableformat.metadata.content_file import DeleteKind
@@ -33,7 +37,6 @@ from tableformat.write.staged import StagedFiles
 
 ROUNDS: Final = 3
 """Times that groups which met a conflict are planned on the newest snapshot and rewritten again."""
-MAX_COMMITS_DEFAULT: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,7 @@ def compact(
     *,
     partial_progress: bool = True,
     max_commits: int = MAX_COMMITS_DEFAULT,
-    executor: str = "local",
+    executor: Executor = LOCAL,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> CompactResult:
@@ -88,12 +91,10 @@ def compact(
     With `partial_progress` groups are committed in up to `max_commits` snapshots of at least a file's worth, and what
     was committed stays when the job is cancelled; without it one snapshot holds all groups or none does. Raises
     CommitConflictError when that one keeps meeting conflicts, InvalidArgumentError for an unknown executor and for a
-    branch that others are published to.
+    branch that others are published to, TaskFailedError for a group that Spark gave up.
     """
-    if executor != "local":
-        raise InvalidArgumentError(f'executor must be "local", not {executor!r}.')
-    if isinstance(max_commits, bool) or not isinstance(max_commits, int) or max_commits < 1:
-        raise InvalidArgumentError(f"max_commits must be a whole number above 0, not {max_commits!r}.")
+    runner = task_runner(executor)
+    check_max_commits(max_commits)
     started = time.perf_counter()
     iceberg.refresh()
     view = head_view(iceberg.metadata, iceberg.io, branch)
@@ -105,7 +106,7 @@ def compact(
     if dry_run:
         result = _describe(plan)
     else:
-        job = _Compaction(iceberg, branch, max_commits, partial_progress, progress)
+        job = _Compaction(iceberg, branch, runner, max_commits, partial_progress, progress)
         result = job.run(plan, view)
     return replace(result, plan=plan, dry_run=dry_run, duration_seconds=time.perf_counter() - started)
 
@@ -117,12 +118,14 @@ class _Compaction:
         self,
         iceberg: IcebergTable,
         branch: str,
+        runner: TaskRunner,
         max_commits: int,
         partial_progress: bool,
         progress: Progress | None,
     ) -> None:
         self._iceberg = iceberg
         self._branch = branch
+        self._runner = runner
         self._max_commits = max_commits
         self._partial_progress = partial_progress
         self._progress = progress
@@ -145,44 +148,47 @@ class _Compaction:
         """The groups that met a conflict. Files of groups that are not committed are removed, however this ends."""
         if not plan.groups:
             return []
-        context = RewriteContext.of(view)
         # A snapshot for less than a file would cost more than the progress is worth.
         batch_bytes = max(plan.rewritten_bytes / self._max_commits, plan.options.target_file_size_bytes)
         failed: list[CompactionGroup] = []
         waiting: list[_Rewritten] = []
-        rows = _RowCount(plan.row_count, self._progress)
         try:
-            for place, group in enumerate(plan.groups):
-                waiting.append(_Rewritten(group, self._rewrite(group, plan, context, rows)))
-                staged_bytes = sum(each.group.rewritten_bytes for each in waiting)
-                is_full = self._partial_progress and staged_bytes >= batch_bytes
-                if is_full or place == len(plan.groups) - 1:
-                    batch, waiting = waiting, []
-                    failed += self._commit_batch(batch, plan, view, is_last=is_last)
+            with closing(self._rewritten(plan, view)) as groups:
+                for count, each in enumerate(groups, 1):
+                    waiting.append(each)
+                    staged_bytes = sum(each.group.rewritten_bytes for each in waiting)
+                    is_full = self._partial_progress and staged_bytes >= batch_bytes
+                    if is_full or count == len(plan.groups):
+                        batch, waiting = waiting, []
+                        failed += self._commit_batch(batch, plan, view, is_last=is_last)
         except BaseException:
             _remove(waiting, view)
             raise
         return failed
 
-    def _rewrite(
-        self, group: CompactionGroup, plan: CompactionPlan, context: RewriteContext, rows: _RowCount
-    ) -> StagedFiles:
-        if group.kind is GroupKind.DROP:
-            return StagedFiles()
-        task = RewriteTask(
-            tasks=group.tasks,
-            spec_id=group.spec_id,
-            partition=group.partition,
-            sequence_number=plan.sequence_number,
-            target_file_size_bytes=plan.options.target_file_size_bytes,
+    def _rewritten(self, plan: CompactionPlan, view: SnapshotView) -> Generator[_Rewritten, None, None]:
+        """The groups and their new files, as they are done; those without a row need no task."""
+        rows = _RowCount(plan.row_count, self._progress)
+        for group in plan.groups:
+            if group.kind is GroupKind.DROP:
+                yield _Rewritten(group, StagedFiles())
+        groups = [group for group in plan.groups if group.kind is not GroupKind.DROP]
+        # One group at a time in this process: it has two threads of its own, and all the memory for writing.
+        on_rows = rows.written if self._runner.is_in_process else None
+        io = view.io
+        work: Work[RewriteTask, RewriteContext, StagedFiles] = Work(
+            partial(rewrite_group, on_rows=on_rows), RewriteContext.of(view), lambda staged: staged.delete_all(io)
         )
-        staged = rewrite_group(task, context, rows.written)
-        try:
-            rows.finished(group.row_count)
-        except BaseException:
-            staged.delete_all(context.write.io)
-            raise
-        return staged
+        results = self._runner.run(work, [_task(group, plan) for group in groups], at_once=1)
+        with closing(results):
+            for place, staged in results:
+                rewritten = _Rewritten(groups[place], staged)
+                try:
+                    rows.finished(groups[place].row_count)
+                except BaseException:
+                    _remove([rewritten], view)
+                    raise
+                yield rewritten
 
     def _commit_batch(
         self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, *, is_last: bool
@@ -252,6 +258,16 @@ class _RowCount:
     def _tell(self) -> None:
         if self._progress is not None:
             self._progress(self._finished + self._of_group, self._total, "rows")
+
+
+def _task(group: CompactionGroup, plan: CompactionPlan) -> RewriteTask:
+    return RewriteTask(
+        tasks=group.tasks,
+        spec_id=group.spec_id,
+        partition=group.partition,
+        sequence_number=plan.sequence_number,
+        target_file_size_bytes=plan.options.target_file_size_bytes,
+    )
 
 
 def _change(batch: Sequence[_Rewritten], plan: CompactionPlan) -> TableChange:

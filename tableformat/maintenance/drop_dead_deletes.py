@@ -18,6 +18,7 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.metadata_commit import refresh
 from tableformat.maintenance.dead_deletes import DeadDelete, dead_deletes
 from tableformat.maintenance.head_jobs import HeadState, commit_on_head, head_state
+from tableformat.maintenance.progress import Progress, silent
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 
@@ -40,7 +41,9 @@ class DropDeadDeletesResult:
     dry_run: bool = False
 
 
-def drop_dead_deletes(iceberg: IcebergTable, branch: str, *, dry_run: bool = False) -> DropDeadDeletesResult:
+def drop_dead_deletes(
+    iceberg: IcebergTable, branch: str, *, dry_run: bool = False, progress: Progress | None = None
+) -> DropDeadDeletesResult:
     """Drop every delete file of the branch's head that no live data file can match, and move the handle to the result.
 
     Opens range delete files and position delete files that name several data files; no data file. Planned on the head
@@ -49,10 +52,14 @@ def drop_dead_deletes(iceberg: IcebergTable, branch: str, *, dry_run: bool = Fal
     started = time.perf_counter()
     refresh(iceberg)
     found: tuple[DeadDelete, ...] = ()
+    tell = progress or silent
 
     def plan(state: HeadState) -> TableChange:
         nonlocal found
+        total = len(state.delete_files)
+        tell(0, total, "delete files")
         found = dead_deletes(state.view, state.files_in_reach, state.delete_files, state.context)
+        tell(total, total, "delete files")
         return _change(state, found)
 
     if dry_run:

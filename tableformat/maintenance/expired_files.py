@@ -13,7 +13,7 @@ from typing import Final
 from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 
-from tableformat.maintenance.progress import Progress
+from tableformat.maintenance.progress import Progress, silent
 from tableformat.metadata.content_file import ContentFile, DeleteFile, DeleteKind
 from tableformat.metadata.location import local_path
 from tableformat.metadata.manifest_entry import ManifestFile
@@ -92,14 +92,15 @@ def remove_files(io: FileIO, files: Collection[UnneededFile], progress: Progress
     """
     left: list[UnneededFile] = []
     done = 0
+    tell = progress or silent
+    tell(0, len(files), "unneeded files")
     with ThreadPoolExecutor(_REMOTE_REMOVERS) as pool:
         for batch in _batches_of_one_role(files):
             is_local = all(local_path(file.location) is not None for file in batch)
             removed = (map if is_local else pool.map)(partial(_remove, io), batch)
             left.extend(file for file, is_removed in zip(batch, removed, strict=True) if not is_removed)
             done += len(batch)
-            if progress is not None:
-                progress(done, len(files), "unneeded files")
+            tell(done, len(files), "unneeded files")
     return tuple(left)
 
 

@@ -10,15 +10,17 @@ from typing import Unpack
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from tableformat.maintenance.compaction import MAX_COMMITS_DEFAULT, CompactResult, compact
+from tableformat.maintenance.compaction import CompactResult, compact
 from tableformat.maintenance.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction_plan import CompactionKeywords, CompactionOptions, CompactionPlan
 from tableformat.maintenance.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.drop_dead_deletes import DropDeadDeletesResult, drop_dead_deletes
+from tableformat.maintenance.executors import LOCAL, Executor
 from tableformat.maintenance.expire_snapshots import ExpireResult, expire_snapshots
 from tableformat.maintenance.health import TableHealth
 from tableformat.maintenance.health_findings import table_health
 from tableformat.maintenance.merge_range_deletes import MergeRangeDeletesResult, merge_range_deletes
+from tableformat.maintenance.partial_progress import MAX_COMMITS_DEFAULT
 from tableformat.maintenance.progress import Progress
 from tableformat.maintenance.publish import PublishResult, publish
 from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult, remove_orphan_files
@@ -53,21 +55,23 @@ class Maintenance:
         """
         return convert_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
 
-    def drop_dead_deletes(self, *, dry_run: bool = False) -> DropDeadDeletesResult:
+    def drop_dead_deletes(self, *, dry_run: bool = False, progress: Progress | None = None) -> DropDeadDeletesResult:
         """Take delete files out of the branch that no live data file can match any more; `proofs` says why for each.
 
         All kinds, global ones and those that other writers left behind included. Older snapshots keep them. No data
         file is opened. Safe beside writers.
         """
-        return drop_dead_deletes(self.iceberg, self.branch, dry_run=dry_run)
+        return drop_dead_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
 
-    def merge_range_deletes(self, *, dry_run: bool = False) -> MergeRangeDeletesResult:
+    def merge_range_deletes(
+        self, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> MergeRangeDeletesResult:
         """Merge range delete files into one for each scope and list of columns; spans that shadow nothing are dropped.
 
         Every span keeps its sequence number, so each data file loses the same rows as before; older snapshots keep the
         files apart. Equality deletes are left alone: only conversion gets rid of them. Safe beside writers.
         """
-        return merge_range_deletes(self.iceberg, self.branch, dry_run=dry_run)
+        return merge_range_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
 
     def publish(
         self,
@@ -130,7 +134,7 @@ class Maintenance:
         dry_run: bool = False,
         partial_progress: bool = True,
         max_commits: int = MAX_COMMITS_DEFAULT,
-        executor: str = "local",
+        executor: Executor = LOCAL,
         progress: Progress | None = None,
         **options: Unpack[CompactionKeywords],
     ) -> CompactResult:
@@ -150,7 +154,8 @@ class Maintenance:
 
         With `partial_progress` groups are committed in up to `max_commits` snapshots, so a job that is cancelled keeps
         what it has done. Safe beside writers: a group that a commit of others made wrong is planned again, or counted
-        in `failed_group_count`. `progress(done, total, "rows")` is called as rows are written.
+        in `failed_group_count`. `progress(done, total, "rows")` is called as rows are written. With a Spark session as
+        `executor` its executors rewrite the groups, and this process plans and commits.
         """
         view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
         return compact(
@@ -164,13 +169,15 @@ class Maintenance:
             progress=progress,
         )
 
-    def rewrite_manifests(self, *, dry_run: bool = False, spec_id: int | None = None) -> RewriteManifestsResult:
+    def rewrite_manifests(
+        self, *, dry_run: bool = False, spec_id: int | None = None, progress: Progress | None = None
+    ) -> RewriteManifestsResult:
         """Put the entries of the branch's manifests together by partition, in manifests of
         `commit.manifest.target-size-bytes`, so that filtered scans read few of them. No file is added or removed.
 
         `spec_id` limits the job to one partition spec; without it all are rewritten, where Iceberg takes the newest.
         """
-        return rewrite_manifests(self.iceberg, self.branch, spec_id=spec_id, dry_run=dry_run)
+        return rewrite_manifests(self.iceberg, self.branch, spec_id=spec_id, dry_run=dry_run, progress=progress)
 
     def remove_orphan_files(
         self,
@@ -211,7 +218,8 @@ class Maintenance:
 
         No job begins after `time_budget_seconds`, and conversion and compaction stop there without harm.
         `byte_budget` bounds the bytes that compaction reads to rewrite. `only` names the jobs to run. An error of a job
-        is in its report and the next job goes on. Print the result, or look at `report_of(job)`.
+        is in its report and the next job goes on. Print the result, or look at `report_of(job)`. `progress` gets what
+        the jobs tell, and how many "jobs" are done.
         """
         return run_jobs(
             self.iceberg,

@@ -24,6 +24,7 @@ from tableformat.deletes.spans import SpanArray
 from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.dead_deletes import FilesInScope
 from tableformat.maintenance.head_jobs import HeadState, PlanChange, commit_on_head, head_state
+from tableformat.maintenance.progress import Progress, silent
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.storage import delete_if_present
@@ -59,7 +60,9 @@ class _Merge:
     spans: SpanArray
 
 
-def merge_range_deletes(iceberg: IcebergTable, branch: str, *, dry_run: bool = False) -> MergeRangeDeletesResult:
+def merge_range_deletes(
+    iceberg: IcebergTable, branch: str, *, dry_run: bool = False, progress: Progress | None = None
+) -> MergeRangeDeletesResult:
     """Merge the range delete files of the branch's head, and move the handle to the result.
 
     Reads range delete files and no data file. Groups of files with more spans than the table's span budget stay as they
@@ -69,13 +72,21 @@ def merge_range_deletes(iceberg: IcebergTable, branch: str, *, dry_run: bool = F
     refresh(iceberg)
     merges: tuple[_Merge, ...] = ()
     written: list[DeleteFile] = []
+    tell = progress or silent
 
     def plan(state: HeadState) -> TableChange:
         nonlocal merges
         merges = tuple(_merges(state))
+        total, done = sum(len(merge.files) for merge in merges), 0
         context = WriteContext.of(state.view.metadata, state.view.io)
-        added = [_write(context, merge) for merge in merges if len(merge.spans)]
-        written.extend(added)
+        added: list[DeleteFile] = []
+        tell(0, total, "range delete files")
+        for merge in merges:
+            if len(merge.spans):
+                added.append(_write(context, merge))
+                written.append(added[-1])
+            done += len(merge.files)
+            tell(done, total, "range delete files")
         return _change(state, merges, added)
 
     if dry_run:

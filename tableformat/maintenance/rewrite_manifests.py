@@ -21,6 +21,7 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.change import ManifestRewrite, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
+from tableformat.maintenance.progress import Progress, silent
 from tableformat.metadata.manifest_entry import ManifestContent, ManifestEntry, ManifestFile
 from tableformat.metadata.manifest_list import manifests_of
 from tableformat.metadata.manifest_reader import live_entries, read_manifest
@@ -43,7 +44,12 @@ class RewriteManifestsResult:
 
 
 def rewrite_manifests(
-    iceberg: IcebergTable, branch: str, *, spec_id: int | None = None, dry_run: bool = False
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    spec_id: int | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> RewriteManifestsResult:
     """Rewrite the manifests of the branch's newest snapshot, and move the handle to the result.
 
@@ -58,12 +64,12 @@ def rewrite_manifests(
         raise InvalidArgumentError(f"the table has no partition spec {spec_id!r}, only {known}.")
     if dry_run:
         view = head_view(iceberg.metadata, iceberg.io, branch)
-        return _result(view, plan_manifests(view, spec_id), started, dry_run=True)
+        return _result(view, plan_manifests(view, spec_id, progress), started, dry_run=True)
 
     planned: list[ManifestRewrite | None] = []
 
     def prepare(head: SnapshotView, _attempt: int) -> TableChange:
-        planned.append(plan_manifests(head, spec_id))
+        planned.append(plan_manifests(head, spec_id, progress))
         return TableChange(operation=Operation.REPLACE, manifest_rewrite=planned[-1])
 
     outcome = commit_change(iceberg, prepare, ref=branch)
@@ -72,7 +78,7 @@ def rewrite_manifests(
     return _result(head_view(iceberg.metadata, iceberg.io, branch), planned[-1], started, dry_run=False)
 
 
-def plan_manifests(view: SnapshotView, spec_id: int | None) -> ManifestRewrite | None:
+def plan_manifests(view: SnapshotView, spec_id: int | None, progress: Progress | None = None) -> ManifestRewrite | None:
     """MT-48: the manifests to put together anew and their entries; None when all are in order."""
     properties = view.metadata.properties
     target_bytes = positive_int(properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT)
@@ -83,12 +89,17 @@ def plan_manifests(view: SnapshotView, spec_id: int | None) -> ManifestRewrite |
             groups[manifest.content, manifest.partition_spec_id].append(manifest)
     replaced: set[str] = set()
     clusters: list[tuple[ManifestEntry, ...]] = []
+    tell = progress or silent
+    total, done = sum(map(len, groups.values())), 0
+    tell(0, total, "manifests")
     for manifests in groups.values():
         entries = [live_entries(read_manifest(view.io, manifest, view.metadata)) for manifest in manifests]
         wanted = _clusters(entries, sum(manifest.manifest_length_bytes for manifest in manifests), target_bytes)
         if not _is_in_order(entries, wanted):
             clusters += wanted
             replaced.update(manifest.manifest_path for manifest in manifests)
+        done += len(manifests)
+        tell(done, total, "manifests")
     return ManifestRewrite(frozenset(replaced), tuple(clusters)) if replaced else None
 
 

@@ -27,7 +27,7 @@ from tableformat.maintenance.convert_deletes import convert_deletes
 from tableformat.maintenance.drop_dead_deletes import drop_dead_deletes
 from tableformat.maintenance.expire_snapshots import expire_snapshots
 from tableformat.maintenance.merge_range_deletes import merge_range_deletes
-from tableformat.maintenance.progress import Progress
+from tableformat.maintenance.progress import Progress, silent
 from tableformat.maintenance.publish import publish
 from tableformat.maintenance.remove_orphan_files import remove_orphan_files
 from tableformat.maintenance.rewrite_manifests import rewrite_manifests
@@ -159,7 +159,7 @@ class _Run:
         self._time_budget_seconds = time_budget_seconds
         self._byte_budget = byte_budget
         self._dry_run = dry_run
-        self._progress = progress
+        self._tell = progress or silent
         self._rewritten_bytes = 0
         self._is_over = ""
 
@@ -173,10 +173,12 @@ class _Run:
         )
 
     def _reports(self, jobs: tuple[str, ...]) -> Iterator[JobReport]:
-        for name in jobs:
+        for place, name in enumerate(jobs):
+            self._tell(place, len(jobs), "jobs")
             refresh(self._iceberg)
             reason = self._is_over or self._no_reason_to_run(name, self._iceberg.metadata)
             yield JobReport(job=name, status=JobStatus.SKIPPED, reason=reason) if reason else self._report(name)
+        self._tell(len(jobs), len(jobs), "jobs")
 
     def _no_reason_to_run(self, name: str, metadata: TableMetadata) -> str:
         """Why a job is left out; empty when it is not."""
@@ -213,13 +215,13 @@ class _Run:
             "convert_deletes": partial(
                 convert_deletes, iceberg, branch, dry_run=dry_run, progress=self._until_out_of_time
             ),
-            "drop_dead_deletes": partial(drop_dead_deletes, iceberg, branch, dry_run=dry_run),
-            "merge_range_deletes": partial(merge_range_deletes, iceberg, branch, dry_run=dry_run),
+            "drop_dead_deletes": partial(drop_dead_deletes, iceberg, branch, dry_run=dry_run, progress=self._tell),
+            "merge_range_deletes": partial(merge_range_deletes, iceberg, branch, dry_run=dry_run, progress=self._tell),
             "compact": self._compact,
-            "rewrite_manifests": partial(rewrite_manifests, iceberg, branch, dry_run=dry_run),
+            "rewrite_manifests": partial(rewrite_manifests, iceberg, branch, dry_run=dry_run, progress=self._tell),
             "publish": self._publish,
-            "expire_snapshots": partial(expire_snapshots, iceberg, dry_run=dry_run, progress=self._progress),
-            "remove_orphan_files": partial(remove_orphan_files, iceberg, dry_run=dry_run, progress=self._progress),
+            "expire_snapshots": partial(expire_snapshots, iceberg, dry_run=dry_run, progress=self._tell),
+            "remove_orphan_files": partial(remove_orphan_files, iceberg, dry_run=dry_run, progress=self._tell),
         }
         return jobs[name]
 
@@ -241,7 +243,6 @@ class _Run:
         return budget is not None and time.perf_counter() - self._started >= budget
 
     def _until_out_of_time(self, done: int, total: int, what: str) -> None:
-        if self._progress is not None:
-            self._progress(done, total, what)
+        self._tell(done, total, what)
         if self._is_out_of_time():
             raise _OutOfTimeError

@@ -54,6 +54,7 @@ ERRORS = [
     "SnapshotNotFoundError",
     "TableFormatError",
     "TableNotFoundError",
+    "TaskFailedError",
     "UnknownColumnError",
     "UnknownOptionError",
     "UnsupportedFeatureError",

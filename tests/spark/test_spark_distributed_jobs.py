@@ -1,0 +1,111 @@
+"""Jobs whose tasks run on Spark executors leave the table that they leave when they run here."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+from tableformat.errors import CorruptFileError, TaskFailedError
+from tableformat.maintenance import compaction
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifest_reader import live_entries, read_manifest
+
+SCHEMA = pa.schema(
+    [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.float64())]
+)
+VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
+
+
+def rows(id1: str, ids: range, value: float) -> pa.Table:
+    ids_array = list(ids)
+    return pa.table({"id1": [id1] * len(ids_array), "id2": ids_array, "v": [value] * len(ids_array)}, schema=SCHEMA)
+
+
+def worn_table(lake: Catalog, name: tuple[str, str], version: str) -> Table:
+    """Two partitions of files over one another, with deletes of every kind."""
+    table = lake.create_table(
+        name, SCHEMA, key=["id1", "id2"], partition_by=["id1"], properties={"format-version": version}
+    )
+    for start in range(5):
+        for id1 in "ab":
+            table.append(rows(id1, range(start, 60, 5), float(start)))
+    table.delete("id2 = 9", mode="scan")
+    table.upsert(rows("a", range(3, 6), 9.0))
+    table.delete_prefix({"id1": "b", "id2": 8})
+    table.delete_range(lower=("a", 20), upper=("a", 31))
+    table.delete("id2 = 44", mode="equality")
+    return table
+
+
+def contents(table: Table) -> list[tuple[Any, ...]]:
+    found = table.refresh().scan().to_arrow().sort_by([("id1", "ascending"), ("id2", "ascending")])
+    return list(zip(*(found[name].to_pylist() for name in SCHEMA.names), strict=True))
+
+
+def live(table: Table) -> list[DataFile | DeleteFile]:
+    view = table.refresh().view
+    return [
+        entry.file
+        for manifest in manifests_of(view)
+        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
+    ]
+
+
+@VERSIONS
+def test_compaction_gives_the_files_that_it_gives_here(
+    spark: SparkSession, lake: Catalog, namespace: str, version: str
+) -> None:
+    """MT-61"""
+    here = worn_table(lake, (namespace, f"here{version}"), version)
+    there = worn_table(lake, (namespace, f"there{version}"), version)
+    before = contents(there)
+    assert contents(here) == before
+    expected = here.maintenance.compact(min_input_files=2)
+    seen: list[tuple[int, int, str]] = []
+    result = there.maintenance.compact(
+        min_input_files=2, executor=spark, progress=lambda *step: seen.append((step[0], step[1], step[2]))
+    )
+    assert (result.group_count, result.added_data_file_count, result.deleted_row_count) == (
+        expected.group_count,
+        expected.added_data_file_count,
+        expected.deleted_row_count,
+    )
+    assert contents(there) == contents(here) == before
+    counts = [
+        sorted(file.record_count for file in live(table) if isinstance(file, DataFile)) for table in (here, there)
+    ]
+    assert counts[0] == counts[1]
+    assert seen[-1][0] == seen[-1][1]
+
+
+def test_group_that_cannot_be_read_commits_nothing(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """MT-61: an error of this library comes back as it was raised."""
+    table = worn_table(lake, (namespace, "broken"), "2")
+    victim = next(file for file in live(table) if isinstance(file, DataFile))
+    path = Path(victim.file_path.removeprefix("file://"))
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\0" * (len(content) - 108) + content[-8:])
+    head = table.snapshot_id
+    with pytest.raises(CorruptFileError, match=path.name):
+        table.maintenance.compact(rewrite_all=True, executor=spark, partial_progress=False)
+    assert table.refresh().snapshot_id == head
+
+
+def test_group_that_spark_gave_up_commits_nothing(
+    spark: SparkSession, lake: Catalog, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-61: whatever happens to a task, the table is as it was."""
+    table = worn_table(lake, (namespace, "failing"), "3")
+    before, head = contents(table), table.snapshot_id
+    monkeypatch.setattr(compaction, "rewrite_group", operator.truediv)
+    with pytest.raises(TaskFailedError, match="TypeError"):
+        table.maintenance.compact(rewrite_all=True, executor=spark)
+    assert table.refresh().snapshot_id == head
+    assert contents(table) == before

@@ -1,0 +1,118 @@
+"""Every job tells how far it is, and can be cancelled at each of these moments."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from maintenance_tables import contents, files_on_disk, keyed_table, rows
+
+import tableformat as tf
+from tableformat.metadata.reachable_files import reachable_files
+
+FUTURE = 10**15
+SMALL = {"write.target-file-size-bytes": "1500"}
+
+JOBS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "convert_deletes": ("data files", lambda job, **options: job.convert_deletes(**options)),
+    "compact": ("rows", lambda job, **options: job.compact(min_input_files=2, max_commits=4, **options)),
+    "drop_dead_deletes": ("delete files", lambda job, **options: job.drop_dead_deletes(**options)),
+    "merge_range_deletes": ("range delete files", lambda job, **options: job.merge_range_deletes(**options)),
+    "rewrite_manifests": ("manifests", lambda job, **options: job.rewrite_manifests(**options)),
+    "publish": ("data files", lambda job, **options: job.publish(**options)),
+    "expire_snapshots": ("unneeded files", lambda job, **options: job.expire_snapshots(older_than=FUTURE, **options)),
+    "remove_orphan_files": (
+        "unneeded files",
+        lambda job, **options: job.remove_orphan_files(older_than=FUTURE, allow_recent=True, **options),
+    ),
+    "run": ("jobs", lambda job, **options: job.run(**options)),
+}
+
+
+def worn_table(directory: Path, branch: str = "main") -> tf.Table:
+    """Files over one another in two partitions, deletes of every kind, a branch to publish, and an orphan."""
+    table = keyed_table(directory, partition_by=("id1",), properties=SMALL)
+    for turn in range(4):
+        table.append(rows("a", range(turn, 40, 4)))
+        table.append(rows("b", range(turn, 40, 4)))
+    if branch != "main":
+        table.create_branch(branch)
+        assert table.catalog is not None
+        table = table.catalog.load_table(table.name, branch=branch)
+    table.upsert(rows("a", [7], "new"))
+    table.delete_prefix({"id1": "a", "id2": 8})
+    table.delete_prefix({"id1": "z"})
+    table.delete_range(lower=("a", 30), upper=("b", 5))
+    table.delete(where="id2 = 9", mode="scan")
+    orphan = Path(table.location.removeprefix("file://")) / "data" / "orphan.parquet"
+    orphan.write_bytes(b"PAR1")
+    return table
+
+
+def started_on(directory: Path, job: str) -> tf.Table:
+    return worn_table(directory, "ingest" if job == "publish" else "main")
+
+
+def unnamed(table: tf.Table) -> set[str]:
+    named = reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io)
+    return files_on_disk(table) - set(named)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_steps_that_a_job_tells(tmp_path: Path, job: str) -> None:
+    """MT-62: in the caller's thread, up to the last one."""
+    steps: list[tuple[int, int, str]] = []
+    threads: set[threading.Thread] = set()
+
+    def progress(done: int, total: int, what: str) -> None:
+        steps.append((done, total, what))
+        threads.add(threading.current_thread())
+
+    what, run = JOBS[job]
+    run(started_on(tmp_path, job).maintenance, progress=progress)
+    own = [(done, total) for done, total, kind in steps if kind == what]
+    assert own[-1][0] == own[-1][1] > 0
+    assert all(0 <= done <= total for done, total, _ in steps)
+    assert threads == {threading.current_thread()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("job", JOBS)
+def test_job_that_is_cancelled_at_each_step(tmp_path: Path, job: str, error: type[BaseException]) -> None:
+    """MT-62: the rows are as they were, and every file that is there belongs to a snapshot or was there before."""
+    _, run = JOBS[job]
+    total = count_of_steps(started_on(tmp_path / "count", job), run)
+    for step in range(total):
+        table = started_on(tmp_path / f"{step}", job)
+        before, left_before = contents(table), unnamed(table)
+        with pytest.raises(error):
+            run(table.maintenance, progress=CancelAt(step, error))
+        fresh = tf.open_catalog(str(tmp_path / f"{step}" / "lake")).load_table("db.t", branch=table.branch)
+        assert contents(fresh) == before
+        if job not in ("expire_snapshots", "run"):
+            assert unnamed(fresh) <= left_before
+        run(fresh.maintenance)
+        assert contents(fresh) == before
+
+
+def count_of_steps(table: tf.Table, run: Callable[..., Any]) -> int:
+    steps: list[str] = []
+    run(table.maintenance, progress=lambda _done, _total, what: steps.append(what))
+    return len(steps)
+
+
+class CancelAt:
+    """Raises at one of its calls."""
+
+    def __init__(self, step: int, error: type[BaseException]) -> None:
+        self._left = step
+        self._error = error
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        if self._left == 0:
+            raise self._error("stop")
+        self._left -= 1
