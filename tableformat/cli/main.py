@@ -12,14 +12,14 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from tableformat.cli import deletes, maintain, query, refs, run_demo, tables
+from tableformat.cli import clean_up, compaction, deletes, maintain, query, refs, run_demo, tables, upkeep
 from tableformat.cli.output import Output, OutputFormat
+from tableformat.cli.running import INTERRUPTED
 from tableformat.cli.session import CATALOG_VARIABLE, Session
 from tableformat.errors import CommitInterruptedError
 
 _VALUED: Final = ("--catalog", "--catalog-option", "--output", "-o")
 _FLAGS: Final = ("--debug",)
-_INTERRUPTED: Final = 130
 
 
 def globals_first(arguments: list[str]) -> list[str]:
@@ -54,7 +54,7 @@ class ErrorTellingGroup(TyperGroup):
             return super().invoke(ctx)
         except CommitInterruptedError as interrupt:
             tell(ctx.obj.output, interrupt)
-            raise typer.Exit(_INTERRUPTED) from interrupt
+            raise typer.Exit(INTERRUPTED) from interrupt
         except Exception as error:
             if ctx.obj is None or ctx.obj.is_debugging or _is_of_the_command_line(error):
                 raise
@@ -144,6 +144,7 @@ def main(
 LOOK: Final = "Look"
 READ: Final = "Read"
 CHANGE: Final = "Change"
+MAINTAIN: Final = "Maintain"
 START: Final = "Start here"
 
 app.command("demo", rich_help_panel=START)(run_demo.demo)
@@ -157,6 +158,16 @@ app.command("query", rich_help_panel=READ)(query.query)
 app.command("explain", rich_help_panel=READ)(query.explain)
 app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
 app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
-app.command("convert-deletes", rich_help_panel=CHANGE)(maintain.convert_deletes)
 app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
 app.command("tag", rich_help_panel=CHANGE)(refs.tag)
+app.command("health", rich_help_panel=MAINTAIN)(upkeep.health)
+app.command("maintain", rich_help_panel=MAINTAIN)(upkeep.maintain)
+app.command("compact", rich_help_panel=MAINTAIN)(compaction.compact)
+app.command("convert-deletes", rich_help_panel=MAINTAIN)(maintain.convert_deletes)
+app.command("drop-dead-deletes", rich_help_panel=MAINTAIN)(maintain.drop_dead_deletes)
+app.command("merge-range-deletes", rich_help_panel=MAINTAIN)(maintain.merge_range_deletes)
+app.command("rewrite-manifests", rich_help_panel=MAINTAIN)(maintain.rewrite_manifests)
+app.command("publish", rich_help_panel=MAINTAIN)(maintain.publish)
+app.command("expire-snapshots", rich_help_panel=MAINTAIN)(clean_up.expire_snapshots)
+app.command("remove-orphan-files", rich_help_panel=MAINTAIN)(clean_up.remove_orphan_files)
+app.command("upgrade", rich_help_panel=MAINTAIN)(upkeep.upgrade)

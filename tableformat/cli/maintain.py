@@ -1,20 +1,17 @@
-"""`convert-deletes`: what makes a table readable by every Iceberg engine."""
+"""Commands that store a table better without changing its rows: files, deletes, manifests, branches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tableformat.cli.options import DryRunOption, WritableTableArgument
+from tableformat.cli.options import DryRunOption, JobBranchOption, WritableTableArgument
+from tableformat.cli.running import running
 from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from tableformat.maintenance.progress import Progress
+    from tableformat.table import Table
 
 
 def convert_deletes(
@@ -22,36 +19,92 @@ def convert_deletes(
     table: WritableTableArgument,
     *,
     dry_run: DryRunOption = False,
-    branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Convert this branch instead of main.")
-    ] = None,
+    branch: JobBranchOption = None,
 ) -> None:
     """Turn equality and range deletes into position deletes, after which every Iceberg engine reads the table."""
-    from tableformat.display.results import convert_dict, render_conversion
-
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    with drawn_progress(session.output.progress_console()) as progress:
+    with running(session, handle, dry_run=dry_run) as progress:
         result = handle.maintenance.convert_deletes(dry_run=dry_run, progress=progress)
-    session.output.emit(
-        lambda: {"table": handle.name, **convert_dict(result)}, lambda: render_conversion(result, handle.name)
-    )
+    emit_result(session, handle, result)
 
 
-@contextmanager
-def drawn_progress(console: Console | None) -> Iterator[Progress | None]:
-    """A progress bar that a job drives; None, and nothing drawn, without a console."""
-    if console is None:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+def drop_dead_deletes(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    dry_run: DryRunOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Drop delete files that match no row any more, each with the proof. Opens no data file."""
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    with running(session, handle, dry_run=dry_run):
+        result = handle.maintenance.drop_dead_deletes(dry_run=dry_run)
+    emit_result(session, handle, result)
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=console, transient=True) as bars:
-        bar = bars.add_task("planning", total=None)
 
-        def progress(done: int, total: int, what: str) -> None:
-            bars.update(bar, description=what, completed=done, total=total)
+def merge_range_deletes(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    dry_run: DryRunOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Merge the range delete files of many commits, so that planning a scan opens few. Opens no data file."""
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    with running(session, handle, dry_run=dry_run):
+        result = handle.maintenance.merge_range_deletes(dry_run=dry_run)
+    emit_result(session, handle, result)
 
-        yield progress
+
+def rewrite_manifests(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    spec_id: Annotated[
+        int | None, typer.Option(metavar="N", help="Only manifests of this partition spec; default all.")
+    ] = None,
+    dry_run: DryRunOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Put manifest entries together by partition, so that filtered scans read few manifests."""
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    with running(session, handle, dry_run=dry_run):
+        result = handle.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id)
+    emit_result(session, handle, result)
+
+
+def publish(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    source: Annotated[
+        str, typer.Option("--branch", "--source", metavar="NAME", help="The branch that writers commit to.")
+    ] = "ingest",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The branch that readers see; default the source's publish target, else main."
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Convert a branch and move the branch that other engines read forward to it."""
+    from tableformat.commit.publish_target import publish_target_of
+
+    session = Session.of(context)
+    handle = session.writable_table(table, source)
+    target = target or publish_target_of(handle.metadata, source) or "main"
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.publish(source, target, dry_run=dry_run, progress=progress)
+    emit_result(session, handle, result)
+
+
+def emit_result(session: Session, table: Table, result: Any) -> None:
+    """The fields of a job's result, or what people read of them."""
+    from tableformat.display.jobs import render_job, result_dict
+
+    session.output.emit(lambda: {"table": table.name, **result_dict(result)}, lambda: render_job(result, table.name))

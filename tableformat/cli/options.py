@@ -41,6 +41,11 @@ ColumnsOption = Annotated[
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+JobBranchOption = Annotated[
+    str | None, typer.Option("--branch", metavar="NAME", help="Work on this branch instead of main.")
+]
+
 
 def names_of(text: str | None) -> list[str] | None:
     """`a,b` as names; quotes around a name keep its commas."""

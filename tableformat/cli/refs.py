@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tableformat.cli.options import WritableTableArgument
+from tableformat.cli.confirm import ask
+from tableformat.cli.options import WritableTableArgument, YesOption
 from tableformat.cli.session import Session, view_of
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def rollback(
         bool,
         typer.Option("--replay", help="Also forget the batches rolled back, so that their writers may repeat them."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Make an earlier snapshot current again. Nothing is removed: the snapshots left behind stay readable by id."""
     from rich.text import Text
 
+    from tableformat.display.text import counted
     from tableformat.metadata.snapshot_choice import ancestors
 
     if snapshot_id is None and as_of is None and tag is None:
@@ -46,10 +47,11 @@ def rollback(
     before = handle.snapshot_id
     line = [snapshot.snapshot_id for snapshot in ancestors(handle.metadata, handle.view.snapshot)]
     undone = line[: line.index(target.snapshot_id)] if target.snapshot_id in line else []
+    taken_back = counted(len(undone), "snapshot")
     if undone and not yes:
-        _ask(f"Take {_snapshots(len(undone))} out of {handle.name}, branch {handle.branch}?", session)
+        ask(f"Take {taken_back} out of {handle.name}, branch {handle.branch}?", session)
     handle.rollback(snapshot_id=target.snapshot_id, replay=replay)
-    told = f"{handle.name}: {handle.branch} is at snapshot {target.snapshot_id}; {_snapshots(len(undone))} taken back."
+    told = f"{handle.name}: {handle.branch} is at snapshot {target.snapshot_id}; {taken_back} taken back."
     session.output.emit(
         lambda: {
             "table": handle.name,
@@ -108,16 +110,3 @@ def _list_tags(session: Session, table: Table) -> None:
             [Column("tag"), Column("snapshot", is_number=True)], [(name, str(at)) for name, at in tags.items()]
         ),
     )
-
-
-def _ask(question: str, session: Session) -> None:
-    """Ask on a terminal; elsewhere an error rather than a wait that nobody sees."""
-    if not sys.stdin.isatty():
-        raise typer.BadParameter(f"{question} There is no terminal to ask on; --yes confirms.")
-    if not typer.confirm(question, err=True):
-        session.output.note("Nothing was changed.")
-        raise typer.Exit(1)
-
-
-def _snapshots(count: int) -> str:
-    return "1 snapshot" if count == 1 else f"{count:,} snapshots"

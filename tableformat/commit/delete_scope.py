@@ -20,7 +20,7 @@ def only_default_spec_has_data(view: SnapshotView) -> bool:
     return all(
         manifest.partition_spec_id == default_spec_id
         for manifest in manifests_of(view)
-        if manifest.content is ManifestContent.DATA and manifest.added_files_count + manifest.existing_files_count > 0
+        if manifest.content is ManifestContent.DATA and manifest.has_live_files
     )
 
 

@@ -173,11 +173,12 @@ def _common(row: Mapping[str, Any], metadata: TableMetadata) -> dict[str, Any]:
         "record_count": row["record_count"],
         "size_bytes": row["file_size_in_bytes"],
         "sequence_number": row["sequence_number"],
-        "partition": _partition_text(metadata.specs()[row["spec_id"]], row.get("partition")),
+        "partition": partition_text(metadata.specs()[row["spec_id"]], row.get("partition")),
     }
 
 
-def _partition_text(spec: PartitionSpec, partition: Mapping[str, Any] | None) -> str:
+def partition_text(spec: PartitionSpec, partition: Mapping[str, Any] | None) -> str:
+    """`country=NO/day=2026-01-31` of the values by field name; empty without partitions."""
     values = partition or {}
     return "/".join(f"{field.name}={text.cell(values.get(field.name))}" for field in spec.fields)
 
@@ -187,7 +188,7 @@ def _scope(row: Mapping[str, Any], metadata: TableMetadata) -> str:
     spec = metadata.specs()[row["spec_id"]]
     if row["kind"] not in _POSITIONAL and is_unpartitioned(spec):
         return ALL_PARTITIONS
-    return _partition_text(spec, row.get("partition"))
+    return partition_text(spec, row.get("partition"))
 
 
 def _all_columns(metadata: TableMetadata) -> dict[int, tuple[str, PrimitiveType | None]]:

@@ -20,11 +20,6 @@ def commit_dict(result: CommitResult) -> dict[str, Any]:
     return {**figures, "refused_row_count": 0 if result.refused is None else result.refused.num_rows}
 
 
-def convert_dict(result: ConvertResult) -> dict[str, Any]:
-    """The figures of a conversion."""
-    return {field.name: getattr(result, field.name) for field in fields(result)}
-
-
 def commit_text(result: CommitResult) -> str:
     """One sentence: what was committed, or that nothing was."""
     if result.already_applied:

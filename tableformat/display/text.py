@@ -41,6 +41,14 @@ def seconds(duration_seconds: float) -> str:
     return f"{duration_seconds:,.1f} s"
 
 
+def age(duration_seconds: float) -> str:
+    """How long ago, in the unit that leaves the fewest digits."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if duration_seconds >= length:
+            return f"{duration_seconds / length:,.1f} {unit}"
+    return f"{duration_seconds:.0f} s"
+
+
 def moment(at: dt.datetime) -> str:
     """ISO 8601 in local time with its zone, to the millisecond: commits of one second stay apart, and the text can be
     given back as a time to travel to."""

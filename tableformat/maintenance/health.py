@@ -75,6 +75,7 @@ class TableHealth:
     """Cost of reading the whole snapshot as it is, as a multiple of its cost after conversion and compaction: bytes of
     data and delete files, and for each file what opening it costs (`read.split.open-file-cost`)."""
     manifest_count: int
+    """Manifests with live files: what planning a scan reads."""
     manifest_bytes: int
     snapshot_count: int
     """Retained snapshots of the table, all branches together."""

@@ -37,7 +37,7 @@ DeleteEntry: TypeAlias = tuple[ManifestEntry, DeleteFile]
 
 def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: str) -> TableHealth:
     """MT-20: the numbers, without findings. Opens no data file."""
-    manifests = manifests_of(view)
+    manifests = [manifest for manifest in manifests_of(view) if manifest.has_live_files]
     context = resolve_context(view)
     plan = plan_scan(view, context=context)
     data_files = [*(task.data_file for task in plan.tasks), *plan.covered]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tableformat.commit.publish_target import publish_target_of
@@ -116,5 +117,10 @@ def _about_metadata(health: TableHealth, view: SnapshotView) -> Iterator[Finding
             name="snapshots",
             what=f"each commit writes a metadata file of {health.metadata_bytes:,} bytes with "
             f"{health.snapshot_count:,} snapshots",
-            command="table.maintenance.expire_snapshots(older_than=..., retain_last=...)",
+            command=f'table.maintenance.expire_snapshots(older_than="{_a_day_ago()}", retain_last=10)',
         )
+
+
+def _a_day_ago() -> str:
+    """ISO 8601 in UTC, to the second."""
+    return (datetime.now(UTC) - timedelta(days=1)).isoformat(timespec="seconds")

@@ -84,8 +84,7 @@ def plan_manifests(view: SnapshotView, spec_id: int | None, progress: Progress |
     target_bytes = positive_int(properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT)
     groups: defaultdict[tuple[ManifestContent, int], list[ManifestFile]] = defaultdict(list)
     for manifest in manifests_of(view):
-        is_live = manifest.added_files_count + manifest.existing_files_count > 0
-        if is_live and (spec_id is None or manifest.partition_spec_id == spec_id):
+        if manifest.has_live_files and (spec_id is None or manifest.partition_spec_id == spec_id):
             groups[manifest.content, manifest.partition_spec_id].append(manifest)
     replaced: set[str] = set()
     clusters: list[tuple[ManifestEntry, ...]] = []

@@ -70,3 +70,8 @@ class ManifestFile:
     key_metadata: bytes | None = None
     first_row_id: int | None = None
     """v3 only: first row id assigned to data files of this manifest that have none."""
+
+    @property
+    def has_live_files(self) -> bool:
+        """Whether a reader opens it: not when it only tells of files that are gone."""
+        return self.added_files_count + self.existing_files_count > 0

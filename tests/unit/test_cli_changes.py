@@ -13,8 +13,8 @@ from cli_lake import TABLE, Lake, make_lake
 from rich.console import Console
 
 import tableformat as tf
-from tableformat.cli import refs
-from tableformat.cli.maintain import drawn_progress
+from tableformat.cli import confirm
+from tableformat.cli.running import drawn_progress
 
 
 @pytest.fixture
@@ -221,12 +221,12 @@ class TestRollback:
             def isatty(self) -> bool:
                 return True
 
-        def confirm(question: str, **_options: Any) -> bool:
+        def answer(question: str, **_options: Any) -> bool:
             assert question == "Take 2 snapshots out of db.calendars, branch main?"
             return answers.pop(0)
 
-        monkeypatch.setattr(refs, "sys", type("Streams", (), {"stdin": Terminal()}))
-        monkeypatch.setattr(refs.typer, "confirm", confirm)
+        monkeypatch.setattr(confirm, "sys", type("Streams", (), {"stdin": Terminal()}))
+        monkeypatch.setattr(confirm.typer, "confirm", answer)
         refused = lake.run("rollback", TABLE, "--tag", "first")
         assert (refused.status, refused.stdout, refused.stderr) == (1, "", "Nothing was changed.\n")
         assert snapshot_id(lake) == before

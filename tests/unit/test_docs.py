@@ -7,6 +7,10 @@ import io
 import re
 from pathlib import Path
 
+import typer.main
+
+from tableformat.cli.main import app
+
 README = Path(__file__).parents[2] / "README.md"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
@@ -29,3 +33,10 @@ def test_readme_prints_what_it_says(tmp_path: Path, monkeypatch) -> None:
                 assert stated[1] == output.getvalue().rstrip("\n").split("\n")[-1]
                 checked += 1
     assert checked >= 8
+
+
+def test_readme_names_every_command() -> None:
+    commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    rows = re.findall(r"(?m)^\| (?:look|read|change|maintain) \| (.*) \|$", README.read_text())
+    named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+    assert named | {"demo"} == commands

@@ -1,0 +1,145 @@
+"""`compact`: the plan with its reasons, and the rewrite."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Any, Literal
+
+import typer
+
+from tableformat.cli.maintain import emit_result
+from tableformat.cli.options import JobBranchOption, WhereOption, WritableTableArgument
+from tableformat.cli.quantities import parse_size
+from tableformat.cli.running import running
+from tableformat.cli.session import Session
+
+_WHAT = "What is rewritten"
+_HOW = "How the job runs"
+_FURTHER = ("delete_file_threshold", "max_file_group_size_bytes", "max_commits", "partial_progress")
+"""What is rarely wanted, by the names of Python's arguments."""
+
+PlanOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show the plan: what would be rewritten, and why. Change nothing.")
+]
+DepthOption = Annotated[
+    Literal["merge", "fold"] | None,
+    typer.Option(
+        help="fold: files with many deleted rows, each for itself. merge (default): small and overlapping ones too.",
+        rich_help_panel=_WHAT,
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target-file-size",
+        "--target-file-size-bytes",
+        metavar="SIZE",
+        help="Of new files, such as 512MB; default the table's setting.",
+        rich_help_panel=_WHAT,
+    ),
+]
+MinInputOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Small files that have to come together; default 5.", rich_help_panel=_WHAT),
+]
+DeleteRatioOption = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="Of deleted rows from which a file goes; default 0.3.", rich_help_panel=_WHAT),
+]
+RewriteAllOption = Annotated[
+    bool, typer.Option("--rewrite-all", help="Every file, whatever its state.", rich_help_panel=_WHAT)
+]
+BytesOption = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="To read in all; what saves most comes first.", rich_help_panel=_HOW),
+]
+FurtherOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help=f"Repeatable: {', '.join(_FURTHER)}.",
+        rich_help_panel=_HOW,
+    ),
+]
+
+
+def compact(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    dry_run: PlanOption = False,
+    branch: JobBranchOption = None,
+    where: WhereOption = None,
+    depth: DepthOption = None,
+    target_file_size_bytes: TargetOption = None,
+    min_input_files: MinInputOption = None,
+    delete_ratio_threshold: DeleteRatioOption = None,
+    rewrite_all: RewriteAllOption = False,
+    max_rewritten_bytes: BytesOption = None,
+    option: FurtherOption = None,
+) -> None:
+    """Rewrite data files where that makes reading cheaper. Rows stay the same; older snapshots keep the old files."""
+    given: dict[str, Any] = {
+        "where": where,
+        "depth": depth,
+        "target_file_size_bytes": _size(target_file_size_bytes, "--target-file-size"),
+        "min_input_files": min_input_files,
+        "delete_ratio_threshold": delete_ratio_threshold,
+        "max_rewritten_bytes": _size(max_rewritten_bytes, "--max-rewritten-bytes"),
+        "rewrite_all": rewrite_all or None,
+    }
+    options: Any = {name: value for name, value in given.items() if value is not None} | _further(option or [])
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.compact(dry_run=dry_run, progress=progress, **options)
+    if not dry_run or session.output.is_json:
+        emit_result(session, handle, result)
+        return
+    from tableformat.display.compaction import render_plan
+
+    assert result.plan is not None, "a dry run has a plan"
+    plan, command = result.plan, session.command(f"compact {handle.name}{_as_typed(context)}", branch=handle.branch)
+    session.output.emit(dict, lambda: render_plan(plan, handle.metadata, handle.name, command))
+
+
+def _size(text: str | None, option: str) -> int | None:
+    return None if text is None else parse_size(text, option)
+
+
+def _further(texts: list[str]) -> dict[str, Any]:
+    """`--option` by name. UnknownOptionError for a name that compaction does not have."""
+    from tableformat.errors import InvalidArgumentError, UnknownOptionError
+
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in _FURTHER:
+            raise UnknownOptionError(name, _FURTHER, where="compact --option")
+        if name == "partial_progress" and value in ("true", "false"):
+            values[name] = value == "true"
+        elif name == "max_file_group_size_bytes":
+            values[name] = parse_size(value, f"--option {name}")
+        elif name != "partial_progress" and value.isdecimal():
+            values[name] = int(value)
+        else:
+            wanted = "true or false" if name == "partial_progress" else "a whole number"
+            raise InvalidArgumentError(f"--option {name}: {value!r} is not {wanted}.")
+    return values
+
+
+def _as_typed(context: typer.Context) -> str:
+    """The options that were given, but for those that `Session.command` adds and the dry run."""
+    words = []
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in ("table", "dry_run", "branch") or value == parameter.get_default(context):
+            continue
+        if isinstance(value, bool):
+            words.append(parameter.opts[0])
+            continue
+        for each in value if isinstance(value, list | tuple) else [value]:
+            words += [parameter.opts[0], shlex.quote(str(each))]
+    return "".join(f" {word}" for word in words)

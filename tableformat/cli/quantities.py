@@ -1,0 +1,53 @@
+"""Sizes, durations and moments as people type them: `512MB`, `30m`, `7d`, `2026-01-31`."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final
+
+_AMOUNT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_BYTES: Final = {
+    "": 1,
+    "b": 1,
+    **{unit: 1_000**power for power, unit in enumerate(("kb", "mb", "gb", "tb", "pb"), 1)},
+    **{unit: 1_024**power for power, unit in enumerate(("kib", "mib", "gib", "tib", "pib"), 1)},
+}
+"""Decimal units, as all figures of the command line; `MiB` and its like are there for who counts in those."""
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def parse_size(text: str, option: str) -> int:
+    """Bytes. InvalidArgumentError names the option."""
+    return int(_parse(text, _BYTES, f"{option}: {text!r} is no size; write bytes or a unit, such as 512MB or 2GiB."))
+
+
+def parse_duration(text: str, option: str) -> float:
+    """Seconds. InvalidArgumentError names the option."""
+    return _parse(
+        text, _SECONDS, f"{option}: {text!r} is no duration; write a number and s, m, h, d or w, such as 30m."
+    )
+
+
+def parse_moment(text: str, option: str) -> int:
+    """Milliseconds since 1970-01-01 UTC of a time, or of so long ago. InvalidArgumentError for text that is neither."""
+    from tableformat.cli.session import local_ms
+    from tableformat.errors import InvalidArgumentError
+
+    if _AMOUNT.fullmatch(text):
+        wanted = f"{option}: {text!r} is no age; write a number and s, m, h, d or w, such as 7d, or a time in ISO 8601."
+        return int((time.time() - _parse(text, _SECONDS, wanted)) * 1_000)
+    try:
+        return local_ms(text)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{option}: {error} An age works too, such as 7d.") from error
+
+
+def _parse(text: str, units: dict[str, int], wanted: str) -> float:
+    from tableformat.errors import InvalidArgumentError
+
+    found = _AMOUNT.fullmatch(text)
+    unit = None if found is None else units.get(found[2].lower())
+    if found is None or unit is None:
+        raise InvalidArgumentError(wanted)
+    return float(found[1]) * unit

@@ -1,0 +1,78 @@
+"""A job that takes its time: a bar while it runs, and what Ctrl-C left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tableformat.maintenance.progress import Progress
+    from tableformat.table import Table
+
+INTERRUPTED: Final = 130
+"""Status of a command that Ctrl-C ended, as shells have it."""
+
+
+@contextmanager
+def running(session: Session, table: Table, *, dry_run: bool = False) -> Iterator[Progress | None]:
+    """Draws the progress of a job on the table. Ctrl-C ends the command: jobs remove what they have not committed, and
+    people are told what they have."""
+    from tableformat.errors import CommitInterruptedError
+
+    branch_before = table.snapshot_id
+    table_before = table.iceberg.metadata_location
+    try:
+        with drawn_progress(session.output.progress_console()) as progress:
+            yield progress
+    except CommitInterruptedError:
+        raise
+    except KeyboardInterrupt as interrupt:
+        told = "nothing was changed." if dry_run else _what_changed(session, table, branch_before, table_before)
+        session.output.error(interrupt, f"interrupted: {told}")
+        raise typer.Exit(INTERRUPTED) from interrupt
+
+
+@contextmanager
+def drawn_progress(console: Console | None) -> Iterator[Progress | None]:
+    """A progress bar that a job drives; None, and nothing drawn, without a console."""
+    if console is None:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=console, transient=True) as bars:
+        bar = bars.add_task("planning", total=None)
+
+        def progress(done: int, total: int, what: str) -> None:
+            bars.update(bar, description=what, completed=done, total=total)
+
+        yield progress
+
+
+def _what_changed(session: Session, table: Table, branch_before: int | None, table_before: str) -> str:
+    from tableformat.metadata.snapshot_choice import ancestors
+
+    table.iceberg.refresh()
+    if table.iceberg.metadata_location == table_before:
+        return f"nothing was committed; {table.name} is as it was."
+    new = []
+    for snapshot in ancestors(table.metadata, table.view.snapshot):
+        if snapshot.snapshot_id == branch_before:
+            break
+        operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
+        new.append(f"{snapshot.snapshot_id} ({operation})")
+    what = f"snapshots {', '.join(reversed(new))} of branch {table.branch}" if new else "changes of metadata alone"
+    clean = session.command(f"remove-orphan-files {table.name}", branch="main")
+    return (
+        f"{table.name} got {what} since the command began; they stay, and what was not committed is gone. Files that "
+        f"were about to be removed go with `{clean}`."
+    )

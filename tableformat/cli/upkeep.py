@@ -1,0 +1,134 @@
+"""`health`, `maintain`, `upgrade`: a table looked after as a whole."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tableformat.cli.confirm import ask
+from tableformat.cli.maintain import emit_result
+from tableformat.cli.options import (
+    BranchOption,
+    DryRunOption,
+    JobBranchOption,
+    TableArgument,
+    WritableTableArgument,
+    YesOption,
+    names_of,
+)
+from tableformat.cli.running import running
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    from tableformat.table import Table
+
+_TAKES_AWAY = ("expire_snapshots", "remove_orphan_files")
+
+
+def health(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
+    """Tell what slows down reads of a table, and the command to run for each finding. Changes nothing."""
+    from dataclasses import replace
+
+    from tableformat.display.health import render_health
+
+    session = Session.of(context)
+    handle = session.table(table, branch)
+    found = handle.maintenance.health()
+    findings = [
+        replace(
+            each, command=session.command(command_words(each.command, handle), branch=_branch_of(each.command, handle))
+        )
+        for each in found.findings
+    ]
+    found = replace(found, findings=tuple(findings))
+    session.output.emit(found.to_dict, lambda: render_health(found))
+
+
+def maintain(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    time_budget: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="No job begins later, such as 30m; long ones stop there.")
+    ] = None,
+    byte_budget: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Data that compaction reads to rewrite, such as 10GB.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="JOB,JOB", help="Only these jobs, such as convert-deletes,compact.")
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Run all jobs in a safe order, within budgets: deletes, files, manifests, publish, old snapshots, orphan files.
+
+    Ends with status 1 when a job failed; running out of time is no failure.
+    """
+    from tableformat.cli.quantities import parse_duration, parse_size
+    from tableformat.maintenance.run_jobs import JobStatus
+
+    seconds = None if time_budget is None else parse_duration(time_budget, "--time-budget")
+    byte_count = None if byte_budget is None else parse_size(byte_budget, "--byte-budget")
+    jobs = None if only is None else [name.replace("-", "_") for name in names_of(only) or ()]
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    if not (dry_run or yes) and (jobs is None or set(jobs) & set(_TAKES_AWAY)):
+        ask(f"Maintain {handle.name}, which expires old snapshots and removes files that nothing needs?", session)
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.run(
+            time_budget_seconds=seconds, byte_budget=byte_count, dry_run=dry_run, only=jobs, progress=progress
+        )
+    emit_result(session, handle, result)
+    if any(report.status is JobStatus.FAILED for report in result.jobs):
+        raise typer.Exit(1)
+
+
+def upgrade(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    format_version: Annotated[int, typer.Option(metavar="N", help="The version of Iceberg's format.")] = 3,
+    yes: YesOption = False,
+) -> None:
+    """Bring a table to a newer format version; version 3 has deletion vectors and row ids. There is no way back."""
+    from rich.text import Text
+
+    session = Session.of(context)
+    handle = session.writable_table(table)
+    before = handle.metadata.format_version
+    if format_version > before and not yes:
+        ask(f"Upgrade {handle.name} from version {before} to {format_version}? There is no way back.", session)
+    handle.upgrade(format_version)
+    after = handle.metadata.format_version
+    told = f"has version {after} already" if after == before else f"upgraded from version {before} to {after}"
+    session.output.emit(
+        lambda: {"table": handle.name, "previous_format_version": before, "format_version": after},
+        lambda: Text(f"{handle.name}: {told}."),
+    )
+
+
+def command_words(call: str, table: Table) -> str:
+    """The command line for a finding's Python: `table.maintenance.compact(depth="fold")` is `compact db.t --depth
+    fold`. Commands and options have the names of the methods and their arguments."""
+    method, arguments = _parsed(call)
+    words = [method.replace("_", "-"), table.name]
+    for name, value in arguments.items():
+        words += [f"--{name.replace('_', '-')}", value]
+    return shlex.join(words)
+
+
+def _branch_of(call: str, table: Table) -> str:
+    """Jobs of the whole table, and those that name their branch, take no --branch."""
+    method, _ = _parsed(call)
+    return "main" if method in (*_TAKES_AWAY, "publish") else table.branch
+
+
+def _parsed(call: str) -> tuple[str, dict[str, str]]:
+    node = ast.parse(call, mode="eval").body
+    assert isinstance(node, ast.Call), call
+    assert isinstance(node.func, ast.Attribute), call
+    return node.func.attr, {keyword.arg or "": str(ast.literal_eval(keyword.value)) for keyword in node.keywords}

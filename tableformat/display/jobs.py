@@ -1,0 +1,207 @@
+"""What maintenance jobs did, in a few lines, and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tableformat.display import text
+from tableformat.display.compaction import plan_dict, render_compaction
+from tableformat.display.grid import Column, facts, grid
+from tableformat.display.results import render_conversion
+from tableformat.maintenance.compaction import CompactResult
+from tableformat.maintenance.compaction_plan import CompactionPlan
+from tableformat.maintenance.convert_deletes import ConvertResult
+from tableformat.maintenance.drop_dead_deletes import DropDeadDeletesResult
+from tableformat.maintenance.expire_snapshots import ExpireResult
+from tableformat.maintenance.merge_range_deletes import MergeRangeDeletesResult
+from tableformat.maintenance.publish import PublishResult
+from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult
+from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
+from tableformat.maintenance.run_jobs import JobReport, JobStatus, RunResult
+
+_LISTED = 20
+"""Locations that are shown; JSON has all of them."""
+_STATUS_STYLES = {
+    JobStatus.DONE: "green",
+    JobStatus.SKIPPED: "dim",
+    JobStatus.OUT_OF_TIME: "yellow",
+    JobStatus.FAILED: "red",
+}
+Rows: TypeAlias = list[tuple[str, str | Text]]
+
+
+def result_dict(result: Any) -> dict[str, Any]:
+    """The fields of a job's result as JSON takes them."""
+    return {field.name: _plain(getattr(result, field.name)) for field in fields(result)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, CompactionPlan):
+        return plan_dict(value)
+    if is_dataclass(value):
+        return result_dict(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def render_job(result: Any, name: str) -> RenderableType:
+    """What a job did to the table of that name, or with `dry_run` would do."""
+    return _RENDERED[type(result)](result, name)
+
+
+def _page(result: Any, name: str, done: str, rows: Rows) -> RenderableType:
+    title = f"{name}: dry run, nothing was changed." if result.dry_run else f"{name}: {done}."
+    return Group(Text(title, style="bold"), facts([*rows, ("time", text.seconds(result.duration_seconds))]))
+
+
+def _dropped(result: DropDeadDeletesResult, name: str) -> RenderableType:
+    if not result.proofs:
+        return Text(f"{name}: every delete file may match a row; nothing to drop.")
+    kinds = (
+        ("position delete file", result.removed_position_delete_files_count),
+        ("deletion vector", result.removed_deletion_vectors_count),
+        ("equality delete file", result.removed_equality_delete_files_count),
+        ("range delete file", result.removed_range_delete_files_count),
+    )
+    out = ", ".join(text.counted(number, noun) for noun, number in kinds if number)
+    columns = [Column("delete file", wraps=True), Column("why it matches nothing", wraps=True)]
+    proofs = [(location.rpartition("/")[2], proof) for location, proof in result.proofs[:_LISTED]]
+    page = _page(result, name, "dropped dead deletes", [("out", f"{out}, {text.size(result.removed_bytes)}")])
+    return Group(page, Text(), grid(columns, proofs), *_and_more(len(result.proofs)))
+
+
+def _merged(result: MergeRangeDeletesResult, name: str) -> RenderableType:
+    if not result.removed_range_delete_files_count:
+        return Text(f"{name}: range delete files are as few as they can be; nothing to merge.")
+    files = f"{result.removed_range_delete_files_count:,} became {result.added_range_delete_files_count:,}"
+    spans = f"{result.removed_spans_count:,} became {result.added_spans_count:,}"
+    return _page(result, name, "range deletes merged", [("range delete files", files), ("spans", spans)])
+
+
+def _manifests(result: RewriteManifestsResult, name: str) -> RenderableType:
+    if not result.rewritten_manifests_count:
+        return Text(f"{name}: manifests are in order; nothing to rewrite.")
+    told = f"{result.rewritten_manifests_count:,} became {result.added_manifests_count:,}"
+    return _page(result, name, "manifests rewritten", [("manifests", told)])
+
+
+def _published(result: PublishResult, name: str) -> RenderableType:
+    if result.snapshot_id == result.previous_snapshot_id and not result.dry_run:
+        return Text(f"{name}: {result.target} has all of {result.source} already; nothing to publish.")
+    deletes = (
+        f"{result.removed_equality_delete_files_count:,} equality and {result.removed_range_delete_files_count:,} "
+        f"range delete files; {text.counted(result.converted_rows_count, 'row')} deleted"
+    )
+    rows: Rows = [("converted", deletes)]
+    if result.carried_data_files_count:
+        files = text.counted(result.carried_data_files_count, "data file")
+        carried = f"{files} with {text.counted(result.carried_records_count, 'row')} appended to {result.target}"
+        rows.append(("carried over", carried))
+    moved = f"{result.target}: {result.previous_snapshot_id or 'new'} -> {result.snapshot_id}"
+    return _page(result, name, f"{result.source} published", rows if result.dry_run else [*rows, ("moved", moved)])
+
+
+def _expired(result: ExpireResult, name: str) -> RenderableType:
+    if not (result.expired_snapshots_count or result.removed_refs or result.forgotten_batches_count):
+        return Text(f"{name}: no snapshot is old enough; nothing to expire.")
+    return _page(result, name, "snapshots expired", [*expiry_facts(result), *_left_behind(result)])
+
+
+def expiry_facts(result: ExpireResult) -> Rows:
+    """Snapshots, references and files that go."""
+    counts = (
+        ("data", result.deleted_data_files_count),
+        ("position delete", result.deleted_position_delete_files_count),
+        ("equality delete", result.deleted_equality_delete_files_count),
+        ("range delete", result.deleted_range_delete_files_count),
+        ("manifest", result.deleted_manifest_files_count),
+        ("manifest list", result.deleted_manifest_lists_count),
+        ("statistics", result.deleted_statistics_files_count),
+    )
+    files = ", ".join(f"{number:,} {kind}" for kind, number in counts if number)
+    rows: Rows = [("snapshots", text.count(result.expired_snapshots_count))]
+    if result.removed_refs:
+        rows.append(("branches and tags", ", ".join(result.removed_refs)))
+    return [*rows, ("files", f"{files or 'none'}; {text.size(result.freed_bytes)} freed")]
+
+
+def _removed(result: RemoveOrphanFilesResult, name: str) -> RenderableType:
+    rows: Rows = [("looked at", text.counted(result.listed_files_count, "file"))]
+    if result.recent_files_count:
+        recent = text.counted(result.recent_files_count, "file")
+        rows.append(("too young", f"{recent} that nothing names may belong to a commit in flight"))
+    if result.ignored_entries:
+        rows.append(("not the table's", ", ".join(result.ignored_entries[:_LISTED])))
+    locations = result.orphan_file_locations
+    rows.append(("orphans", f"{text.counted(len(locations), 'file')} of {text.size(result.freed_bytes)}"))
+    page = _page(result, name, "orphan files removed", [*rows, *_left_behind(result)])
+    if not locations:
+        return page
+    listed = Text("\n".join(locations[:_LISTED]), overflow="fold")
+    return Group(page, Text(), listed, *_and_more(len(locations)))
+
+
+def _left_behind(result: ExpireResult | RemoveOrphanFilesResult) -> Rows:
+    count = len(result.undeleted_file_locations)
+    if not count:
+        return []
+    told = f"{text.counted(count, 'file')} stayed because the store did not let go; remove-orphan-files tries again"
+    return [("not removed", Text(told, style="yellow"))]
+
+
+def _and_more(count: int) -> Sequence[RenderableType]:
+    return [Text(f"and {count - _LISTED:,} more; --output json lists all")] if count > _LISTED else []
+
+
+def _ran(result: RunResult, name: str) -> RenderableType:
+    columns = [Column("job"), Column("state"), Column("time", is_number=True), Column("what", wraps=True)]
+    rows = [
+        (
+            report.job.replace("_", "-"),
+            Text(report.status.value, style=_STATUS_STYLES[report.status]),
+            text.seconds(report.duration_seconds) if report.status is not JobStatus.SKIPPED else "",
+            report.reason or _in_short(report),
+        )
+        for report in result.jobs
+    ]
+    title = f"{name}: dry run, nothing was changed." if result.dry_run else f"{name}: maintained."
+    end = f"{text.size(result.rewritten_bytes)} rewritten in {text.seconds(result.duration_seconds)}."
+    return Group(Text(title, style="bold"), Text(), grid(columns, rows), Text(), Text(end))
+
+
+def _in_short(report: JobReport) -> str:
+    """The figures of a job that are not zero, in the words of its result."""
+    quiet = ("duration_seconds", "snapshot_id", "previous_snapshot_id", "dry_run", "rounds", "listed_files_count")
+    told = []
+    for field in fields(report.result):
+        value = getattr(report.result, field.name)
+        if field.name in quiet or isinstance(value, bool) or not isinstance(value, int) or not value:
+            continue
+        noun = field.name.removesuffix("_count").removesuffix("_bytes").replace("_", " ")
+        if field.name.endswith("_bytes"):
+            told.append(f"{noun} {text.size(value)}")
+        else:
+            told.append(f"{noun}{'' if noun.endswith('s') else 's'} {value:,}")
+    return ", ".join(told) or "nothing to do"
+
+
+_RENDERED: dict[type, Callable[[Any, str], RenderableType]] = {
+    CompactResult: render_compaction,
+    ConvertResult: render_conversion,
+    DropDeadDeletesResult: _dropped,
+    MergeRangeDeletesResult: _merged,
+    RewriteManifestsResult: _manifests,
+    PublishResult: _published,
+    ExpireResult: _expired,
+    RemoveOrphanFilesResult: _removed,
+    RunResult: _ran,
+}
