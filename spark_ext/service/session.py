@@ -88,7 +88,7 @@ class Session:
         if is_staged(identifier):
             return self._staged(identifier)
         table = self.catalog.load_table(identifier, branch=branch)
-        self._tables.put(table.iceberg.metadata_location, table, 1)
+        self._tables.put(table.iceberg.metadata_location, Table(handle_of(table), catalog=self.catalog), 1)
         return table
 
     def pinned(self, pin: Pin) -> Table:
@@ -135,3 +135,9 @@ class Session:
         metadata = parse_table_metadata(read_bytes(io, pin.metadata_location), pin.metadata_location)
         iceberg = IcebergTable(pin.table, metadata, pin.metadata_location, io, self.catalog.iceberg)
         return Table(iceberg, catalog=self.catalog)
+
+
+def handle_of(table: Table) -> IcebergTable:
+    """ST-1: another handle at the same metadata, for commits move the handle that they are made with."""
+    iceberg = table.iceberg
+    return IcebergTable(iceberg.name(), iceberg.metadata, iceberg.metadata_location, iceberg.io, iceberg.catalog)

@@ -128,7 +128,9 @@ def _created(session: Session, request: Request) -> StagedTable:
 
 
 def _replaced(session: Session, request: Request) -> StagedTable:
-    table = session.load(request.table)
+    """ST-3: what is replaced is the table as the statement reads it."""
+    pin = request.arguments.get("pin")
+    table = session.load(request.table) if pin is None else session.pinned(Pin.from_json(pin))
     properties = request.arguments["properties"]
     location = properties.get("location")
     if location is not None and location.rstrip("/") != table.location.rstrip("/"):

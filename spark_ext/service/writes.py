@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
-from pyiceberg.table import Table as IcebergTable
+from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
+from pyiceberg.schema import Schema
 
 from spark_ext.service.deletes import still_exact_filter
-from spark_ext.service.expressions import exact_filter, pruning_filter
+from spark_ext.service.expressions import SparkExpression, exact_filter, pruning_filter
 from spark_ext.service.overwritten_partitions import stage_overwritten_partitions
 from spark_ext.service.registry import Request, method
-from spark_ext.service.session import Pin, Session
+from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.task_reports import (
     TaskReport,
     data_files_of,
@@ -23,7 +24,7 @@ from spark_ext.service.task_reports import (
 )
 from spark_ext.service.whole_files import takes_whole_files
 from spark_ext.service.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
-from tableformat.errors import CommitConflictError
+from tableformat.errors import CommitConflictError, UnsupportedFeatureError
 from tableformat.metadata.storage import delete_if_present
 from tableformat.operations.delete import stage_delete
 from tableformat.operations.delete_prefix import stage_prefixes
@@ -34,6 +35,8 @@ from tableformat.write.context import WriteContext
 from tableformat.write.staged import StagedFiles
 
 Verb: TypeAlias = Callable[[Draft], None]
+Reads: TypeAlias = "Sequence[Sequence[SparkExpression]]"
+"""The predicates of each scan."""
 
 
 @method("can_overwrite")
@@ -47,9 +50,10 @@ def can_overwrite(session: Session, request: Request) -> bool:
 def commit_write(session: Session, request: Request) -> dict[str, Any]:
     """Commit an append or an overwrite. Repeated with the same application and batch id it commits once.
 
-    An append reads nothing and cannot conflict. An overwrite was planned on the snapshot that the statement reads
-    (`pin`; without one, as in a stream, the current one): rows that others added since and that it would have to
-    replace are a conflict.
+    ST-2: `reads` are the predicates of the statement's scans of this table. An append without any reads nothing and
+    cannot conflict. Any other, and an overwrite, was planned on the snapshot that the statement reads (`pin`; without
+    one, as in a stream, the current one): rows that others added since, and that it would have read or would have to
+    replace, are a conflict.
     """
     arguments = request.arguments
     target, mode, pin = WriteTarget.from_json(arguments["target"]), arguments["mode"], arguments.get("pin")
@@ -60,33 +64,42 @@ def commit_write(session: Session, request: Request) -> dict[str, Any]:
     table = target.load(session)
     context = target.context(table)
     staged = _staged(reports := reports_of(request.parts), context)
+    reads = _reads(arguments, target)
     if mode == APPEND:
-        return _commit(session, request, target, partial(_stage_append, target, context, reports, staged), None)
-    if mode == OVERWRITE_PARTITIONS:
+        verb = partial(_stage_append, target, context, reports, staged)
+        pin = pin if reads else None
+    elif mode == OVERWRITE_PARTITIONS:
         verb = partial(_stage_partitions, context, staged)
     else:
         assert mode == OVERWRITE, mode
         verb = partial(_stage_overwrite, arguments["predicates"], staged)
-    return _commit(session, request, target, verb, None if pin is None else Pin.from_json(pin))
+    return _commit(session, request, target, _reading(reads, verb), None if pin is None else Pin.from_json(pin))
 
 
 @method("commit_delta")
 def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     """Commit an UPDATE, a MERGE or a DELETE: rows deleted by position, and new rows.
 
-    `predicates` limit what the statement read of the table; data that others added since and that they match is a
-    conflict, and so is a delete that others added of rows in a file that this statement updates.
+    ST-2: `reads` are the predicates of the statement's scans of the table, None when they are not known; data that
+    others added since and that they match is a conflict, and so is a delete that others added of rows in a file that
+    this statement updates.
     """
     arguments = request.arguments
     target = WriteTarget.from_json(arguments["target"])
     context = target.context(target.load(session))
     reports = reports_of(request.parts)
     staged, pin = _staged(reports, context), Pin.from_json(arguments["pin"])
+    if target.branch != pin.branch:
+        raise UnsupportedFeatureError(
+            f"{arguments['command']} reads the branch {pin.branch!r} of {'.'.join(pin.table)} and cannot write to "
+            f"another one, {target.branch!r}. Nothing was changed."
+        )
+    reads = arguments.get("reads")
 
     def verb(draft: Draft) -> None:
         draft.begin_verb()
-        # The plan is the one of the statement's own scan, so each file that a row was read from is in it.
-        where = pruning_filter(arguments["predicates"], draft.view.schema)
+        # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
+        where = _where_read([[]] if reads is None else reads, draft.view.schema)
         tasks = {task.data_file.file_path: task for task in draft.plan(where).tasks}
         for path, positions in deleted_positions_of(reports).items():
             draft.delete_positions(tasks[path], positions, written_anew=arguments["command"] != "DELETE")
@@ -103,6 +116,29 @@ def abort_write(session: Session, request: Request) -> None:
         delete_if_present(io, path)
 
 
+def _reads(arguments: Mapping[str, Any], target: WriteTarget) -> Reads:
+    """What the statement read of the branch that it writes to, as far as it is known."""
+    pin = arguments.get("pin")
+    return (arguments.get("reads") or []) if pin is not None and pin["branch"] == target.branch else []
+
+
+def _reading(reads: Reads, verb: Verb) -> Verb:
+    """The verb of a statement that read the table as well, of which the conflict rules are told (CP-5)."""
+    if not reads:
+        return verb
+
+    def reading(draft: Draft) -> None:
+        draft.plan(_where_read(reads, draft.view.schema))
+        verb(draft)
+
+    return reading
+
+
+def _where_read(reads: Reads, schema: Schema) -> BooleanExpression:
+    nothing: BooleanExpression = AlwaysFalse()
+    return reduce(Or, (pruning_filter(predicates, schema) for predicates in reads), nothing)
+
+
 def _commit(session: Session, request: Request, target: WriteTarget, verb: Verb, pin: Pin | None) -> dict[str, Any]:
     """Run the verb over the pinned snapshot once, or, without a pin, over the newest until it meets no conflict."""
     options = CommitOptions(
@@ -110,16 +146,10 @@ def _commit(session: Session, request: Request, target: WriteTarget, verb: Verb,
         batch_id=request.arguments["batch_id"],
         snapshot_properties=target.snapshot_properties,
     )
-    iceberg = target.load(session).iceberg if pin is None else _at(session, pin)
+    iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
     new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
-
-
-def _at(session: Session, pin: Pin) -> IcebergTable:
-    """A handle of its own at the pinned metadata: commits move handles."""
-    pinned = session.pinned(pin).iceberg
-    return IcebergTable(pinned.name(), pinned.metadata, pinned.metadata_location, pinned.io, pinned.catalog)
 
 
 def _staged(reports: list[TaskReport], context: WriteContext) -> StagedFiles:

@@ -23,6 +23,11 @@ final class Errors {
     return unchecked(analysis("TABLEFORMAT_EXTERNAL_ERROR", "58000", message, cause));
   }
 
+  /** Another commit came in between; nothing was written. */
+  static RuntimeException conflict(String message) {
+    return unchecked(analysis("TABLEFORMAT_COMMIT_CONFLICT", "40001", message, null));
+  }
+
   /** A statement that this catalog does not carry out. */
   static RuntimeException unsupported(String message) {
     return unchecked(analysis("TABLEFORMAT_UNSUPPORTED", "0A000", message, null));

@@ -24,8 +24,11 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.catalog.transactions.Transaction;
+import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -33,11 +36,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * <p>Options: `python`, the interpreter; all others belong to the Python side.
  */
-public final class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
+public final class LakeCatalog
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog, TransactionalCatalogPlugin {
   private static final String PYTHON = "python";
 
   private String name;
   private Sidecar sidecar;
+
+  /** The statement that this catalog is for; null in a session's own. */
+  private LakeTransaction transaction;
 
   @Override public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
@@ -55,6 +62,24 @@ public final class LakeCatalog implements StagingTableCatalog, SupportsNamespace
 
   @Override public String name() {
     return name;
+  }
+
+  @Override public Transaction beginTransaction(TransactionInfo info) {
+    return new LakeTransaction(this);
+  }
+
+  /** This catalog as one statement sees it. */
+  LakeCatalog within(LakeTransaction statement) {
+    LakeCatalog catalog = new LakeCatalog();
+    catalog.name = name;
+    catalog.sidecar = sidecar;
+    catalog.transaction = statement;
+    return catalog;
+  }
+
+  /** The statement that this catalog is for; null in a session's own. */
+  LakeTransaction transaction() {
+    return transaction;
   }
 
   /** Asks Python something that may be asked twice. Errors are AnalysisExceptions. */
@@ -166,11 +191,19 @@ public final class LakeCatalog implements StagingTableCatalog, SupportsNamespace
   }
 
   private Table load(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
+    Table loaded = transaction == null ? null : transaction.loaded(arguments);
+    if (loaded != null) {
+      return loaded;
+    }
     try {
-      return table(identifier, sidecar.call("load_table", arguments).result());
+      loaded = table(identifier, sidecar.call("load_table", arguments).result());
     } catch (RemoteException error) {
       throw Errors.forTable(error, identifier);
     }
+    if (transaction != null) {
+      transaction.remember(arguments, loaded);
+    }
+    return loaded;
   }
 
   private Table table(Identifier identifier, JsonNode description) {
@@ -225,6 +258,9 @@ public final class LakeCatalog implements StagingTableCatalog, SupportsNamespace
 
   private StagedTable staged(Identifier identifier, TableInfo info, String kind) {
     ObjectNode arguments = newTable(identifier, info).put("kind", kind);
+    if (transaction != null && transaction.loaded(Json.table(identifier)) instanceof LakeTable replaced) {
+      arguments.set("pin", replaced.pin());
+    }
     return new StagedLakeTable(
         new LakeTable(this, identifier, sidecar.callOnce("stage_table", arguments).result()));
   }
@@ -232,7 +268,11 @@ public final class LakeCatalog implements StagingTableCatalog, SupportsNamespace
   @Override public Table alterTable(Identifier identifier, TableChange... changes) throws NoSuchTableException {
     ObjectNode arguments = Json.table(identifier).set("changes", DdlJson.changes(changes));
     try {
-      return table(identifier, sidecar.callOnce("alter_table", arguments).result());
+      Table altered = table(identifier, sidecar.callOnce("alter_table", arguments).result());
+      if (transaction != null) {
+        transaction.rememberAltered(Json.table(identifier), altered);
+      }
+      return altered;
     } catch (RemoteException error) {
       throw Errors.forTable(error, identifier);
     }

@@ -95,14 +95,27 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private ScanFiles files() {
     if (files == null) {
       ObjectNode arguments = arguments().set("columns", Json.array(required.fieldNames()));
+      table.noteRead(allPredicates());
       files = ScanFiles.of(table.catalog().call("scan_files", arguments));
     }
     return files;
   }
 
   private ObjectNode arguments() {
-    ArrayNode all = ExpressionJson.of(predicates).addAll(ExpressionJson.of(runtimePredicates));
-    return table.arguments().set("predicates", all);
+    return table.arguments().set("predicates", allPredicates());
+  }
+
+  private ArrayNode allPredicates() {
+    return ExpressionJson.of(predicates).addAll(ExpressionJson.of(runtimePredicates));
+  }
+
+  LakeTable table() {
+    return table;
+  }
+
+  /** The statement reads rows that an earlier one kept of this scan. */
+  void noteRead(LakeTransaction statement) {
+    statement.noteRead(table, ExpressionJson.of(predicates));
   }
 
   /** Equal scans give the same rows: Spark then runs one of them and reuses its result. */

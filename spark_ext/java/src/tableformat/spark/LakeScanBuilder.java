@@ -69,6 +69,7 @@ final class LakeScanBuilder
     if (schema.isNull()) {
       return false;
     }
+    table.noteRead(Json.array());
     StructType struct = Json.struct(schema);
     aggregated = new ArrowRows.Rows(struct, ArrowRows.read(answer.parts()[0], struct));
     return true;

@@ -1,6 +1,7 @@
 package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.EnumSet;
@@ -58,6 +59,18 @@ final class LakeTable
   /** Arguments of a call about this table as it was loaded. */
   ObjectNode arguments() {
     return Json.table(identifier).set("pin", pin());
+  }
+
+  /** The rows that match were read: a write of the same statement depends on them. */
+  void noteRead(ArrayNode predicates) {
+    if (catalog.transaction() != null) {
+      catalog.transaction().noteRead(this, predicates);
+    }
+  }
+
+  /** The predicates of each scan of this table in the statement; null when the statement is not known. */
+  ArrayNode reads() {
+    return catalog.transaction() == null ? null : catalog.transaction().readsOf(this);
   }
 
   StructType schemaWithIds() {

@@ -58,7 +58,8 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   }
 
   @Override public void commit(WriterCommitMessage[] messages) {
-    job.commit("commit_write", arguments().set("pin", table.pin()), messages);
+    ObjectNode arguments = arguments().set("pin", table.pin());
+    job.commit("commit_write", arguments.set("reads", table.reads()), messages);
   }
 
   @Override public void abort(WriterCommitMessage[] messages) {

@@ -1,9 +1,6 @@
 package tableformat.spark;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.ArrayList;
-import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -32,7 +29,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class RowLevelDelta implements SupportsDelta {
   private final LakeTable table;
   private final RowLevelOperationInfo info;
-  private final List<LakeScanBuilder> scans = new ArrayList<>();
 
   RowLevelDelta(LakeTable table, RowLevelOperationInfo info) {
     this.table = table;
@@ -48,9 +44,7 @@ final class RowLevelDelta implements SupportsDelta {
   }
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    LakeScanBuilder scan = new LakeScanBuilder(table);
-    scans.add(scan);
-    return scan;
+    return new LakeScanBuilder(table);
   }
 
   @Override public NamedReference[] rowId() {
@@ -69,11 +63,6 @@ final class RowLevelDelta implements SupportsDelta {
         return new Delta(WriteJob.plan(table, write.options(), "append"));
       }
     };
-  }
-
-  /** What every scan of the table in this statement is limited to; nothing when there are several. */
-  private ArrayNode predicates() {
-    return scans.size() == 1 ? ExpressionJson.of(scans.get(0).pushedPredicates()) : Json.array();
   }
 
   private final class Delta implements DeltaWrite, DeltaBatchWrite, RequiresDistributionAndOrdering {
@@ -118,7 +107,7 @@ final class RowLevelDelta implements SupportsDelta {
     @Override public void commit(WriterCommitMessage[] messages) {
       ObjectNode arguments = job.arguments().put("command", command().name());
       arguments.set("pin", table.pin());
-      arguments.set("predicates", predicates());
+      arguments.set("reads", table.reads());
       job.commit("commit_delta", arguments, messages);
     }
 

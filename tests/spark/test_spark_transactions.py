@@ -1,0 +1,320 @@
+"""One statement sees one snapshot of every table that it reads, and what it read is what it commits on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.functions import udf, udtf
+
+from spark_ext.service.session import Pin, Session
+from tableformat import Catalog, Table, open_catalog
+from tableformat.metadata.location import local_path
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+
+
+def rows_of(*ids: int) -> pa.Table:
+    return pa.Table.from_pylist([{"id": n, "v": f"v{n}"} for n in ids], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """Ids 1 to 3 in one file."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    created.append(rows_of(1, 2, 3))
+    return created
+
+
+@pytest.fixture
+def other(lake: Catalog, namespace: str) -> Table:
+    """Ids 11 and 12."""
+    created = lake.create_table((namespace, "s"), SCHEMA)
+    created.append(rows_of(11, 12))
+    return created
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+
+
+def files(table: Table) -> set[str]:
+    path = local_path(table.location)
+    assert path is not None
+    return {str(found) for found in Path(path).rglob("*.parquet")}
+
+
+def once(table: Table, act: Callable[[Table], object]) -> Callable[[], None]:
+    """Does something to the table, in whatever process, the first time that it is called."""
+    warehouse = unquote(str(table.catalog.iceberg.properties["warehouse"]).removeprefix("file://"))  # type: ignore[union-attr]
+    name, snapshot_id = table.name, table.refresh().snapshot_id
+
+    def call() -> None:
+        with open_catalog(warehouse) as catalog:
+            found = catalog.load_table(name)
+            if found.snapshot_id == snapshot_id:
+                act(found)
+
+    return call
+
+
+def while_running(spark: SparkSession, table: Table, act: Callable[[Table], object]) -> None:
+    """Registers meanwhile(id), which is id: while a statement computes it, another writer commits."""
+    commit = once(table, act)
+
+    def meanwhile(n):  # type: ignore[no-untyped-def]  # With hints it would be taken for a function of columns.
+        commit()
+        return n
+
+    spark.udf.register("meanwhile", udf(meanwhile, "long"))
+
+
+def while_analyzed(spark: SparkSession, table: Table, act: Callable[[Table], object]) -> None:
+    """Registers one_row(): after Spark has looked tables up, and before it runs anything, another writer commits."""
+    commit = once(table, act)
+
+    class OneRow:
+        @staticmethod
+        def analyze():  # type: ignore[no-untyped-def]
+            from pyspark.sql.types import LongType, StructType
+            from pyspark.sql.udtf import AnalyzeResult
+
+            commit()
+            return AnalyzeResult(StructType().add("one", LongType()))
+
+        def eval(self):  # type: ignore[no-untyped-def]
+            yield (1,)
+
+    spark.udtf.register("one_row", udtf(OneRow))
+
+
+def append(*new: int) -> Callable[[Table], object]:
+    return lambda table: table.append(pa.Table.from_pylist([{"id": n, "v": "new"} for n in new], schema=table.schema))
+
+
+# -- reads
+
+
+def test_self_join_sees_one_snapshot(spark: SparkSession, table: Table) -> None:
+    """ST-1: the rows are gone before the other side of the join is read."""
+    while_running(spark, table, lambda found: found.delete("id > 0"))
+    joined = spark.sql(f"""
+        SELECT /*+ BROADCAST(b) */ a.id FROM lake.{table.name} a
+        JOIN (SELECT meanwhile(id) id FROM lake.{table.name}) b ON a.id = b.id
+    """)
+    assert sorted(row.id for row in joined.collect()) == [1, 2, 3]
+    assert ids(table) == []
+
+
+def test_tables_are_looked_up_once_by_a_statement(spark: SparkSession, table: Table) -> None:
+    while_analyzed(spark, table, append(4))
+    found = spark.sql(f"""
+        SELECT (SELECT count(*) FROM lake.{table.name}) a, (SELECT count(id) FROM lake.{table.name} WHERE id > 0) b
+        FROM one_row()
+    """).collect()[0]
+    assert found.a == found.b
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_data_frames_made_at_different_times_are_joined_at_one_snapshot(spark: SparkSession, table: Table) -> None:
+    before = spark.table(f"lake.{table.name}")
+    append(4)(table)
+    after = spark.table(f"lake.{table.name}")
+    assert before.join(after.withColumnRenamed("v", "w"), "id", "full").where("v IS NULL OR w IS NULL").collect() == []
+
+
+def test_table_changed_by_this_process_stays_for_those_who_pinned_it(lake: Catalog, table: Table) -> None:
+    """ST-1: a commit moves the handle that it is made with, and no other."""
+    session, identifier = Session(lake, {}), tuple(table.iceberg.name())
+    loaded = session.load(identifier)
+    pin = Pin(identifier, loaded.iceberg.metadata_location)
+    before = session.view(pin).snapshot
+    loaded.delete("id = 1")
+    assert session.view(pin).snapshot == before != session.load(identifier).view.snapshot
+
+
+# -- reads of other tables
+
+
+def test_insert_reads_one_snapshot_of_its_source(spark: SparkSession, table: Table, other: Table) -> None:
+    while_running(spark, other, append(13))
+    spark.sql(f"""
+        INSERT INTO lake.{table.name} SELECT /*+ BROADCAST(b) */ a.id, a.v FROM lake.{other.name} a
+        FULL JOIN (SELECT meanwhile(id) id FROM lake.{other.name}) b ON a.id = b.id
+    """)
+    assert ids(table) == [1, 2, 3, 11, 12]
+    assert ids(other) == [11, 12, 13]
+
+
+def test_merge_reads_one_snapshot_of_its_source(spark: SparkSession, table: Table, other: Table) -> None:
+    while_analyzed(spark, other, append(13))
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t
+        USING (SELECT a.id, b.v FROM lake.{other.name} a FULL JOIN lake.{other.name} b ON a.id = b.id, one_row()) s
+        ON t.id = s.id WHEN NOT MATCHED THEN INSERT *
+    """)
+    assert ids(table) == [1, 2, 3, 11, 12]
+
+
+# -- reads of the table that is written to
+
+
+def test_insert_from_itself(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO lake.{table.name} SELECT id + 10, v FROM lake.{table.name}")
+    spark.table(f"lake.{table.name}").selectExpr("id + 100 id", "v").writeTo(f"lake.{table.name}").append()
+    assert ids(table) == [1, 2, 3, 11, 12, 13, 101, 102, 103, 111, 112, 113]
+
+
+def test_insert_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+    """ST-2, CP-5: it read the table, so it is a read and a write, and nothing is written."""
+    while_running(spark, table, append(4))
+    before = files(table)
+    with pytest.raises(AnalysisException, match="came into the table") as error:
+        spark.sql(f"INSERT INTO lake.{table.name} SELECT meanwhile(max(id)) + 1, 'max' FROM lake.{table.name}")
+    assert [error.value.getCondition(), error.value.getSqlState()] == ["TABLEFORMAT_COMMIT_CONFLICT", "40001"]
+    assert "Run the operation again" in str(error.value)
+    assert "java" not in str(error.value)
+    assert ids(table) == [1, 2, 3, 4]
+    assert len(files(table) - before) == 1  # the other writer's
+
+
+def test_insert_is_told_of_every_scan_of_its_table(spark: SparkSession, table: Table) -> None:
+    """CP-5: bounds say that the new row matters to neither scan; then that it matters to the second."""
+    statement = f"""
+        INSERT INTO lake.{table.name} SELECT id + 10, v FROM lake.{table.name} WHERE meanwhile(id) = id AND id < 3
+        UNION ALL SELECT id + 10, v FROM lake.{table.name} WHERE id = 50
+    """
+    while_running(spark, table, append(60))
+    spark.sql(statement)
+    assert ids(table) == [1, 2, 3, 11, 12, 60]
+    while_running(spark, table, append(50))
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(statement)
+    assert ids(table) == [1, 2, 3, 11, 12, 50, 60]
+
+
+def test_insert_that_reads_an_old_snapshot_conflicts_with_nobody(spark: SparkSession, table: Table) -> None:
+    while_running(spark, table, append(4))
+    spark.sql(f"""
+        INSERT INTO lake.{table.name}
+        SELECT meanwhile(id) + 10, v FROM lake.{table.name} VERSION AS OF {table.refresh().snapshot_id}
+    """)
+    assert ids(table) == [1, 2, 3, 4, 11, 12, 13]
+
+
+def test_insert_from_another_table_conflicts_with_nobody(spark: SparkSession, table: Table, other: Table) -> None:
+    while_running(spark, table, append(4))
+    spark.sql(f"INSERT INTO lake.{table.name} SELECT meanwhile(id), v FROM lake.{other.name}")
+    assert ids(table) == [1, 2, 3, 4, 11, 12]
+
+
+def test_merge_whose_source_missed_rows_of_the_target_is_a_conflict(spark: SparkSession, table: Table) -> None:
+    """ST-2, CP-5: the row matters to the source's scan and not to the target's."""
+    while_running(spark, table, append(50))
+    statement = f"""
+        MERGE INTO lake.{table.name} t
+        USING (SELECT meanwhile(id) - 49 id, v FROM lake.{table.name} WHERE id < 3 OR id = 50) s
+        ON t.id = s.id AND t.id < 4 WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *
+    """
+    with pytest.raises(AnalysisException, match="came into the table") as error:
+        spark.sql(statement)
+    assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
+    assert ids(table) == [1, 2, 3, 50]
+    spark.sql(statement)
+    assert ids(table) == [-48, -47, 1, 2, 3, 50]
+
+
+def test_update_whose_subquery_missed_rows_of_the_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+    while_running(spark, table, append(50))
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(f"""
+            UPDATE lake.{table.name} SET v = 'x'
+            WHERE id = 1 AND id IN (SELECT meanwhile(id) FROM lake.{table.name} WHERE id > 0)
+        """)
+    assert ids(table) == [1, 2, 3, 50]
+
+
+def test_overwrite_from_itself(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT OVERWRITE lake.{table.name} SELECT id + 10, v FROM lake.{table.name} WHERE id < 3")
+    assert ids(table) == [11, 12]
+
+
+def test_overwrite_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+    while_running(spark, table, append(50))
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(f"""
+            INSERT INTO lake.{table.name} REPLACE WHERE id = 1
+            SELECT 1L, max(v) FROM lake.{table.name} WHERE meanwhile(id) > 0
+        """)
+    assert ids(table) == [1, 2, 3, 50]
+
+
+def test_table_replaced_from_itself_is_the_one_that_was_read(spark: SparkSession, table: Table) -> None:
+    """ST-3: the commit in between came after the table was looked up and before the replacement began."""
+    statement = f"REPLACE TABLE lake.{table.name} AS SELECT id + 10 id, v FROM lake.{table.name}, one_row()"
+    while_analyzed(spark, table, append(4))
+    with pytest.raises(AnalysisException, match="was changed by another commit") as error:
+        spark.sql(statement)
+    assert error.value.getSqlState() == "40001"
+    assert ids(table) == [1, 2, 3, 4]
+    spark.sql(statement)
+    assert ids(table) == [11, 12, 13, 14]
+
+
+def test_table_created_from_another_has_one_snapshot_of_it(
+    spark: SparkSession, lake: Catalog, namespace: str, table: Table
+) -> None:
+    while_running(spark, table, append(4))
+    spark.sql(f"""
+        CREATE TABLE lake.{namespace}.n AS SELECT /*+ BROADCAST(b) */ a.id FROM lake.{table.name} a
+        FULL JOIN (SELECT meanwhile(id) id FROM lake.{table.name}) b ON a.id = b.id
+    """)
+    assert ids(lake.load_table((namespace, "n"))) == [1, 2, 3]
+
+
+# -- Spark's own copies of rows
+
+
+def test_cached_rows_of_another_snapshot_are_not_what_a_statement_reads(
+    spark: SparkSession, table: Table, other: Table
+) -> None:
+    cached = spark.table(f"lake.{other.name}").cache()
+    try:
+        assert cached.count() == 2
+        append(13)(other)
+        cached.writeTo(f"lake.{table.name}").append()
+        assert ids(table) == [1, 2, 3, 11, 12, 13]
+    finally:
+        cached.unpersist()
+
+
+def test_failed_statement_leaves_the_next_one_alone(spark: SparkSession, table: Table) -> None:
+    for _ in range(2):
+        with pytest.raises(Exception, match="no such row"):
+            spark.sql(f"INSERT INTO lake.{table.name} SELECT raise_error('no such row'), v FROM lake.{table.name}")
+    append(4)(table)
+    spark.sql(f"INSERT INTO lake.{table.name} SELECT id + 10, v FROM lake.{table.name}")
+    assert ids(table) == [1, 2, 3, 4, 11, 12, 13, 14]
+
+
+def test_stream_into_a_table_that_it_is_joined_with(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    """Each epoch is a statement of its own."""
+    source = tmp_path / "source"
+    checkpoint = str(tmp_path / "checkpoint")
+
+    def run() -> None:
+        stream = spark.readStream.schema("n BIGINT").json(str(source))
+        joined = stream.join(spark.table(f"lake.{table.name}").withColumnRenamed("id", "n"), "n")
+        query = joined.selectExpr("n + 10 id", "v").writeStream.option("checkpointLocation", checkpoint)
+        query.trigger(availableNow=True).toTable(f"lake.{table.name}").awaitTermination()
+
+    spark.createDataFrame([Row(n=1), Row(n=2)]).coalesce(1).write.json(str(source), mode="append")
+    run()
+    spark.createDataFrame([Row(n=11)]).coalesce(1).write.json(str(source), mode="append")
+    run()
+    assert ids(table) == [1, 2, 3, 11, 12, 21]
