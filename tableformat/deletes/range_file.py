@@ -127,10 +127,10 @@ def spans_from_parquets(
 def _decoded(table: pa.Table, location: str, schema: Schema | None, first_spans: npt.NDArray[np.int64]) -> SpanArray:
     """`first_spans`: the rows with which a file begins; order is a matter of each file."""
     stored = _stored_key(table, location)
-    key = _key_in_schema(stored, schema, location)
+    key = key_in_schema(stored, schema, location)
     lower = _cuts(table, "lower", stored, key, location)
     upper = _cuts(table, "upper", stored, key, location)
-    _check_order(lower, upper, location, first_spans)
+    check_span_order(lower, upper, location, first_spans)
     numbers = _single_column(table, "sequence_number", _FIXED_COLUMNS["sequence_number"], location)
     if numbers.null_count == len(numbers):
         return SpanArray(key, lower, upper, None)
@@ -176,7 +176,7 @@ def _stored_key(table: pa.Table, location: str) -> KeyColumns:
         raise CorruptFileError(location, str(error)) from error
 
 
-def _key_in_schema(stored: KeyColumns, schema: Schema | None, location: str) -> KeyColumns:
+def key_in_schema(stored: KeyColumns, schema: Schema | None, location: str) -> KeyColumns:
     """Names and types as the schema has them; the wider of two types, since either may be the promoted one."""
     if schema is None:
         return stored
@@ -229,7 +229,7 @@ def _single_column(table: pa.Table, name: str, arrow_type: pa.DataType, location
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], arrow_type)
 
 
-def _check_order(lower: CutArray, upper: CutArray, location: str, first_spans: npt.NDArray[np.int64]) -> None:
+def check_span_order(lower: CutArray, upper: CutArray, location: str, first_spans: npt.NDArray[np.int64]) -> None:
     """RD-7: every span runs upwards, and begins at or above the end of the one before it."""
     begins, ends = lower.encoded, upper.encoded
     if not pc.all(pc.less(begins, ends), min_count=0).as_py():

@@ -1,4 +1,4 @@
-"""Key columns from values in Iceberg's internal representation."""
+"""Key columns from and to values in Iceberg's internal representation."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ def array_of_internal_values(values: Sequence[Any], key_type: PrimitiveType) -> 
         storage = pa.int32() if data_type.bit_width == 32 else pa.int64()
         return pa.array(values, storage).view(data_type)
     return pa.array([value.bytes if isinstance(value, UUID) else value for value in values], data_type)
+
+
+def internal_values_of(column: pa.Array, key_type: PrimitiveType) -> list[Any]:
+    """Inverse of `array_of_internal_values`, uuids as 16 bytes."""
+    data_type = arrow_type_of(key_type)
+    if pa.types.is_date32(data_type) or pa.types.is_time(data_type) or pa.types.is_timestamp(data_type):
+        column = column.view(pa.int32() if data_type.bit_width == 32 else pa.int64())
+    return column.to_pylist()  # type: ignore[no-any-return]

@@ -115,19 +115,21 @@ def decode_records(container: Container, codec: RecordCodec) -> list[dict[str, A
     """All records in file order. Raises CorruptFileError when a block holds other than it states."""
     records: list[dict[str, Any]] = []
     for count, block in container.blocks:
-        if count == 0:
-            continue
-        stream = io.BytesIO(b"".join((_long(count), block, b"\x00")))
-        try:
-            decoded: Any = fastavro.schemaless_reader(stream, codec.parsed, None)
-        except DECODING_ERRORS as error:
-            raise CorruptFileError(
-                container.location, f"its records do not fit its schema ({_wording(error)})."
-            ) from error
-        if len(decoded["records"]) != count or stream.read(1):
-            raise CorruptFileError(container.location, f"a block of {count} records holds other than these.")
-        records.extend(decoded["records"])
+        if count > 0:
+            records.extend(decode_block(count, block, codec, container.location))
     return records
+
+
+def decode_block(count: int, block: bytes, codec: RecordCodec, location: str) -> list[dict[str, Any]]:
+    """`count` records that stand one after the other, at least one. Raises CorruptFileError for any other content."""
+    stream = io.BytesIO(b"".join((_long(count), block, b"\x00")))
+    try:
+        decoded: Any = fastavro.schemaless_reader(stream, codec.parsed, None)
+    except DECODING_ERRORS as error:
+        raise CorruptFileError(location, f"its records do not fit its schema ({_wording(error)}).") from error
+    if len(decoded["records"]) != count or stream.read(1):
+        raise CorruptFileError(location, f"a block of {count} records holds other than these.")
+    return decoded["records"]  # type: ignore[no-any-return]
 
 
 def header_bytes(metadata: Mapping[str, str]) -> bytes:

@@ -197,6 +197,7 @@ def _content_file(
         referenced_data_file=stored.get("referenced_data_file"),
         content_offset=stored.get("content_offset"),
         content_size_bytes=stored.get("content_size_in_bytes"),
+        range_spans=stored.get("range_spans"),
     )
 
 

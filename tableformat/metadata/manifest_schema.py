@@ -26,6 +26,8 @@ AvroSchema = Any
 Converter = Callable[[Any], Any]
 
 PARTITION_FIELD_ID: Final = 102
+RANGE_SPANS_FIELD_ID: Final = 2_147_483_533
+"""RD-13: ours; next to those of the columns of range delete files."""
 
 FIELD_NAMES: Final[Mapping[int, str]] = {
     0: "status",
@@ -75,6 +77,7 @@ FIELD_NAMES: Final[Mapping[int, str]] = {
     518: "contains_nan",
     519: "key_metadata",
     520: "first_row_id",
+    RANGE_SPANS_FIELD_ID: "range_spans",
 }
 """What this module calls a field, whatever its writer called it."""
 
@@ -92,7 +95,9 @@ _MAPS: Final[Mapping[int, tuple[int, int, str]]] = {
 # Writing ------------------------------------------------------------------------------------------------------------
 
 
-def entry_schema(format_version: int, partition_fields: list[AvroSchema]) -> AvroSchema:
+def entry_schema(
+    format_version: int, partition_fields: list[AvroSchema], *, has_range_spans: bool = False
+) -> AvroSchema:
     """The Avro schema of manifest entries. Without documentation: it would be half of a small manifest."""
     data_file = [
         _required(134, "int"),
@@ -112,6 +117,9 @@ def entry_schema(format_version: int, partition_fields: list[AvroSchema]) -> Avr
         data_file += [_optional(142, "long"), _optional(143, "string"), _optional(144, "long"), _optional(145, "long")]
     else:
         data_file.append(_optional(143, "string"))
+    if has_range_spans:
+        # Of a primitive type: PyIceberg cannot pass over a record that it does not know.
+        data_file.append(_optional(RANGE_SPANS_FIELD_ID, "bytes"))
     fields = [
         _required(0, "int"),
         _optional(1, "long"),

@@ -73,7 +73,8 @@ def write_manifest(
     rewrite may give ADDED entries an explicit older number. `older_schemas` are those of the table, needed for a spec
     whose source column has been dropped. The manifest's own sequence number is None until its list is written.
     """
-    layout = _layout(spec, (schema, *older_schemas), content, format_version)
+    has_range_spans = any(isinstance(entry.file, DeleteFile) and entry.file.range_spans for entry in entries)
+    layout = _layout(spec, (schema, *older_schemas), content, format_version, has_range_spans)
     records = [_record(entry, content, spec, layout, format_version) for entry in entries]
     data = write_container(layout.header, layout.codec, records)
     length = storage.write_bytes(io, location, data)
@@ -106,16 +107,22 @@ def partition_summaries(
     )
 
 
-def _layout(spec: PartitionSpec, schemas: tuple[Schema, ...], content: ManifestContent, format_version: int) -> _Layout:
+def _layout(
+    spec: PartitionSpec,
+    schemas: tuple[Schema, ...],
+    content: ManifestContent,
+    format_version: int,
+    has_range_spans: bool,
+) -> _Layout:
     if format_version not in _FORMAT_VERSIONS:
         raise UnsupportedFeatureError(f"manifests are written in format versions 2 and 3, not {format_version}.")
     schema_text = schemas[0].model_dump_json()
     spec_text = spec.model_dump_json()
-    key = (schema_text, spec_text, content, format_version)
+    key = (schema_text, spec_text, content, format_version, has_range_spans)
     layout = _layouts.get(key)
     if layout is None:
         types = partition_types(spec, schemas)
-        avro_schema = entry_schema(format_version, partition_avro_fields(spec, types))
+        avro_schema = entry_schema(format_version, partition_avro_fields(spec, types), has_range_spans=has_range_spans)
         renamed = rename_by_field_id(avro_schema)
         header = {
             "avro.schema": json.dumps(avro_schema, separators=(",", ":")),
@@ -200,6 +207,7 @@ def _kind_record(file: DataFile | DeleteFile) -> dict[str, Any]:
         "referenced_data_file": file.referenced_data_file,
         "content_offset": file.content_offset,
         "content_size_in_bytes": file.content_size_bytes,
+        "range_spans": file.range_spans,
     }
 
 

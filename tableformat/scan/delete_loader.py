@@ -18,6 +18,7 @@ from pyiceberg.types import PrimitiveType
 from tableformat.deletes.comparable_values import comparable
 from tableformat.deletes.deletion_vector import decode_vector
 from tableformat.deletes.equality import EqualityKeys
+from tableformat.deletes.inline_spans import decode_spans
 from tableformat.deletes.position_rows import (
     FILE_PATH,
     FILE_PATH_FIELD_ID,
@@ -97,8 +98,8 @@ class DeleteCaches:
 class DeleteLoader:
     """Reads delete files of one table. Thread-safe.
 
-    DA-8: every method raises CorruptFileError naming the delete file when it is absent or cannot be read, and never
-    takes it for an empty one; UnsupportedFeatureError for a file in another format than Parquet or Puffin.
+    DA-8: every method that reads a delete file raises CorruptFileError naming it when it is absent or cannot be read,
+    and never takes it for an empty one; UnsupportedFeatureError for a file in another format than Parquet or Puffin.
     """
 
     io: FileIO
@@ -171,9 +172,15 @@ class DeleteLoader:
 
     def range_spans(self, delete: DeleteFile) -> SpanArray:
         """RD-8: the spans of one range delete file, each with its sequence number."""
-        return self._all_range_spans([delete])[0]
+        return SpanArray.concat(self._numbered_spans([delete]))
 
-    def _all_range_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
+    def _numbered_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
+        """RD-13: the spans of files with one list of columns: from the entries that carry them, else from the files."""
+        carried = [delete for delete in deletes if delete.range_spans is not None]
+        stored = [delete for delete in deletes if delete.range_spans is None]
+        return [*decode_spans(carried, self.schema), *(self._stored_spans(stored) if stored else ())]
+
+    def _stored_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
         """The spans of each file, all of one list of columns; files that are not held are decoded together."""
         types = self._types_of(deletes[0])
         keys = [(delete.file_path, committed_sequence_number(delete), types) for delete in deletes]
@@ -190,7 +197,7 @@ class DeleteLoader:
         """RD-9: the spans of range delete files with one list of columns, cut into disjoint fragments."""
         numbered = frozenset((delete.file_path, committed_sequence_number(delete)) for delete in deletes)
         return self.caches.spans.get_or_load(
-            (numbered, self._types_of(deletes[0])), lambda: skyline(SpanArray.concat(self._all_range_spans(deletes)))
+            (numbered, self._types_of(deletes[0])), lambda: skyline(SpanArray.concat(self._numbered_spans(deletes)))
         )
 
     def _span_rows(self, delete: DeleteFile) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tableformat.deletes.inline_spans import encode_spans
 from tableformat.deletes.range_file import entry_bounds, write_spans
 from tableformat.deletes.spans import INHERITED, SpanArray, sort_and_merge
 from tableformat.errors import InvalidKeyError
@@ -50,4 +51,5 @@ def write_range_delete_file(
             equality_ids=spans.key.field_ids,
             lower_bounds=lower_bounds or None,
             upper_bounds=upper_bounds or None,
+            range_spans=encode_spans(spans),
         )

@@ -22,6 +22,7 @@ from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, Str
 
 import tableformat as tf
 from tableformat import errors
+from tableformat.deletes import inline_spans
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.scan.scan import Scan
 from tableformat.testing.json_values import arrow_table, rows_from_json, schema_from_json
@@ -34,7 +35,7 @@ FILES = sorted(CORPUS.glob("*.json"))
 CASES: dict[str, dict[str, Any]] = {
     f"{path.stem}:{case['title']}": case for path in FILES for case in json.loads(path.read_text())
 }
-RULES = [f"DA-{n}" for n in range(1, 11)] + [f"RD-{n}" for n in range(1, 13)]
+RULES = [f"DA-{n}" for n in range(1, 11)] + [f"RD-{n}" for n in range(1, 14)]
 
 READABLE = [name for name, case in CASES.items() if "read_error" not in case]
 UNREADABLE = [name for name, case in CASES.items() if "read_error" in case]
@@ -58,15 +59,20 @@ def names_of(schema: Schema) -> list[str]:
 
 
 def test_the_corpus_is_there_and_covers_every_rule() -> None:
-    """DA-1 to DA-10 and RD-1 to RD-12 each have a case."""
+    """DA-1 to DA-10 and RD-1 to RD-13 each have a case."""
     assert len(CASES) >= 45, "titles are unique within a file, and none was lost"
     assert sum(len(json.loads(path.read_text())) for path in FILES) == len(CASES)
     cited = {rule for case in CASES.values() for rule in case["rules"]}
     assert cited == set(RULES)
 
 
+@pytest.mark.parametrize("max_carried_spans", [inline_spans.MAX_SPANS, 0])
 @pytest.mark.parametrize("name", READABLE)
-def test_rows_are_the_expected_ones_through_every_door(name: str, catalog: tf.Catalog) -> None:
+def test_rows_are_the_expected_ones_through_every_door(
+    name: str, max_carried_spans: int, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RD-13: whether manifest entries carry the spans of small range delete files or not."""
+    monkeypatch.setattr(inline_spans, "MAX_SPANS", max_carried_spans)
     case = CASES[name]
     built = build_with_errors(catalog, case)
     schema = built.table.metadata.schema()
@@ -123,8 +129,11 @@ def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_what_cannot_be_read_is_an_error_that_names_it(name: str, catalog: tf.Catalog) -> None:
+def test_what_cannot_be_read_is_an_error_that_names_it(
+    name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """DA-8: an unreadable delete file never means that nothing was deleted."""
+    monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)  # entries that carry their spans (RD-13) need no file
     case = CASES[name]
     built = build(catalog, case)
     failure = case["read_error"]

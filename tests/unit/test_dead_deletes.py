@@ -206,7 +206,7 @@ def test_delete_that_cannot_be_read_stops_the_job(tmp_path: Path) -> None:
     """DA-8"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
-    table.delete_prefix({"id1": "b"})
+    table.delete_prefix(pa.table({"id1": list("bcdef")}))  # more than an entry carries (RD-13)
     Path(live_deletes(table)[0].file_path.removeprefix("file://")).write_bytes(b"PAR1")
     fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
     with pytest.raises(CorruptFileError):
