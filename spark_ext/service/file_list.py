@@ -54,7 +54,8 @@ class FileList:
     ) -> None:
         """A file without its deleted rows, or, with `reads_deleted`, only they.
 
-        `constants` are values of columns that the table does not have; every file of the list has the same ones.
+        `constants` are values of columns that the table does not have, wanted or not; every file of the list has the
+        same ones.
         """
         if file.file_format != PARQUET:
             raise UnsupportedFeatureError(
@@ -70,8 +71,9 @@ class FileList:
             described |= {"deleted": len(self._deleted), "reads_deleted": reads_deleted}
             self._deleted.append(position_bytes(deleted))
         for name, value in (constants or {}).items():
-            self._constants.setdefault(name, []).append(value.as_py())
-            self._constant_types[name] = value.type
+            if name in self._columns:
+                self._constants.setdefault(name, []).append(value.as_py())
+                self._constant_types[name] = value.type
         self._data_files.append(file)
         self._described.append(described)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from spark_ext.service.expressions import pruning_filter
@@ -21,7 +22,7 @@ from tableformat.scan.resolve import ResolveContext, resolve
 from tableformat.scan.task import FileScanTask
 
 _RESOLVE_THREADS: Final = max(4, os.cpu_count() or 1)
-_DELETED: Final = "_deleted"
+DELETED: Final = "_deleted"
 
 
 @method("estimate")
@@ -41,14 +42,26 @@ def scan_files(session: Session, request: Request) -> Answer:
     view = session.view(pin)
     plan = _plan(session, request)
     tasks = list(plan.tasks)
-    if _DELETED in columns:
+    if DELETED in columns:
         tasks += [FileScanTask(data_file=file, known_positions=_all_rows(file)) for file in plan.covered]
     context = session.resolve_context(view)
     files = FileList(view, context, columns, request.arguments["predicates"])
-    for task, deleted in zip(tasks, _resolved(tasks, context), strict=True):
-        if len(deleted) < task.data_file.record_count or _DELETED in columns:
-            files.add(task.data_file, deleted)
+    add_tasks(files, tasks, context, shows_deleted=DELETED in columns)
     return files.answer()
+
+
+def add_tasks(
+    files: FileList,
+    tasks: Sequence[FileScanTask],
+    context: ResolveContext,
+    *,
+    shows_deleted: bool = False,
+    constants: Mapping[str, pa.Scalar] | None = None,
+) -> None:
+    """The files of the tasks, with their deleted positions; without those of which nothing is left to show."""
+    for task, deleted in zip(tasks, _resolved(tasks, context), strict=True):
+        if len(deleted) < task.data_file.record_count or shows_deleted:
+            files.add(task.data_file, deleted, constants=constants)
 
 
 def _plan(session: Session, request: Request) -> ScanPlan:

@@ -22,6 +22,7 @@ _MODULES: Final = (
     "tables",
     "alter",
     "reads",
+    "streams",
     "aggregates",
     "metadata_tables",
     "write_plan",

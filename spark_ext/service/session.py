@@ -109,10 +109,18 @@ class Session:
 
     def plan(self, pin: Pin, where: BooleanExpression) -> ScanPlan:
         """The plan of a scan; asked for twice by each query, for its size and for its files, and made once."""
-        key = (pin, repr(where))
+        return self._plan((pin,), self.view(pin), where)
+
+    def plan_view(self, view: SnapshotView, where: BooleanExpression) -> ScanPlan:
+        """The same for a snapshot that a stream reads in several micro-batches; not for a staged table."""
+        snapshot_id = None if view.snapshot is None else view.snapshot.snapshot_id
+        return self._plan((view.metadata.table_uuid, snapshot_id, view.schema.schema_id), view, where)
+
+    def _plan(self, read: tuple[Hashable, ...], view: SnapshotView, where: BooleanExpression) -> ScanPlan:
+        """`read` tells the view from every other one."""
+        key = (*read, repr(where))
         plan = self._plans.get(key)
         if plan is None:
-            view = self.view(pin)
             plan = plan_scan(view, where, context=self.resolve_context(view))
             self._plans.put(key, plan, 1 + len(plan.tasks))
         return plan

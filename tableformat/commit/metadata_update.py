@@ -14,6 +14,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV3
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    RemoveSnapshotsUpdate,
     TableUpdate,
     UpgradeFormatVersionUpdate,
     _apply_table_update,
@@ -41,7 +42,9 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
                 metadata = upgraded_to_v3(metadata)
                 context.add_update(update)
         else:
-            metadata = _apply_table_update(update, metadata, context)
+            before, metadata = metadata, _apply_table_update(update, metadata, context)
+            if isinstance(update, RemoveSnapshotsUpdate):
+                metadata = _with_parents_of(before, metadata)
     if not context.has_changes():
         return base
     metadata = _update_table_metadata_log(metadata, base_location, base.last_updated_ms)
@@ -50,6 +53,17 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
     metadata.spec().check_compatible(metadata.schema())
     metadata.sort_order().check_compatible(metadata.schema())
     return metadata
+
+
+def _with_parents_of(before: TableMetadata, after: TableMetadata) -> TableMetadata:
+    """PyIceberg takes the parent from a snapshot whose parent expires, as if the table had begun with it; what follows
+    a table snapshot by snapshot has to see that history is missing."""
+    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in before.snapshots}
+    snapshots = [
+        snapshot.model_copy(update={"parent_snapshot_id": parents[snapshot.snapshot_id]})
+        for snapshot in after.snapshots
+    ]
+    return after.model_copy(update={"snapshots": snapshots})
 
 
 def refuse_stale_snapshots(base: TableMetadata, updates: Sequence[TableUpdate]) -> None:

@@ -124,6 +124,15 @@ def test_named_snapshots_alone(tmp_path: Path) -> None:
         table.maintenance.expire_snapshots(snapshot_ids=[table.snapshot_id])
 
 
+def test_history_that_was_cut_shows(tmp_path: Path) -> None:
+    """The oldest snapshot that is left still names its parent: it is not where the table began."""
+    table = history(tmp_path)
+    first, second, *_ = ids(table)
+    table.maintenance.expire_snapshots(snapshot_ids=[first])
+    assert table.refresh().metadata.snapshots[0].snapshot_id == second
+    assert table.metadata.snapshots[0].parent_snapshot_id == first
+
+
 def test_refs_older_than_they_may_become_go_with_what_they_held(tmp_path: Path) -> None:
     """MT-1: a tag with its own maximum age, a branch by the table's property; `main` never."""
     table = history(tmp_path)

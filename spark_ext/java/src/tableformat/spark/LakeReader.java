@@ -45,7 +45,8 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
       places[i] = names[i].equals(MetadataColumns.POSITION) ? rowIndexPlace : factory.readPlaces[i];
       uuids[i] = factory.readPlaces[i] != NOT_READ && Schemas.isUuid(read.apply(places[i]));
     }
-    showsDeleted = Arrays.asList(names).contains(MetadataColumns.DELETED);
+    int mark = Arrays.asList(names).indexOf(MetadataColumns.DELETED);
+    showsDeleted = mark >= 0 && factory.constantPlaces[0][mark] == NOT_READ;
   }
 
   @Override public boolean next() throws IOException {

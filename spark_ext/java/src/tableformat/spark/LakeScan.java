@@ -17,7 +17,9 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * A read of one snapshot. Python plans it in two steps: sizes while Spark optimises, then, when all filters are known,
@@ -27,14 +29,16 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private final LakeTable table;
   private final StructType required;
   private final Predicate[] predicates;
+  private final CaseInsensitiveStringMap options;
   private Predicate[] runtimePredicates = {};
   private JsonNode estimate;
   private ScanFiles files;
 
-  LakeScan(LakeTable table, StructType required, Predicate[] predicates) {
+  LakeScan(LakeTable table, StructType required, Predicate[] predicates, CaseInsensitiveStringMap options) {
     this.table = table;
     this.required = required;
     this.predicates = predicates;
+    this.options = options;
   }
 
   @Override public StructType readSchema() {
@@ -47,6 +51,11 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   @Override public Batch toBatch() {
     return this;
+  }
+
+  @Override public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    ObjectNode given = Json.object(options.asCaseSensitiveMap());
+    return new LakeStream(table, required, Json.object().set("options", given));
   }
 
   @Override public ColumnarSupportMode columnarSupportMode() {

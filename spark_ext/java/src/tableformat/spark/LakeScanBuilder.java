@@ -18,17 +18,20 @@ import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** What Spark wants of a table: columns, filters, or an aggregate that metadata answers. */
 final class LakeScanBuilder
     implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownAggregates {
   private final LakeTable table;
+  private final CaseInsensitiveStringMap options;
   private StructType required;
   private Predicate[] predicates = {};
   private Scan aggregated;
 
-  LakeScanBuilder(LakeTable table) {
+  LakeScanBuilder(LakeTable table, CaseInsensitiveStringMap options) {
     this.table = table;
+    this.options = options;
     this.required = table.rowType();
   }
 
@@ -105,6 +108,6 @@ final class LakeScanBuilder
   }
 
   @Override public Scan build() {
-    return aggregated != null ? aggregated : new LakeScan(table, required, predicates);
+    return aggregated != null ? aggregated : new LakeScan(table, required, predicates, options);
   }
 }

@@ -58,7 +58,12 @@ final class LakeTable
 
   /** Arguments of a call about this table as it was loaded. */
   ObjectNode arguments() {
-    return Json.table(identifier).set("pin", pin());
+    return target().set("pin", pin());
+  }
+
+  /** Arguments of a call about this table as it is now. */
+  ObjectNode target() {
+    return Json.table(identifier);
   }
 
   /** The rows that match were read: a write of the same statement depends on them. */
@@ -129,7 +134,8 @@ final class LakeTable
   @Override public Set<TableCapability> capabilities() {
     return isTimeTravel() ? EnumSet.of(TableCapability.BATCH_READ)
         : EnumSet.of(
-            TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE,
+            TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE,
+            TableCapability.STREAMING_WRITE,
             TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC,
             TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
   }
@@ -143,7 +149,7 @@ final class LakeTable
   }
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LakeScanBuilder(this);
+    return new LakeScanBuilder(this, options);
   }
 
   // -- writing

@@ -44,7 +44,7 @@ final class RowLevelDelta implements SupportsDelta {
   }
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LakeScanBuilder(table);
+    return new LakeScanBuilder(table, options);
   }
 
   @Override public NamedReference[] rowId() {

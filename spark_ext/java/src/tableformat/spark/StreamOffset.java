@@ -1,0 +1,21 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+
+/** How far a stream has read, as Python wrote it; nothing here looks inside. */
+final class StreamOffset extends Offset {
+  private final String json;
+
+  StreamOffset(String json) {
+    this.json = json;
+  }
+
+  @Override public String json() {
+    return json;
+  }
+
+  JsonNode tree() {
+    return Json.parse(json);
+  }
+}

@@ -1,0 +1,181 @@
+"""Streaming reads: where a stream begins, how far a micro-batch goes, and which files are in it.
+
+The Java side keeps what `stream_open` answers and hands it back with every call; Spark keeps the offsets in the
+query's checkpoint. Nothing is remembered here, so another process goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.table.snapshots import Snapshot
+
+from spark_ext.service.file_list import FileList
+from spark_ext.service.registry import Answer, Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.stream_appends import Appends
+from spark_ext.service.stream_history import History, Part
+from spark_ext.service.stream_offset import BEGIN, StreamOffset, batch_start
+from spark_ext.service.stream_options import StreamOptions
+from tableformat.errors import TableFormatError, UnsupportedFeatureError
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.table import Table
+
+
+@method("stream_open")
+def stream_open(session: Session, request: Request) -> dict[str, Any]:
+    """`stream` says what to read, `begin` is the first offset, `limit` what the options allow in a micro-batch."""
+    pin, given = Pin.from_json(request.arguments["pin"]), request.arguments["options"]
+    options = StreamOptions.parse(given, table=".".join(pin.table))
+    table = session.pinned(pin)
+    view = head_view(table.metadata, table.iceberg.io, options.branch)
+    return {
+        "stream": {
+            "schema_id": view.schema.schema_id,
+            "sequence_number": view.sequence_number,
+            "options": given,
+        },
+        "begin": BEGIN,
+        "limit": {"files": options.max_files, "rows": options.max_rows},
+    }
+
+
+@method("stream_head")
+def stream_head(session: Session, request: Request) -> Mapping[str, Any]:
+    """The offset after everything that is there now."""
+    head = _Stream.load(session, request).history.head
+    return BEGIN if head is None else StreamOffset(head.snapshot_id).to_json()
+
+
+@method("stream_latest")
+def stream_latest(session: Session, request: Request) -> Any:
+    """Where the next micro-batch ends that begins at `start`; when there is nothing to read `start` itself, or null
+    where that is the beginning: Spark would run a first batch to any offset.
+
+    `limit` is how many `files` and `rows` it may have. `stop` is null or an offset of `stream_head` to stay before.
+    """
+    stream, arguments = _Stream.load(session, request), request.arguments
+    start = StreamOffset.from_json(arguments["start"])
+    until = stream.until(arguments["stop"])
+    unmoved = None if start is None else arguments["start"]
+    if until is None:
+        return unmoved
+    origin = start or stream.history.initial(stream.options, until)
+    end = stream.batch_end(origin, until, _Budget(**arguments["limit"]))
+    if end == origin:
+        return unmoved
+    return end.to_json(since=origin if start is None else None)
+
+
+@method("stream_files")
+def stream_files(session: Session, request: Request) -> Answer:
+    """The files between two offsets, as `scan_files` answers them."""
+    stream, arguments = _Stream.load(session, request), request.arguments
+    start, end = batch_start(arguments["start"], arguments["end"]), StreamOffset.from_json(arguments["end"])
+    assert end is not None, "a batch ends after something"
+    return stream.files(start, end, arguments["columns"])
+
+
+@dataclass
+class _Budget:
+    """What a micro-batch may still take; None is unlimited."""
+
+    files: int | None
+    rows: int | None
+    is_untouched: bool = True
+
+    def take(self, record_count: int) -> bool:
+        """Whether a file of so many rows fits; the first one always does."""
+        fits = self.is_untouched or (
+            (self.files is None or self.files > 0) and (self.rows is None or self.rows >= record_count)
+        )
+        if fits:
+            self.is_untouched = False
+            self.files = None if self.files is None else self.files - 1
+            self.rows = None if self.rows is None else self.rows - record_count
+        return fits
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A stream's table as it is now."""
+
+    table: Table
+    state: Mapping[str, Any]
+    options: StreamOptions
+    history: History
+    feed: Appends
+    session: Session
+
+    @classmethod
+    def load(cls, session: Session, request: Request) -> _Stream:
+        name, state = ".".join(request.table), request.arguments["stream"]
+        options = StreamOptions.parse(state["options"], table=name)
+        table = session.load(request.table, branch=options.branch)
+        history = History(name, table.metadata, table.view.snapshot)
+        return cls(table, state, options, history, Appends(session, name, options), session)
+
+    def until(self, stop: Mapping[str, Any] | None) -> Snapshot | None:
+        """The last snapshot to read: the one that `stop` names, the head where it is null."""
+        if stop is None:
+            return self.history.head
+        offset = StreamOffset.from_json(stop)
+        return None if offset is None else self.table.at(snapshot_id=offset.snapshot_id).snapshot
+
+    def batch_end(self, start: StreamOffset, until: Snapshot, budget: _Budget) -> StreamOffset:
+        """As far as the budget reaches, and before a snapshot that cannot be read: what precedes it is given first."""
+        end = start
+        for part in self.history.parts(start, until.snapshot_id):
+            try:
+                record_counts = self._record_counts(part)
+            except TableFormatError:
+                if end == start:
+                    raise
+                return end
+            for index in range(part.first, len(record_counts)):
+                if not budget.take(record_counts[index]):
+                    if index == part.first:
+                        return end
+                    return StreamOffset(part.snapshot.snapshot_id, index, part.is_initial)
+            end = StreamOffset(part.snapshot.snapshot_id)
+        return end
+
+    def files(self, start: StreamOffset, end: StreamOffset, columns: Sequence[str]) -> Answer:
+        """All columns come without filters: that is how Spark reads streams."""
+        files = None
+        for part in self.history.parts(start, end.snapshot_id):
+            view = self._view(part.snapshot)
+            is_last = part.snapshot.snapshot_id == end.snapshot_id and part.is_initial == end.is_initial
+            place = slice(part.first, end.file_index if is_last else None)
+            if files is None:
+                files = FileList(view, self.session.resolve_context(view), columns, predicates=())
+            self.feed.add(files, view, part, place)
+        assert files is not None, "a batch lies between two offsets"
+        return files.answer()
+
+    def _record_counts(self, part: Part) -> list[int]:
+        self._check_schema(part.snapshot)
+        return list(self.feed.record_counts(self._view(part.snapshot), part))
+
+    def _view(self, snapshot: Snapshot) -> SnapshotView:
+        """The snapshot in the schema that the query was started with."""
+        schema = self.table.metadata.schema_by_id(self.state["schema_id"])
+        if schema is None:
+            raise UnsupportedFeatureError(
+                f"a stream from {self.history.table}: the table has lost schema {self.state['schema_id']}, which the "
+                "query was started with. Start the query again, with the same checkpoint."
+            )
+        return SnapshotView(self.table.metadata, self.table.iceberg.io, snapshot, schema)
+
+    def _check_schema(self, snapshot: Snapshot) -> None:
+        """A query has the columns that it was started with: rows that may have others are for its next run."""
+        is_new = (snapshot.sequence_number or 0) > self.state["sequence_number"]
+        if is_new and snapshot.schema_id not in (None, self.state["schema_id"]):
+            raise UnsupportedFeatureError(
+                f"a stream from {self.history.table}: the table's columns were changed while the query ran, before "
+                f"snapshot {snapshot.snapshot_id}, which was not read. Start the query again, with the same "
+                "checkpoint: it goes on from there with the columns as they are now."
+            )

@@ -1,0 +1,419 @@
+"""`spark.readStream.table(...)`: where it begins, how much a micro-batch has, what stops it, and starting again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, expr
+from stream_runs import Source
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    return lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+
+
+@pytest.fixture
+def source(spark: SparkSession, table: Table, tmp_path: Path) -> Source:
+    """A stream of the ids."""
+    return Source(spark, f"lake.{table.name}", tmp_path / "checkpoint", columns=lambda rows: rows.select("id"))
+
+
+def add(table: Table, *ids: int) -> int:
+    """One more data file, and the id of the snapshot that it makes."""
+    rows = pa.table({"id": list(ids), "v": [f"v{number}" for number in ids]}, schema=SCHEMA)
+    return int(table.refresh().append(rows).snapshot_id)
+
+
+def add_files(table: Table, *files: list[int]) -> int:
+    """One snapshot with several data files."""
+    with table.refresh().transaction() as transaction:
+        for ids in files:
+            transaction.append(pa.table({"id": ids, "v": ["v"] * len(ids)}, schema=SCHEMA))
+    return int(transaction.result.snapshot_id)
+
+
+def ids(batches: list[list[tuple[Any, ...]]]) -> list[list[int]]:
+    return [[row[0] for row in batch] for batch in batches]
+
+
+# -- where it begins --------------------------------------------------------------------------------------------------
+
+
+def test_begins_with_the_table_as_it_is_and_goes_on_with_appends(table: Table, source: Source) -> None:
+    """Deletes of every kind are applied to what the table has when the stream begins."""
+    add(table, 1, 2, 3, 4, 5)
+    add(table, 6, 7)
+    table.delete_range(lower=(2,), upper=(3,))
+    table.delete_rows(pa.table({"id": [6]}))
+    table.delete("v = 'v4'", mode="scan")
+    assert ids(source.batches()) == [[1, 3, 5, 7]]
+    assert source.batches() == []
+    add(table, 2)
+    add(table, 8, 9)
+    assert ids(source.batches()) == [[2, 8, 9]]
+    assert source.batches() == []
+
+
+def test_table_without_rows(table: Table, source: Source) -> None:
+    assert source.batches() == []
+    add(table, 1)
+    assert ids(source.batches()) == [[1]]
+
+
+def test_begins_after_a_snapshot(table: Table, source: Source) -> None:
+    first = add(table, 1)
+    add(table, 2)
+    add(table, 3)
+    source.options["start-snapshot-id"] = str(first)
+    assert ids(source.batches()) == [[2, 3]]
+    add(table, 4)
+    assert ids(source.batches()) == [[4]]
+
+
+def test_begins_with_the_table_as_of_a_snapshot(table: Table, source: Source) -> None:
+    add(table, 1, 2)
+    table.delete_rows(pa.table({"id": [1]}))
+    second = add(table, 3)
+    add(table, 4)
+    source.options["snapshot-id"] = str(second)
+    assert ids(source.batches()) == [[2, 3, 4]]
+
+
+def test_begins_at_a_time(table: Table, source: Source) -> None:
+    add(table, 1)
+    second = add(table, 2)
+    add(table, 3)
+    snapshot = table.refresh().metadata.snapshot_by_id(second)
+    assert snapshot is not None
+    source.options["stream-from-timestamp"] = str(snapshot.timestamp_ms)
+    assert ids(source.batches()) == [[2, 3]]
+
+
+def test_time_as_text_and_before_the_first_snapshot(table: Table, source: Source) -> None:
+    add(table, 1)
+    source.options["stream-from-timestamp"] = "2001-01-01T00:00:00"
+    assert ids(source.batches()) == [[1]]
+
+
+def test_time_after_the_last_snapshot(table: Table, source: Source) -> None:
+    add(table, 1)
+    source.options["stream-from-timestamp"] = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    assert source.batches() == []
+
+
+def test_time_whose_snapshots_are_gone(table: Table, source: Source) -> None:
+    """A beginning that may lack rows is refused, also where older rows are still in the table."""
+    first = add(table, 1)
+    second = add(table, 2)
+    table.refresh().maintenance.expire_snapshots(snapshot_ids=[first])
+    source.options["stream-from-timestamp"] = "0"
+    with pytest.raises(Exception, match=f"before the oldest snapshot that is left, {second}.*snapshot-id={second}"):
+        source.batches()
+    del source.options["stream-from-timestamp"]
+    source.options["snapshot-id"] = str(second)
+    assert ids(source.batches()) == [[1, 2]]
+
+
+def test_snapshot_that_is_not_there(table: Table, source: Source) -> None:
+    add(table, 1)
+    source.options["snapshot-id"] = "77"
+    with pytest.raises(Exception, match="snapshot-id 77 is no retained snapshot of the branch"):
+        source.batches()
+
+
+def test_branch(table: Table, source: Source) -> None:
+    add(table, 1)
+    table.create_branch("side")
+    add(table, 2)
+    assert table.catalog is not None
+    side = table.catalog.load_table(table.name, branch="side")
+    source.options["branch"] = "side"
+    assert ids(source.batches()) == [[1]]
+    add(side, 3)
+    assert ids(source.batches()) == [[3]]
+
+
+# -- how much a micro-batch has ---------------------------------------------------------------------------------------
+
+
+def test_files_in_a_micro_batch(table: Table, source: Source) -> None:
+    """A snapshot is split, and snapshots are put together; the files of the beginning table count too."""
+    add_files(table, [1, 2, 3], [4], [5])
+    source.options["streaming-max-files-per-micro-batch"] = "2"
+    assert ids(source.batches()) == [[1, 2, 3, 4], [5]]
+    add(table, 6)
+    add_files(table, [7], [8], [9])
+    add(table, 10)
+    assert ids(source.batches()) == [[6, 7], [8, 9], [10]]
+
+
+def test_rows_in_a_micro_batch(table: Table, source: Source) -> None:
+    """A file is never split: one with more rows makes a micro-batch of its own."""
+    add_files(table, [1, 2], [3], [4, 5, 6, 7, 8], [9])
+    source.options["streaming-max-rows-per-micro-batch"] = "3"
+    assert ids(source.batches()) == [[1, 2, 3], [4, 5, 6, 7, 8], [9]]
+    add(table, 10, 11)
+    add(table, 12)
+    add(table, 13)
+    assert ids(source.batches()) == [[10, 11, 12], [13]]
+
+
+def test_files_and_rows_in_a_micro_batch(table: Table, source: Source) -> None:
+    add_files(table, [1], [2], [3], [4, 5], [6, 7])
+    source.options |= {"streaming-max-files-per-micro-batch": "2", "streaming-max-rows-per-micro-batch": "3"}
+    assert ids(source.batches()) == [[1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_available_now_ends_with_what_was_there_at_its_start(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    add_files(table, [1], [2])
+    found: list[list[int]] = []
+
+    def collect(batch: Any, _number: int) -> None:
+        found.append(sorted(row.id for row in batch.collect()))
+        add(table, 100 + len(found))
+
+    for _ in range(2):
+        query = (
+            spark.readStream.option("streaming-max-files-per-micro-batch", 1)
+            .table(f"lake.{table.name}")
+            .writeStream.foreachBatch(collect)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    assert found == [[1], [2], [101], [102]]
+
+
+# -- starting again ---------------------------------------------------------------------------------------------------
+
+
+def test_first_batch_is_the_same_when_it_is_run_again(table: Table, source: Source) -> None:
+    """Where the stream began is in the checkpoint, not what the table is when the batch is repeated."""
+    add(table, 1)
+    assert ids(source.batches()) == [[1]]
+    source.forget_last_commit()
+    add(table, 2)
+    assert ids(source.batches()) == [[1], [2]]
+
+
+def test_batch_is_the_same_when_it_is_run_again_after_compaction(table: Table, source: Source) -> None:
+    add_files(table, *([number] for number in range(5)))
+    source.options["streaming-max-files-per-micro-batch"] = "2"
+    assert ids(source.batches()) == [[0, 1], [2, 3], [4]]
+    add_files(table, *([number] for number in range(5, 8)))
+    assert ids(source.batches()) == [[5, 6], [7]]
+    source.forget_last_commit()
+    assert table.refresh().maintenance.compact(min_input_files=2).rewritten_data_file_count > 0
+    add(table, 8)
+    assert ids(source.batches()) == [[7], [8]]
+
+
+def test_compaction_and_other_rewrites_are_passed_over(table: Table, source: Source) -> None:
+    add(table, 1, 2, 3)
+    assert ids(source.batches()) == [[1, 2, 3]]
+    for number in range(10, 15):
+        add(table, number)
+    assert table.refresh().maintenance.compact(min_input_files=2).rewritten_data_file_count > 0
+    table.refresh().maintenance.rewrite_manifests()
+    add(table, 20)
+    assert ids(source.batches()) == [[10, 11, 12, 13, 14, 20]]
+
+
+def test_expired_snapshots_that_were_read(table: Table, source: Source) -> None:
+    """Also the very last one that was read may be gone, as long as those after it are there."""
+    first, second = add(table, 1), add(table, 2)
+    assert ids(source.batches()) == [[1, 2]]
+    add(table, 3)
+    table.refresh().maintenance.expire_snapshots(snapshot_ids=[first, second])
+    assert ids(source.batches()) == [[3]]
+
+
+def test_expired_snapshots_that_were_not_read(table: Table, source: Source) -> None:
+    add(table, 1)
+    source.batches()
+    second, third = add(table, 2), add(table, 3)
+    add(table, 4)
+    table.refresh().maintenance.expire_snapshots(snapshot_ids=[second, third])
+    with pytest.raises(Exception, match=r"were expired before it read them; .*Start the query with a new checkpoint"):
+        source.batches()
+
+
+def test_snapshot_that_expires_half_read(table: Table, spark: SparkSession, tmp_path: Path) -> None:
+    first = add_files(table, [1], [2])
+    source = Source(spark, f"lake.{table.name}", tmp_path / "c", streaming_max_files_per_micro_batch=1)
+    source._columns = lambda rows: rows.where(expr("assert_true(id < 2) IS NULL"))
+    with pytest.raises(Exception, match=r"assert_true|USER_RAISED"):
+        source.batches()
+    add(table, 3)
+    table.refresh().maintenance.expire_snapshots(snapshot_ids=[first])
+    with pytest.raises(Exception, match=f"snapshot {first}, of which the stream has read 1 files, was expired"):
+        source.batches()
+
+
+def test_snapshot_that_was_rolled_back(table: Table, source: Source) -> None:
+    first = add(table, 1)
+    second = add(table, 2)
+    source.batches()
+    table.refresh().rollback(snapshot_id=first)
+    add(table, 3)
+    with pytest.raises(Exception, match=f"snapshot {second}.*is not in the history of the branch: it was rolled back"):
+        source.batches()
+
+
+# -- what stops it ----------------------------------------------------------------------------------------------------
+
+
+def test_deletes_stop_the_stream_after_what_precedes_them(table: Table, source: Source) -> None:
+    add(table, 1, 2)
+    source.batches()
+    add(table, 3)
+    deleting = int(table.refresh().delete_rows(pa.table({"id": [1]})).snapshot_id)
+    add(table, 4)
+    found: list[list[int]] = []
+    query = (
+        source.rows()
+        .writeStream.foreachBatch(lambda batch, _: found.append([row.id for row in batch.collect()]))
+        .option("checkpointLocation", source._checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    with pytest.raises(Exception, match=rf"snapshot {deleting} deletes rows.*readStream\.changes\(.*skip-delete-snap"):
+        query.awaitTermination()
+    assert found == [[3]]
+    source.options["streaming-skip-delete-snapshots"] = "true"
+    assert ids(source.batches()) == [[4]]
+
+
+def test_replacements_stop_the_stream(table: Table, source: Source) -> None:
+    """A skipped snapshot is skipped whole, with the rows that it adds."""
+    add(table, 1, 2)
+    source.batches()
+    table.refresh().upsert(pa.table({"id": [1], "v": ["new"]}, schema=SCHEMA))
+    with pytest.raises(Exception, match=r"replaces rows.*streaming-skip-overwrite-snapshots=true"):
+        source.batches()
+    source.options["streaming-skip-delete-snapshots"] = "true"
+    with pytest.raises(Exception, match="replaces rows"):
+        source.batches()
+    add(table, 3)
+    source.options["streaming-skip-overwrite-snapshots"] = "true"
+    assert ids(source.batches()) == [[3]]
+
+
+def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    """Rows are never read without columns that they have."""
+    name, checkpoint = f"lake.{table.name}", str(tmp_path / "checkpoint")
+    add(table, 1)
+    found: list[tuple[Any, ...]] = []
+
+    def collect(batch: Any, _number: int) -> None:
+        found.extend(tuple(row) for row in batch.collect())
+
+    def start() -> Any:
+        rows = spark.readStream.table(name)
+        return rows.writeStream.foreachBatch(collect).option("checkpointLocation", checkpoint).start()
+
+    query = start()
+    query.processAllAvailable()
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN w INT")
+    query.processAllAvailable()
+    spark.sql(f"INSERT INTO {name} VALUES (2, 'v2', 22)")
+    with pytest.raises(Exception, match=r"columns were changed while the query ran.*with the same checkpoint"):
+        query.processAllAvailable()
+    query.stop()
+    again = start()
+    again.processAllAvailable()
+    again.stop()
+    assert found == [(1, "v1"), (2, "v2", 22)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"streaming-max-file-per-micro-batch": "1"},
+            r"unknown option 'streaming-max-file-per-micro-batch'.*Did you mean 'streaming-max-files-per-micro-batch'",
+        ),
+        ({"snapshot-id": "1", "start-snapshot-id": "1"}, "snapshot-id and start-snapshot-id are two beginnings"),
+        ({"start-snapshot-id": "first"}, "option start-snapshot-id is a number, not 'first'"),
+        ({"streaming-max-rows-per-micro-batch": "0"}, "option streaming-max-rows-per-micro-batch is at least 1, not 0"),
+        ({"streaming-skip-delete-snapshots": "yes"}, "is true or false, not 'yes'"),
+        ({"stream-from-timestamp": "yesterday"}, "yesterday.*is not ISO 8601"),
+        ({"branch": "nowhere"}, "no branch 'nowhere'"),
+    ],
+)
+def test_options_that_cannot_be(table: Table, source: Source, options: dict[str, str], message: str) -> None:
+    source.options |= options
+    with pytest.raises(Exception, match=message):
+        source.batches()
+
+
+# -- what it is used for ----------------------------------------------------------------------------------------------
+
+
+def test_metadata_columns_and_aggregates(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    add(table, 1, 2)
+    table.delete_rows(pa.table({"id": [1]}))
+    name = f"lake.{table.name}"
+    rows = Source(spark, name, tmp_path / "rows", columns=lambda rows: rows.select("id", "_pos", "_spec_id"))
+    assert rows.batches() == [[(2, 1, 0)]]
+    counting = (
+        spark.readStream.table(name)
+        .groupBy((col("id") % 2).alias("odd"))
+        .count()
+        .writeStream.outputMode("complete")
+        .format("memory")
+        .queryName("counted")
+        .option("checkpointLocation", str(tmp_path / "counted"))
+        .trigger(availableNow=True)
+    )
+    counting.start().awaitTermination()
+    add(table, 3, 4)
+    counting.start().awaitTermination()
+    assert sorted(tuple(row) for row in spark.table("counted").collect()) == [(0, 2), (1, 1)]
+
+
+def test_from_table_to_table_exactly_once(
+    spark: SparkSession, lake: Catalog, table: Table, namespace: str, tmp_path: Path
+) -> None:
+    """Through a task that fails, a driver that dies after the sink's commit, and a compaction in between."""
+    lake.create_table((namespace, "sink"), pa.schema([("id", pa.int64()), ("doubled", pa.int64())]))
+    source = Source(spark, f"lake.{table.name}", tmp_path / "checkpoint", streaming_max_files_per_micro_batch=2)
+
+    def run(transform: str) -> None:
+        query = (
+            source.rows()
+            .selectExpr("id", transform)
+            .coalesce(1)
+            .writeStream.option("checkpointLocation", source._checkpoint)
+            .trigger(availableNow=True)
+            .toTable(f"lake.{namespace}.sink")
+        )
+        query.awaitTermination()
+
+    def copied() -> list[tuple[int, int]]:
+        return sorted((row.id, row.doubled) for row in spark.table(f"lake.{namespace}.sink").collect())
+
+    add_files(table, [1], [2], [3], [4], [5])
+    with pytest.raises(Exception, match=r"assert_true|USER_RAISED"):
+        run("IF(assert_true(id <> 3) IS NULL, id * 2, 0) doubled")
+    assert copied() == [(1, 2), (2, 4)]
+    run("id * 2 doubled")
+    assert copied() == [(number, number * 2) for number in range(1, 6)]
+    source.forget_last_commit()
+    table.refresh().maintenance.compact(min_input_files=2)
+    add(table, 6)
+    run("id * 2 doubled")
+    run("id * 2 doubled")
+    assert copied() == [(number, number * 2) for number in range(1, 7)]
+    assert len(lake.load_table((namespace, "sink")).history()) == 4
