@@ -38,7 +38,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.properties import property_as_bool
-from sqlalchemy import Engine, Select, bindparam, event, select, update
+from sqlalchemy import URL, Engine, Select, bindparam, event, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.schema import CreateTable
 
@@ -270,7 +270,7 @@ class EmbeddedCatalog(SqlCatalog):
 
 def sqlite_uri(file: str | os.PathLike[str]) -> str:
     """SQLAlchemy's name of a SQLite file."""
-    return f"sqlite:///{Path(file).as_posix()}"
+    return URL.create("sqlite", database=Path(file).as_posix()).render_as_string()
 
 
 def _local_directory(directory: str | os.PathLike[str]) -> Path:

@@ -54,10 +54,13 @@ def test_path_that_cannot_be_a_catalog(tmp_path: Path) -> None:
     assert not (tmp_path / "what?").exists()
 
 
-def test_space_and_percent_in_the_path(tmp_path: Path) -> None:
-    table = new_table(EmbeddedCatalog.at(tmp_path / "my lake 100%"))
+@pytest.mark.parametrize("name", ["my lake 100%", "a%20b", "%2Fünï"])
+def test_path_is_taken_literally(tmp_path: Path, name: str) -> None:
+    """SQLAlchemy is told of the catalog's file by a URL, in which some characters stand for others."""
+    table = new_table(EmbeddedCatalog.at(tmp_path / name))
     outcome = commit_change(table, append(data_file(table, "a.parquet", [1, 2])))
     assert outcome.table.scan().to_arrow()["id"].to_pylist() == [1, 2]
+    assert (tmp_path / name / "catalog.db").is_file()
 
 
 def open_and_create(directory: str, number: int) -> None:
