@@ -12,6 +12,12 @@ from pyiceberg.table.update import RemovePropertiesUpdate
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.transforms import VoidTransform
 
+from spark_ext.service.check_constraints import (
+    add_checks,
+    drop_constraint,
+    is_check_property,
+    refuse_column_of_check,
+)
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.spark_types import default_value, iceberg_type
@@ -38,7 +44,11 @@ def alter_table(session: Session, request: Request) -> dict[str, Any]:
     _alter_properties(table, [change for change in changes if change["change"] in _PROPERTY_CHANGES])
     for change in changes:
         if change["change"] == "AddConstraint":
-            table.set_key(change["key"])
+            if change["key"]:
+                table.set_key(change["key"])
+            add_checks(table, change["checks"], change["validated_version"])
+        elif change["change"] == "DropConstraint":
+            drop_constraint(table, change["constraint"], if_exists=change["if_exists"])
     return describe_table(session, Pin(request.table, session.load(request.table).iceberg.metadata_location))
 
 
@@ -92,10 +102,12 @@ def _delete(update: UpdateSchema, change: Change, metadata: TableMetadata) -> No
         raise InvalidArgumentError(f"column {path[-1]!r} belongs to the key and cannot be dropped.")
     if field_id in sources:
         raise InvalidArgumentError(f"column {path[-1]!r} is the source of the partition field {sources[field_id]!r}.")
+    refuse_column_of_check(metadata.properties, path[-1])
     update.delete_column(path)
 
 
-def _rename(update: UpdateSchema, change: Change, _metadata: TableMetadata) -> None:
+def _rename(update: UpdateSchema, change: Change, metadata: TableMetadata) -> None:
+    refuse_column_of_check(metadata.properties, _path(change)[-1])
     update.rename_column(_path(change), change["to"])
 
 
@@ -141,7 +153,7 @@ _COLUMN_CHANGES: Final[dict[str, Callable[[UpdateSchema, Change, TableMetadata],
 
 def _alter_properties(table: Table, changes: Sequence[Change]) -> None:
     for change in changes:
-        if change["property"] in _FIXED_PROPERTIES:
+        if change["property"] in _FIXED_PROPERTIES or is_check_property(change["property"]):
             raise InvalidArgumentError(f"the table property {change['property']!r} cannot be changed.")
     added = {change["property"]: change["value"] for change in changes if change["change"] == "SetProperty"}
     removed = [change["property"] for change in changes if change["change"] == "RemoveProperty"]

@@ -31,6 +31,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
+from spark_ext.service.check_constraints import check_properties, is_check_property
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.staging import StagedTable
@@ -106,13 +107,14 @@ def abort_staged_table(session: Session, request: Request) -> None:
 
 def _created(session: Session, request: Request) -> StagedTable:
     arguments = request.arguments
+    schema = table_schema(arguments["columns"])
     try:
         creation = session.catalog.stage_table(
             request.table,
-            table_schema(arguments["columns"]),
+            schema,
             key=arguments["key"],
             partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
-            properties=user_properties(arguments["properties"]),
+            properties=user_properties(arguments["properties"]) | check_properties(arguments["checks"], schema),
             location=arguments["properties"].get("location"),
         )
     except TableAlreadyExistsError as error:
@@ -157,7 +159,12 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     properties.pop(FORMAT_VERSION, None)
     if key:
         properties[KEY_FIELD_IDS] = ",".join(map(str, key))
-    removed = [KEY_FIELD_IDS] if KEY_FIELD_IDS in metadata.properties and not key else []
+    properties |= check_properties(arguments["checks"], schema)
+    removed = [
+        name
+        for name in metadata.properties
+        if (name == KEY_FIELD_IDS or is_check_property(name)) and name not in properties
+    ]
     return (
         AddSchemaUpdate.model_validate({"schema": schema}),
         SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}),

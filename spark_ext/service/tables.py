@@ -14,6 +14,7 @@ from pyiceberg.transforms import BucketTransform, TruncateTransform, VoidTransfo
 from pyiceberg.types import NestedField
 
 from spark_ext.service import metadata_tables
+from spark_ext.service.check_constraints import check_properties
 from spark_ext.service.partition_type import partition_arrow_type, spark_partition_type
 from spark_ext.service.paths import path_of
 from spark_ext.service.registry import Request, method
@@ -23,6 +24,7 @@ from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, Tabl
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.table import Table
+from tableformat.write.checks import check_conditions
 
 PROVIDER: Final = "tableformat"
 _TRANSFORMS: Final = {
@@ -87,6 +89,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "partitioning": _partitioning(metadata.spec(), metadata),
         "pruning_columns": _pruning_columns(view, key),
         "key": list(key),
+        "checks": check_conditions(metadata.properties),
         "properties": _properties(table),
     }
 
@@ -170,12 +173,13 @@ def create_table(session: Session, request: Request) -> dict[str, Any]:
     arguments = request.arguments
     properties = dict(arguments["properties"])
     location = properties.get("location")
+    schema = table_schema(arguments["columns"])
     session.catalog.create_table(
         request.table,
-        table_schema(arguments["columns"]),
+        schema,
         key=arguments["key"],
         partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
-        properties=user_properties(properties),
+        properties=user_properties(properties) | check_properties(arguments["checks"], schema),
         location=location,
     )
     return describe_table(session, Pin(request.table, session.load(request.table).iceberg.metadata_location))

@@ -31,11 +31,12 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.write_options import DISTRIBUTION_MODES, REPLACE_PREFIX, WriteOptions
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.deletes.sort_marker import SORTED_BY, marker_bytes
-from tableformat.errors import InvalidArgumentError, TableFormatError, UnsupportedFeatureError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError, UnsupportedFeatureError
 from tableformat.keys.table_key import key_names
 from tableformat.operations.delete_prefix import leading_columns
 from tableformat.properties import COMPRESSION_LEVEL, one_of
 from tableformat.table import Table
+from tableformat.write.checks import check_conditions
 from tableformat.write.context import WriteContext
 from tableformat.write.parquet_output import compression_codec
 
@@ -72,6 +73,8 @@ class WriteTarget:
     key_field_ids: tuple[int, ...]
     replace_prefix: tuple[str, ...]
     snapshot_properties: Mapping[str, str]
+    checks: Mapping[str, str]
+    """The CHECK constraints that Spark holds the rows against."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
@@ -82,6 +85,16 @@ class WriteTarget:
         """The table as it is now; an error when it is another one under the same name."""
         table = session.load(self.table, branch=self.branch)
         self.check_uuid(table.metadata)
+        return table
+
+    def load_to_commit(self, session: Session) -> Table:
+        """CK-3: the table as it is now; a conflict when it has other CHECK constraints by now."""
+        table = self.load(session)
+        if check_conditions(table.metadata.properties) != self.checks:
+            raise CommitConflictError(
+                f"the CHECK constraints of {'.'.join(self.table)} were changed while rows were written. Nothing was "
+                "changed. Run the statement again; a stream has to be started again."
+            )
         return table
 
     def check_uuid(self, metadata: TableMetadata) -> None:
@@ -139,6 +152,7 @@ def describe_write(table: Table, options: WriteOptions) -> dict[str, Any]:
         key_field_ids=context.key_field_ids,
         replace_prefix=leading_columns(key, options.replace_prefix) if options.replace_prefix else (),
         snapshot_properties=dict(options.snapshot_properties),
+        checks=check_conditions(metadata.properties),
     )
     return {
         "target": asdict(target),

@@ -61,8 +61,7 @@ def commit_write(session: Session, request: Request) -> dict[str, Any]:
     if making is not None:
         # Nobody else writes to a table that is being made; the rows of one that is being replaced are not its own.
         mode, pin = APPEND if making.base is None else OVERWRITE, None
-    table = target.load(session)
-    context = target.context(table)
+    context = target.context(target.load_to_commit(session))
     staged = _staged(reports := reports_of(request.parts), context)
     reads = _reads(arguments, target)
     if mode == APPEND:
@@ -86,7 +85,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     """
     arguments = request.arguments
     target = WriteTarget.from_json(arguments["target"])
-    context = target.context(target.load(session))
+    context = target.context(target.load_to_commit(session))
     reports = reports_of(request.parts)
     staged, pin = _staged(reports, context), Pin.from_json(arguments["pin"])
     if target.branch != pin.branch:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -44,6 +45,7 @@ from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, one_of
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.resolve import ResolveCaches, ResolveContext
 from tableformat.scan.task import FileScanTask
+from tableformat.write.checks import refuse_changed_checks, row_checks
 from tableformat.write.conform import ConformedRows
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files import write_conformed
@@ -130,7 +132,12 @@ class Draft:
 
     def conformed(self, rows: Any, on_refused: str = "fail") -> ConformedRows:
         """Rows as the caller gave them, as a stream of batches in the table's schema."""
-        return ConformedRows(as_reader(rows, schema=arrow_schema(self.schema)), self.schema, on_refused=on_refused)
+        return ConformedRows(
+            as_reader(rows, schema=arrow_schema(self.schema)),
+            self.schema,
+            on_refused=on_refused,
+            checks=row_checks(self.context.properties, self.schema, table=".".join(self._iceberg.name())),
+        )
 
     def add_rows(self, rows: ConformedRows, batches: Iterable[pa.RecordBatch] | None = None) -> None:
         """Write rows to data files. `batches` come from `rows` by way of what the verb does to them."""
@@ -192,7 +199,7 @@ class Draft:
         change = ChangeByFormatVersion(self._change_in)
         outcome = commit_change(
             self._iceberg,
-            change,
+            partial(self._change_on, change),
             ref=self._branch,
             application_id=options.application_id,
             batch_id=options.batch_id,
@@ -219,6 +226,14 @@ class Draft:
             already_applied=outcome.already_applied,
             refused=self._all_refused(),
         )
+
+    def _change_on(self, change: ChangeByFormatVersion, head: SnapshotView, attempt: int) -> TableChange:
+        made = change(head, attempt)
+        if made.added_data_files:
+            refuse_changed_checks(
+                self.context.properties, head.metadata.properties, table=".".join(self._iceberg.name())
+            )
+        return made
 
     def _change_in(self, format_version: int) -> TableChange:
         return self._change.finish(replace(self.context, format_version=format_version), self._written)

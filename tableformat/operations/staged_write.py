@@ -15,6 +15,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.delete_prefix import leading_columns, stage_prefixes
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
+from tableformat.write.checks import refuse_changed_checks, row_checks
 from tableformat.write.conform import ConformedRows
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files import write_data_files
@@ -54,7 +55,10 @@ class StagedWrite:
         `batches`: what `Table.append` takes, or an iterable of record batches. Files of a failed call are removed.
         """
         rows = ConformedRows(
-            as_reader(batches, schema=arrow_schema(self.context.schema)), self.context.schema, on_refused=on_refused
+            as_reader(batches, schema=arrow_schema(self.context.schema)),
+            self.context.schema,
+            on_refused=on_refused,
+            checks=row_checks(self.context.properties, self.context.schema, table=self.context.table_location),
         )
         if self.kind == "append":
             return write_data_files(self.context, rows)
@@ -85,6 +89,7 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     attempt."""
     if write.table_uuid != str(draft.view.metadata.table_uuid):
         raise InvalidArgumentError("the staged files were written for another table.")
+    refuse_changed_checks(write.context.properties, draft.context.properties, table=write.context.table_location)
     draft.begin_verb()
     merged = StagedFiles.merge(staged)
     draft.adopt_files(merged)

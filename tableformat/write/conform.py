@@ -12,6 +12,7 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError, RowsRefusedError
+from tableformat.write.checks import RowCheck, misfits_of
 from tableformat.write.column_casts import ArrayCast, Misfits, Positions
 from tableformat.write.nested_casts import default_column, field_cast, matched_columns
 
@@ -49,9 +50,10 @@ def table_arrow_schema(schema: Schema) -> pa.Schema:
 class Conformer:
     """Conforms batches of one Arrow schema to a table's; everything that depends on schemas alone is decided once."""
 
-    def __init__(self, source: pa.Schema, schema: Schema) -> None:
+    def __init__(self, source: pa.Schema, schema: Schema, checks: Sequence[RowCheck] = ()) -> None:
         """Raises UnknownColumnError or SchemaMismatchError when no row of such a schema could be written."""
         self.source = source
+        self._checks = checks
         self.target = table_arrow_schema(schema)
         self._columns = matched_columns(list(source), schema.fields, "")
         self._casts: list[ArrayCast | None] = [
@@ -71,6 +73,7 @@ class Conformer:
             arrays.append(result.array)
             misfits += result.misfits
         conformed = pa.RecordBatch.from_arrays(arrays, schema=self.target)
+        misfits += misfits_of(self._checks, conformed)
         if not misfits:
             return ConformedBatch(conformed, None)
         refused = _first_of_each_row(misfits)
@@ -92,11 +95,19 @@ class ConformedRows:
     memory and come back from `refused`.
     """
 
-    def __init__(self, reader: pa.RecordBatchReader, schema: Schema, *, on_refused: str = "fail") -> None:
+    def __init__(
+        self,
+        reader: pa.RecordBatchReader,
+        schema: Schema,
+        *,
+        on_refused: str = "fail",
+        checks: Sequence[RowCheck] = (),
+    ) -> None:
+        """`checks`: constraints of the table that rows must not break (CK-2)."""
         if on_refused not in ON_REFUSED:
             raise InvalidArgumentError(f"on_refused must be 'fail' or 'divert', not {on_refused!r}.")
         self._reader = reader
-        self._conformer = Conformer(reader.schema, schema)
+        self._conformer = Conformer(reader.schema, schema, checks)
         self._diverts = on_refused == "divert"
         self._diverted: list[pa.RecordBatch] = []
 

@@ -61,11 +61,6 @@ def test_key_on_a_floating_point_column_is_refused(spark: SparkSession, namespac
     assert caught.value.getSqlState() == "22023"
 
 
-def test_other_constraints_are_refused(spark: SparkSession, namespace: str) -> None:
-    with pytest.raises(AnalysisException, match="PRIMARY KEY"):
-        spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT, CHECK (a > 0))")
-
-
 def test_partition_transforms(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(
         f"CREATE TABLE lake.{namespace}.t (a INT, s STRING, ts TIMESTAMP, country STRING) "

@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.constraints.Check;
 import org.apache.spark.sql.connector.catalog.constraints.Constraint;
 import org.apache.spark.sql.connector.catalog.constraints.PrimaryKey;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -28,23 +29,30 @@ final class DdlJson {
     return result;
   }
 
-  /** Key columns of the PRIMARY KEY; an error for any other constraint, which nobody would enforce. */
-  static ArrayNode primaryKey(Constraint[] constraints) {
-    ArrayNode key = Json.array();
+  /** The key columns, and the CHECK constraints; an error for any other constraint, which nobody would enforce. */
+  static void putConstraints(ObjectNode json, Constraint[] constraints) {
+    ArrayNode key = json.putArray("key");
+    ArrayNode checks = json.putArray("checks");
     for (Constraint constraint : constraints) {
-      key.addAll(primaryKey(constraint));
+      if (constraint instanceof PrimaryKey primary) {
+        key.addAll(columns(primary));
+      } else if (constraint instanceof Check check && check.enforced()) {
+        ObjectNode described = checks.addObject().put("name", check.name()).put("condition", check.predicateSql());
+        if (check.predicate() != null) {
+          described.set("predicate", ExpressionJson.of(check.predicate()));
+        }
+      } else {
+        throw Errors.unsupported(
+            constraint.toDDL() + ": the constraints of a table are its PRIMARY KEY, and CHECKs that are enforced.");
+      }
     }
-    return key;
   }
 
-  private static ArrayNode primaryKey(Constraint constraint) {
-    if (!(constraint instanceof PrimaryKey primary)) {
-      throw Errors.unsupported(constraint.toDDL() + ": the only constraint of a table is its PRIMARY KEY.");
-    }
+  private static ArrayNode columns(PrimaryKey primary) {
     ArrayNode key = Json.array();
     for (NamedReference column : primary.columns()) {
       if (column.fieldNames().length != 1) {
-        throw Errors.unsupported(constraint.toDDL() + ": a key column cannot lie inside a struct.");
+        throw Errors.unsupported(primary.toDDL() + ": a key column cannot lie inside a struct.");
       }
       key.add(column.fieldNames()[0]);
     }
@@ -86,7 +94,10 @@ final class DdlJson {
     } else if (change instanceof TableChange.DeleteColumn delete) {
       json.put("if_exists", Boolean.TRUE.equals(delete.ifExists()));
     } else if (change instanceof TableChange.AddConstraint add) {
-      json.set("key", primaryKey(add.constraint()));
+      putConstraints(json, new Constraint[] {add.constraint()});
+      json.put("validated_version", add.validatedTableVersion());
+    } else if (change instanceof TableChange.DropConstraint drop) {
+      json.put("constraint", drop.name()).put("if_exists", drop.ifExists());
     } else {
       throw Errors.unsupported("ALTER TABLE: " + change.getClass().getSimpleName() + " is not supported.");
     }

@@ -225,7 +225,7 @@ public final class LakeCatalog
     arguments.set("columns", DdlJson.columns(info.columns()));
     arguments.set("partitioning", ExpressionJson.of(info.partitions()));
     arguments.set("properties", Json.object(info.properties()));
-    arguments.set("key", DdlJson.primaryKey(info.constraints()));
+    DdlJson.putConstraints(arguments, info.constraints());
     return arguments;
   }
 

@@ -3,8 +3,10 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -122,13 +124,17 @@ final class LakeTable
   }
 
   @Override public Constraint[] constraints() {
+    List<Constraint> constraints = new ArrayList<>();
     String[] key = Json.strings(description.get("key"));
-    if (key.length == 0) {
-      return new Constraint[0];
+    if (key.length > 0) {
+      NamedReference[] columns = Arrays.stream(key).map(name -> Expressions.column(Names.quoted(name)))
+          .toArray(NamedReference[]::new);
+      constraints.add(Constraint.primaryKey("key", columns).enforced(false).build());
     }
-    NamedReference[] columns = Arrays.stream(key).map(name -> Expressions.column(Names.quoted(name)))
-        .toArray(NamedReference[]::new);
-    return new Constraint[] {Constraint.primaryKey("key", columns).enforced(false).build()};
+    Json.map(description.get("checks")).forEach((name, condition) -> constraints.add(
+        Constraint.check(name).predicateSql(condition).enforced(true)
+            .validationStatus(Constraint.ValidationStatus.VALID).build()));
+    return constraints.toArray(new Constraint[0]);
   }
 
   @Override public Set<TableCapability> capabilities() {
