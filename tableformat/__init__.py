@@ -10,6 +10,7 @@ from tableformat.errors import TableFormatError
 
 if TYPE_CHECKING:
     from tableformat.catalog import Catalog, open_catalog
+    from tableformat.changes.changes import Changes
     from tableformat.engines import duckdb
     from tableformat.maintenance.convert_deletes import ConvertResult
     from tableformat.operations.result import CommitResult
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Catalog",
+    "Changes",
     "CommitResult",
     "ConvertResult",
     "Scan",
@@ -45,6 +47,7 @@ __all__ = [
 _HOMES = {
     "Catalog": "catalog",
     "open_catalog": "catalog",
+    "Changes": "changes.changes",
     "ConvertResult": "maintenance.convert_deletes",
     "CommitResult": "operations.result",
     "StagedWrite": "operations.staged_write",

@@ -20,11 +20,13 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 
+from tableformat.changes.changes import Changes
+from tableformat.changes.range import change_range, newest_at, view_until
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.inspect import history_table
-from tableformat.metadata.snapshot_choice import head_view, view_as_of, view_at, view_of_tag
+from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations import references
 from tableformat.operations.append import append
@@ -154,6 +156,34 @@ class Table:
         if branch is not None:
             return head_view(metadata, io, branch)
         return self.view
+
+    def changes(
+        self,
+        where: str | BooleanExpression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        from_snapshot_id: int | None = None,
+        to_snapshot_id: int | None = None,
+        from_timestamp: datetime | str | int | None = None,
+        to_timestamp: datetime | str | int | None = None,
+        limit: int | None = None,
+    ) -> Changes:
+        """The rows that were deleted and added after one snapshot, up to and with another, in the order in which they
+        rebuild the table.
+
+        Without a beginning from the first snapshot on, without an end up to this handle's. Timestamps stand for the
+        newest snapshot committed by then. SnapshotNotFoundError where snapshots have expired that are needed, which
+        names the oldest one to begin after; InvalidArgumentError where the first is no ancestor of the last.
+        """
+        references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp)
+        references.at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
+        view = self.at(snapshot_id=to_snapshot_id)
+        if to_timestamp is not None:
+            view = view_until(view, to_epoch_ms(to_timestamp, "to_timestamp"))
+        if from_timestamp is not None:
+            begin = newest_at(view, to_epoch_ms(from_timestamp, "from_timestamp"))
+            from_snapshot_id = None if begin is None else begin.snapshot_id
+        return Changes(change_range(view, from_snapshot_id), where, columns, limit)
 
     def history(self) -> pa.Table:
         """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`."""

@@ -16,6 +16,9 @@ from tableformat.commit.change import TableChange
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 
+ROWS_UNCHANGED: Final = "tableformat.rows-unchanged"
+"""`true`: the snapshot has the rows of its parent, although its operation is not `replace` (CF-4)."""
+
 _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "total-records": ("added-records", "deleted-records"),
     "total-files-size": ("added-files-size", "removed-files-size"),

@@ -24,6 +24,7 @@ from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import ChangeKind, TableChange, file_key, file_keys, is_keyed
+from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.transaction import Accompany, commit_change
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
@@ -255,7 +256,9 @@ def _commit(
     io = conversion.view.io
     change = ChangeByFormatVersion(lambda format_version: _change(conversion, format_version))
     try:
-        outcome = commit_change(iceberg, change, ref=branch, accompany=accompany)
+        outcome = commit_change(
+            iceberg, change, ref=branch, accompany=accompany, snapshot_properties={ROWS_UNCHANGED: "true"}
+        )
     except CommitStateUnknownError:
         raise
     except BaseException:

@@ -54,10 +54,10 @@ def unneeded_files(
 ) -> tuple[UnneededFile, ...]:
     """MT-3: what the expired snapshots of `before` name, less everything that the snapshots of `after` need.
 
-    A retained snapshot needs its live files; a file that it lists as deleted is needed by older snapshots only. Data
-    and delete files come first and manifest lists last, so that what a removal that stopped half-way leaves is found in
-    the same order. Raises CorruptFileError when a manifest cannot be read: what it named is not
-    known.
+    A retained snapshot needs its live files, the change feed too (CF-8); a file that it lists as deleted is needed by
+    older snapshots only. Data and delete files come first and manifest lists last, so that what a removal that stopped
+    half-way leaves is found in the same order. Raises CorruptFileError when a manifest cannot be read: what it named is
+    not known.
     """
     lists = {snapshot.manifest_list for snapshot in before.snapshots if snapshot.snapshot_id in expired}
     kept_lists = {snapshot.manifest_list for snapshot in after.snapshots}

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pyiceberg.io import FileIO
+from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.metadata import storage
@@ -30,6 +31,9 @@ from tableformat.metadata.manifest_schema import manifest_list_schema, rename_by
 from tableformat.metadata.snapshot_view import SnapshotView
 
 CACHED_MANIFESTS: Final = 200_000
+
+_PARENT: Final = "parent-snapshot-id"
+"""Of the header; the text `null` where there is none."""
 
 _CONTENTS: Final = {int(content): content for content in ManifestContent}
 _cache: Final[BoundedCache[str, tuple[ManifestFile, ...]]] = BoundedCache(CACHED_MANIFESTS)
@@ -62,6 +66,18 @@ def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     return manifests
 
 
+def had_parent(io: FileIO, snapshot: Snapshot) -> bool:
+    """CF-2: whether the snapshot was committed on top of another one, retained or not.
+
+    Expiry by some programs, PyIceberg among them, takes the id of an expired parent out of the table metadata; the
+    header of the manifest list keeps it.
+    """
+    if snapshot.parent_snapshot_id is not None:
+        return True
+    location = snapshot.manifest_list
+    return read_container(storage.read_bytes(io, location), location).metadata.get(_PARENT, b"null") != b"null"
+
+
 def write_manifest_list(
     io: FileIO,
     location: str,
@@ -82,7 +98,7 @@ def write_manifest_list(
     assigned = tuple(_with_sequence_number(manifest, snapshot_id, sequence_number) for manifest in manifests)
     header = {
         "snapshot-id": str(snapshot_id),
-        "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
+        _PARENT: "null" if parent_snapshot_id is None else str(parent_snapshot_id),
         "sequence-number": str(sequence_number),
         "format-version": str(format_version),
     }

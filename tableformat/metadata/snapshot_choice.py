@@ -83,20 +83,20 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
     return metadata.schema()
 
 
-def to_epoch_ms(moment: datetime | str | int) -> int:
-    """Milliseconds since 1970-01-01 UTC."""
+def to_epoch_ms(moment: datetime | str | int, name: str = "as_of") -> int:
+    """Milliseconds since 1970-01-01 UTC; `name` is the argument that errors name."""
     if isinstance(moment, bool):
-        raise InvalidArgumentError("as_of must be a datetime, ISO 8601 text or milliseconds, not a bool.")
+        raise InvalidArgumentError(f"{name} must be a datetime, ISO 8601 text or milliseconds, not a bool.")
     if isinstance(moment, int):
         return moment
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
-            raise InvalidArgumentError(f"as_of {moment!r} is not ISO 8601, such as '2026-01-31T12:00:00'.") from error
+            raise InvalidArgumentError(f"{name} {moment!r} is not ISO 8601, such as '2026-01-31T12:00:00'.") from error
     if not isinstance(moment, datetime):
         raise InvalidArgumentError(
-            f"as_of must be a datetime, ISO 8601 text or milliseconds, not {type(moment).__name__}."
+            f"{name} must be a datetime, ISO 8601 text or milliseconds, not {type(moment).__name__}."
         )
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -12,7 +12,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifest_list import manifests_of
 from tableformat.metadata.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.applicable_deletes import applicable_deletes
+from tableformat.scan.applicable_deletes import ApplicableDeletes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +74,5 @@ class Inspect:
             raise InvalidArgumentError(f"{path!r} is no data file of this snapshot.{nearest_hint(path, data)}")
         deletes = [file for file in live if isinstance(file, DeleteFile)]
         return inspect.content_files_table(
-            self.view.metadata, applicable_deletes(self.view.metadata, data[path], deletes)
+            self.view.metadata, ApplicableDeletes(self.view.metadata, deletes).of(data[path])
         )

@@ -1,4 +1,4 @@
-"""The delete files that apply to one data file, by the same indexes that plan scans."""
+"""The delete files that apply to a data file, by the same indexes that plan scans."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from tableformat.scan.delete_index import ColumnTypes, KeyDeleteIndex, PositionD
 _POSITIONAL = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 
 
-def applicable_deletes(
-    metadata: TableMetadata, data: DataFile, deletes: Iterable[DeleteFile]
-) -> tuple[DeleteFile, ...]:
-    """Deletes that number, scope and bounds allow to meet a row of the data file (DA-1 to DA-3, DA-7, RD-2, RD-3)."""
-    candidates = list(deletes)
-    positions = PositionDeleteIndex(delete for delete in candidates if delete.kind in _POSITIONAL)
-    keyed = KeyDeleteIndex(
-        (delete for delete in candidates if delete.kind not in _POSITIONAL),
-        dict(metadata.specs()),
-        ColumnTypes({field_id: field.field_type for field_id, field in field_history(metadata).items()}),
-    )
-    vector = positions.vector_of(data)
-    by_position = (vector,) if vector is not None else positions.position_deletes_of(data)
-    return (*by_position, *keyed.deletes_of(data))
+class ApplicableDeletes:
+    """Delete files, to be asked about many data files."""
+
+    def __init__(self, metadata: TableMetadata, deletes: Iterable[DeleteFile]) -> None:
+        candidates = list(deletes)
+        self._positions = PositionDeleteIndex(delete for delete in candidates if delete.kind in _POSITIONAL)
+        self._keyed = KeyDeleteIndex(
+            (delete for delete in candidates if delete.kind not in _POSITIONAL),
+            dict(metadata.specs()),
+            ColumnTypes({field_id: field.field_type for field_id, field in field_history(metadata).items()}),
+        )
+
+    def of(self, data: DataFile) -> tuple[DeleteFile, ...]:
+        """Those that number, scope and bounds allow to meet a row of the data file (DA-1 to DA-3, DA-7, RD-2, RD-3)."""
+        vector = self._positions.vector_of(data)
+        by_position = (vector,) if vector is not None else self._positions.position_deletes_of(data)
+        return (*by_position, *self._keyed.deletes_of(data))

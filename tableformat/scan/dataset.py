@@ -20,13 +20,13 @@ from tableformat.scan.arrow_filter import Translation, translate
 from tableformat.scan.bound_filter import TRUE, to_expression
 
 if TYPE_CHECKING:
-    from tableformat.scan.scan import Scan
+    from tableformat.scan.arrow_rows import ArrowRows
 
 
 class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hints
-    """The rows of a scan without a limit."""
+    """The rows of a scan, or of a change feed, without a limit."""
 
-    def __init__(self, scan: Scan, filter: pc.Expression | None = None) -> None:
+    def __init__(self, scan: ArrowRows, filter: pc.Expression | None = None) -> None:
         """`filter` is a pyarrow expression that every scan of this dataset applies besides its own."""
         assert scan.limit is None, "which rows a limit leaves must not depend on the engine's filter"
         self._scan = scan
@@ -121,7 +121,7 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
             return Translation(TRUE, is_exact=True, columns=())
         return translate(filter, self._scan.view.schema, arrow_schema(self._scan.view.schema))
 
-    def _scan_of(self, translation: Translation, columns: list[str] | None) -> Scan:
+    def _scan_of(self, translation: Translation, columns: list[str] | None) -> ArrowRows:
         scan = self._scan if columns is None else self._scan.select(self._scan.columns_of(columns))
         return scan if translation.bound is TRUE else scan.filter(to_expression(translation.bound))
 

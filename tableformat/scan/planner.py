@@ -57,8 +57,10 @@ def plan_scan(
     *,
     context: ResolveContext | None = None,
     staged: StagedFilesOnTop | None = None,
+    data_files: Sequence[DataFile] | None = None,
 ) -> ScanPlan:
-    """The tasks that give the snapshot's rows that match, in the order of the manifest list.
+    """The tasks that give the snapshot's rows that match, in the order of the manifest list; or only those of
+    `data_files`, some of its live ones, in the order given.
 
     Reads the manifest list, the manifests that partition summaries do not rule out, and, within the span budget,
     range delete files; never a data file. UnknownColumnError and InvalidPredicateError for a filter that does not fit
@@ -67,7 +69,7 @@ def plan_scan(
     expression = AlwaysTrue() if where is None else where
     bound = bind_filter(expression, view.schema)
     planning = _Planning(view, expression, bound, context or resolve_context(view), staged or StagedFilesOnTop())
-    return planning.plan()
+    return planning.plan(data_files)
 
 
 def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable[[DataFile], bool]:
@@ -97,11 +99,11 @@ class _Planning:
         self._partitions: dict[int, PartitionPruning] = {}
         self._counts = PruningCounts()
 
-    def plan(self) -> ScanPlan:
+    def plan(self, data_files: Sequence[DataFile] | None) -> ScanPlan:
         manifests = manifests_of(self._view)
         data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
         deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
-        candidates = self._candidates(data)
+        candidates = self._candidates(self._live_data_files(data) if data_files is None else data_files)
         delete_files = self._delete_files(deletes, candidates)
         tasks, covered = self._tasks(candidates, delete_files)
         return ScanPlan(
@@ -112,17 +114,25 @@ class _Planning:
             pruning=self._counts,
         )
 
-    def _candidates(self, manifests: Sequence[ManifestFile]) -> list[_Candidate]:
-        """Live data files, less those that the filter rules out by partition or by column bounds."""
+    def _live_data_files(self, manifests: Sequence[ManifestFile]) -> list[DataFile]:
+        """Live data files of the manifests that may have a matching row."""
         kept = [manifest for manifest in manifests if self._may_match(manifest)]
+        self._counts = replace(
+            self._counts,
+            data_manifest_count=len(manifests),
+            skipped_data_manifest_count=len(manifests) - len(kept),
+        )
         files = [*self._live_files(kept), *self._staged.data_files]
+        return [file for file in files if isinstance(file, DataFile)]
+
+    def _candidates(self, files: Sequence[DataFile]) -> list[_Candidate]:
+        """The data files, less those that the filter rules out by partition or by column bounds."""
         skipped_by_partition = skipped_by_bounds = 0
         if self._bound is TRUE:
-            candidates = [_Candidate(file, TRUE) for file in files if isinstance(file, DataFile)]
+            candidates = [_Candidate(file, TRUE) for file in files]
         else:
             candidates = []
             for file in files:
-                assert isinstance(file, DataFile)
                 in_partition = self._pruning_of(file.spec_id).residual_in(file.partition)
                 if in_partition is FALSE:
                     skipped_by_partition += 1
@@ -134,8 +144,6 @@ class _Planning:
                     candidates.append(_Candidate(file, left))
         self._counts = replace(
             self._counts,
-            data_manifest_count=len(manifests),
-            skipped_data_manifest_count=len(manifests) - len(kept),
             data_file_count=len(files),
             skipped_by_partition_count=skipped_by_partition,
             skipped_by_bounds_count=skipped_by_bounds,

@@ -156,8 +156,11 @@ def prepare_task(task: FileScanTask, context: ReadContext) -> list[Stretch]:
     if bound is FALSE:
         return []
     deleted = resolve(task, context.resolve)
+    if len(deleted) == task.data_file.record_count:
+        return []
     with _opened(task, context) as file:
-        constants = identity_constants(task.data_file, context.resolve.metadata.specs()[task.data_file.spec_id])
+        spec = context.resolve.metadata.specs()[task.data_file.spec_id]
+        constants = {**identity_constants(task.data_file, spec), **task.constants}
         wanted = with_filter_columns(context.selected, context.schema, bound)
         result = context.arrow_schema if wanted is context.selected else None
         projection = FileProjection.of(file.schema, wanted, file.location, constants, result=result)

@@ -76,7 +76,7 @@ class ResolveContext:
 
 
 def resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
-    """The positions of all deleted rows of the task's data file.
+    """The positions of all deleted rows of the task's data file; with `dead_in`, of all rows that the task leaves out.
 
     Reads delete files, and of the data file the footer and those row groups of delete columns that statistics cannot
     decide; never a column that no delete names. Raises CorruptFileError naming a file that cannot be read (DA-8), and
@@ -84,8 +84,15 @@ def resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
     """
     if not task.has_deletes:
         return PositionSet.empty()
-    found = context.caches.resolved.get_or_load(_cache_key(task, context), lambda: _resolve(task, context))
-    return found if task.known_positions is None else found.union(task.known_positions)
+    found = context.caches.resolved.get_or_load(deletes_identity(task, context), lambda: _resolve(task, context))
+    if task.known_positions is not None:
+        found = found.union(task.known_positions)
+    return found if task.dead_in is None else found.union(_alive(task.dead_in, context))
+
+
+def _alive(task: FileScanTask, context: ResolveContext) -> PositionSet:
+    every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
+    return every_row.minus(resolve(task, context))
 
 
 def _resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
@@ -163,8 +170,9 @@ def _equality_ids(delete: DeleteFile) -> tuple[int, ...]:
     return delete.equality_ids
 
 
-def _cache_key(task: FileScanTask, context: ResolveContext) -> tuple[object, ...]:
-    """Everything that the result depends on: files never change, so their paths and sequence numbers stand for them."""
+def deletes_identity(task: FileScanTask, context: ResolveContext) -> tuple[object, ...]:
+    """Everything that the positions of the task's deletes depend on: files never change, so their paths and sequence
+    numbers stand for them."""
     data = task.data_file
     deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in task.delete_files)
     spans = frozenset(_digest(each) for each in task.range_deletes)

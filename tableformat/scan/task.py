@@ -3,7 +3,9 @@ another process."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
@@ -33,6 +35,11 @@ class FileScanTask:
     spans may carry sequence numbers of their own (RD-8), so whoever loads them applies RD-2 span by span."""
     known_positions: PositionSet | None = None
     """Rows that are deleted for certain, found before: by a verb of the same transaction."""
+    dead_in: FileScanTask | None = None
+    """CF-3: the same file in another snapshot; of the rows that are alive here only those count that are not alive
+    there."""
+    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
+    """CF-5: values of columns that no data file stores, by field id, in Iceberg's internal representation."""
     residual: BooleanExpression = field(default_factory=AlwaysTrue)
     """What is left of the scan's filter for rows of this file, over the names of the scan's schema; not bound."""
     reasons: tuple[str, ...] = ()
@@ -40,7 +47,7 @@ class FileScanTask:
 
     @property
     def has_deletes(self) -> bool:
-        """Whether any row of the file may be deleted."""
+        """Whether any row of the file may be left out."""
         return bool(
             self.position_deletes
             or self.deletion_vector
@@ -48,6 +55,7 @@ class FileScanTask:
             or self.range_deletes
             or self.range_delete_files
             or self.known_positions
+            or self.dead_in
         )
 
     @property

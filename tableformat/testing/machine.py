@@ -41,6 +41,7 @@ from tableformat.testing.acts import (
 )
 from tableformat.testing.key_order import Row, fingerprint
 from tableformat.testing.model import ModelVerbs
+from tableformat.testing.replay import EVENT_COLUMNS, oldest_beginning, replayed
 from tableformat.testing.strategies import IDS, KEY, NUMBERS, SCHEMA, Filter, filters
 from tableformat.testing.verbs import Verb, verbs
 
@@ -59,6 +60,7 @@ _KINDS: Final = st.sampled_from(["range", "equality", "prefix", "values"])
 _MOSTLY: Final = st.sampled_from([True, True, True, False])
 _SNAPSHOTS_WORTH_REMOVING: Final = 4
 _ANY_AGE: Final = datetime(2999, 1, 1, tzinfo=UTC)
+_FEED: Final = (*SCHEMA.names, *EVENT_COLUMNS)
 _names = itertools.count()
 
 
@@ -232,6 +234,10 @@ class TableMachine(RuleBasedStateMachine):
         check(reader.scan(where=where.expression).to_arrow(), matching, f"rows where {where}")
         count = reader.scan(where=where.expression).count()
         assert count == len(matching), f"{count} rows counted where {where}, {len(matching)} match"
+        events = reader.changes(columns=_FEED, from_snapshot_id=oldest_beginning(reader.view)).to_arrow().to_pylist()
+        found = reader.changes(where.expression, _FEED, from_snapshot_id=oldest_beginning(reader.view)).to_arrow()
+        have, want = fingerprint(found.to_pylist(), _FEED), fingerprint(filter(where.matches, events), _FEED)
+        assert have == want, f"changes where {where}: missing {want - have}, too many {have - want}"
         if with_duckdb:
             found = self.duckdb.from_arrow(reader.scan().to_dataset()).filter("number >= 0 AND note IS NOT NULL")
             kept = tuple(row for row in rows if row["number"] >= 0 and row["note"] is not None)
@@ -265,6 +271,22 @@ class TableMachine(RuleBasedStateMachine):
         for snapshot_id, rows in self.snapshots.items():
             if snapshot_id is not None:
                 check(reader.scan(snapshot_id=snapshot_id).to_arrow(), rows, f"rows of snapshot {snapshot_id}")
+        for branch in self.heads:
+            self.follow(self.readers[branch].refresh())
+
+    def follow(self, reader: Table) -> None:
+        """CF-6: the change feed turns the rows of every retained snapshot into those of the next one."""
+        line = [snapshot.snapshot_id for snapshot in ancestors(reader.metadata, reader.view.snapshot)][::-1]
+        begin = oldest_beginning(reader.view)
+        feed = reader.changes(columns=_FEED, from_snapshot_id=begin)
+        events = feed.to_arrow()
+        assert feed.count() == events.num_rows, f"{feed.count()} changes counted, {events.num_rows} read"
+        current = fingerprint(self.snapshots[begin], SCHEMA.names)
+        after = dict(replayed(current, events, SCHEMA.names))
+        for snapshot_id in line:
+            current = after.get(snapshot_id, current)
+            want = fingerprint(self.snapshots[snapshot_id], SCHEMA.names)
+            assert +current == want, f"changes to {snapshot_id}: missing {want - current}, too many {current - want}"
 
     @property
     def rows_of_main(self) -> Rows:
@@ -291,8 +313,9 @@ class TableMachine(RuleBasedStateMachine):
             assert may_conflict, f"{act} met a conflict although nobody else committed, or did not start again"
         except (DuplicateKeyError, InvalidArgumentError) as error:
             refusal = _after(act.verbs, self.snapshots[self.heads[handle.branch]])
-            if not isinstance(refusal, Exception) or not isinstance(error, type(refusal)):
-                raise
+            is_expected = isinstance(refusal, Exception) and isinstance(error, type(refusal))
+            if not is_expected:
+                raise AssertionError(f"{act} was refused, and the model has {refusal!r}") from error
         else:
             self._settle(handle, act, snapshot_id, seen)
 

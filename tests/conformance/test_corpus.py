@@ -28,6 +28,7 @@ from tableformat.scan.scan import Scan
 from tableformat.testing.json_values import arrow_table, rows_from_json, schema_from_json
 from tableformat.testing.key_order import fingerprint
 from tableformat.testing.model import ModelTable, ModelTransaction
+from tableformat.testing.replay import check_feed
 from tableformat.testing.table_builder import VERBS, BuiltTable, build, create, live_files, split_step, verb_arguments
 
 CORPUS = Path(__file__).parents[2] / "specs" / "corpus"
@@ -126,6 +127,18 @@ def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
     for branch, rows in case.get("branches", {}).items():
         table = catalog.load_table(built.identifier, branch=branch)
         assert rows_of(table.scan().to_arrow()) == fingerprint(expected_rows(case, rows, schema), names_of(schema))
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, catalog: tf.Catalog) -> None:
+    """CF-3, CF-6, CF-8: whatever deletes they are made of, other writers' too, and whatever jobs do afterwards."""
+    case = CASES[name]
+    built = build(catalog, case)
+    tables = [built.table, *(catalog.load_table(built.identifier, branch=name) for name in case.get("branches", {}))]
+    told = [rows_of(check_feed(table.view)) for table in tables]
+    for job, options in JOBS:
+        getattr(built.table.maintenance, job)(**options)
+    assert [rows_of(check_feed(table.refresh().view)) for table in tables] == told
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

@@ -19,6 +19,7 @@ import pytest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import read_table_metadata
 from tableformat.scan.scan import Scan
+from tableformat.testing.replay import check_feed
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "iceberg"
 REFERENCE = FIXTURES / "reference"
@@ -49,6 +50,13 @@ def as_written(rows: pa.Table) -> list[tuple[Any, ...]]:
 
 def expected_rows(name: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in EXPECTED[name]["rows"]), key=repr)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_changes_rebuild_every_snapshot(name: str) -> None:
+    """CF-6: the change feed of tables by Spark and Iceberg's Java library, from the first snapshot to the last."""
+    events = check_feed(scan_of(REFERENCE / "wh" / "db" / name).view)
+    assert set(events["_change_type"].to_pylist()) == {"insert", "delete"}
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))

@@ -21,6 +21,7 @@ from tableformat.operations.options import CommitKeywords
 
 EXPORTED = [
     "Catalog",
+    "Changes",
     "CommitResult",
     "ConvertResult",
     "Scan",
@@ -79,6 +80,8 @@ TABLE = {
     "new_write": "*, kind='append', prefix=None",
     "commit": "write, staged, **commit",
     "scan": "where=None, columns=None, *, snapshot_id=None, as_of=None, tag=None, branch=None, limit=None",
+    "changes": "where=None, columns=None, *, from_snapshot_id=None, to_snapshot_id=None, "
+    "from_timestamp=None, to_timestamp=None, limit=None",
     "history": "",
     "rollback": "*, snapshot_id=None, as_of=None, replay=False",
     "set_current_snapshot": "snapshot_id=None, *, ref_name=None",
@@ -130,6 +133,7 @@ SCAN = {
     "filter": "where",
     "select": "columns",
 }
+CHANGES = {name: parameters for name, parameters in SCAN.items() if name != "explain"}
 STAGED_WRITE = {"write": "batches, *, on_refused='fail'", "cover": "prefixes", "abort": "staged"}
 INSPECT = {"files", "data_files", "delete_files", "snapshots", "history", "manifests", "partitions", "refs", "entries"}
 
@@ -205,6 +209,11 @@ def test_methods_of_a_scan(name: str, expected: str) -> None:
     assert parameters(getattr(tf.Scan, name)) == expected
 
 
+@pytest.mark.parametrize(("name", "expected"), CHANGES.items())
+def test_methods_of_a_change_feed(name: str, expected: str) -> None:
+    assert parameters(getattr(tf.Changes, name)) == expected
+
+
 @pytest.mark.parametrize(("name", "expected"), STAGED_WRITE.items())
 def test_methods_of_a_staged_write(name: str, expected: str) -> None:
     assert parameters(getattr(tf.StagedWrite, name)) == expected
@@ -250,7 +259,7 @@ def test_errors() -> None:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    classes = [tf.Table, tf.Catalog, tf.Scan, tf.Transaction, tf.StagedWrite, Maintenance, Inspect]
+    classes = [tf.Table, tf.Catalog, tf.Scan, tf.Changes, tf.Transaction, tf.StagedWrite, Maintenance, Inspect]
     unexplained = [
         f"{each.__name__}.{name}"
         for each in classes

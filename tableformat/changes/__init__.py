@@ -1,0 +1,1 @@
+"""The change feed: which rows each snapshot of a range deleted and added."""

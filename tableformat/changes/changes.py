@@ -1,0 +1,70 @@
+"""The change feed of a table: rows as events, and the forms in which to have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.changes.plan import ChangePlan, plan_changes
+from tableformat.changes.range import ChangeRange
+from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
+from tableformat.scan.arrow_rows import ArrowRows
+from tableformat.scan.task import FileScanTask
+
+
+class Changes(ArrowRows):
+    """The rows that the snapshots of a range deleted and added, oldest snapshot first, its deletes before its inserts:
+    applied in that order to the rows of `from_snapshot_id` they give those of `to_snapshot_id` (CF-6).
+
+    A delete carries the whole row that was deleted. An update is a delete and an insert. Columns are those of the table
+    and `_change_type` ("insert", "delete"), `_commit_version` (the snapshot's sequence number) and `_commit_timestamp`;
+    `_commit_snapshot_id`, and on v3 tables the row lineage columns, come when they are named.
+    """
+
+    def __init__(
+        self,
+        changes: ChangeRange,
+        where: str | BooleanExpression | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> None:
+        """`where` is SQL text or a PyIceberg expression, `columns` names in the order wanted; both may name the
+        columns of the feed.
+
+        UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError, UnsupportedFeatureError
+        for a table with a column of one of the feed's names.
+        """
+        view = replace(changes.view, schema=schema_with_change_columns(changes.view.schema))
+        if columns is None:
+            columns = [field.name for field in view.schema.fields if field != COMMIT_SNAPSHOT_ID]
+        super().__init__(view, where, columns, limit)
+        self._range = changes
+
+    def __repr__(self) -> str:
+        return self._text(f"from snapshot {self.from_snapshot_id} to {self.to_snapshot_id}")
+
+    @property
+    def from_snapshot_id(self) -> int | None:
+        """The snapshot after which the feed begins; None: with the first one."""
+        return self._range.from_snapshot_id
+
+    @property
+    def to_snapshot_id(self) -> int | None:
+        """The last snapshot of the feed: what to begin the next one after."""
+        return self._range.to_snapshot_id
+
+    def plan(self) -> ChangePlan:
+        """Which files are read for the events of which snapshot. Reads metadata, and range delete files within a
+        budget."""
+        changes = replace(self._range, view=self._view)
+        tasks = tuple(plan_changes(changes, self._where, context=self._context.resolve))
+        return ChangePlan(self.from_snapshot_id, self.to_snapshot_id, tasks)
+
+    def _tasks(self) -> Iterable[FileScanTask]:
+        changes = replace(self._range, view=self._view)
+        return (task.scan for task in plan_changes(changes, self._where, context=self._context.resolve))
+
+    def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Changes:
+        return Changes(self._range, where, columns, self._limit)

@@ -1,0 +1,209 @@
+"""From a range of snapshots to tasks: which rows of which data files each snapshot added or deleted.
+
+    added data file       its rows that are alive in the snapshot                       insert
+    removed data file     its rows that were alive in the parent                        delete
+    data file that stays  rows alive in the parent and not in the snapshot              delete
+                          rows alive in the snapshot and not in the parent              insert (a delete was taken back)
+
+Both snapshots of a pair are planned as scans are, limited to the data files that the difference of the two can have
+touched, so every rule of application is asked where scans ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from tableformat.changes.range import ChangeRange
+from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
+from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files, manifests_of_snapshot
+from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_SNAPSHOT_ID, COMMIT_TIMESTAMP, COMMIT_VERSION
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.manifest_entry import ManifestContent
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.applicable_deletes import ApplicableDeletes
+from tableformat.scan.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, to_expression
+from tableformat.scan.context import resolve_context
+from tableformat.scan.file_facts import partition_value_facts
+from tableformat.scan.planner import plan_scan
+from tableformat.scan.pruning import decide, residual
+from tableformat.scan.resolve import ResolveContext, deletes_identity
+from tableformat.scan.task import FileScanTask
+
+_MICROSECONDS: Final = 1000
+
+
+class ChangeType(StrEnum):
+    """What happened to a row; an update is a delete and an insert."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeTask:
+    """Rows of one data file to which one snapshot did one thing. Plain data."""
+
+    ordinal: int
+    """The number of the snapshot in the range, from 0."""
+    snapshot_id: int
+    commit_version: int
+    """The snapshot's sequence number, which rises from parent to child; 0 in format version 1."""
+    timestamp_ms: int
+    """When the snapshot was committed, in milliseconds since 1970-01-01 UTC."""
+    change_type: ChangeType
+    scan: FileScanTask
+    """The data file, and which of its rows: all but those that `resolve` gives. Its `constants` are the values of the
+    feed's columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """The files of a change feed."""
+
+    from_snapshot_id: int | None
+    to_snapshot_id: int | None
+    tasks: tuple[ChangeTask, ...]
+    """In the order of the events (CF-6)."""
+
+
+def plan_changes(
+    changes: ChangeRange, where: BooleanExpression | None = None, *, context: ResolveContext | None = None
+) -> Iterator[ChangeTask]:
+    """The tasks of every snapshot of the range in the order of the events (CF-6), planned as they are asked for."""
+    shared = context or resolve_context(changes.view)
+    for ordinal, snapshot in enumerate(changes.snapshots):
+        yield from plan_snapshot(changes.view, snapshot, where, context=shared, ordinal=ordinal)
+
+
+def plan_snapshot(
+    view: SnapshotView,
+    snapshot: Snapshot,
+    where: BooleanExpression | None = None,
+    *,
+    context: ResolveContext | None = None,
+    ordinal: int = 0,
+) -> tuple[ChangeTask, ...]:
+    """CF-3: what one snapshot did to the rows of its parent, which is retained. Deletes come first (CF-6).
+
+    `view` says which table and in which schema rows are returned; `where` may name the columns of the feed where the
+    view's schema has them. Reads metadata, and range delete files within the span budget; never a data file.
+    """
+    if changes_no_row(snapshot):
+        return ()
+    shared = context or resolve_context(view)
+    filters = _filters(view, snapshot, where)
+    if not filters:
+        return ()
+    parent = snapshot.parent_snapshot_id
+    before = replace(view, snapshot=None if parent is None else view.metadata.snapshot_by_id(parent))
+    pair = _Pair(before, replace(view, snapshot=snapshot), shared)
+    return tuple(
+        ChangeTask(
+            ordinal=ordinal,
+            snapshot_id=snapshot.snapshot_id,
+            commit_version=snapshot.sequence_number or 0,
+            timestamp_ms=snapshot.timestamp_ms,
+            change_type=change_type,
+            scan=replace(task, constants=_constants(snapshot, change_type)),
+        )
+        for change_type, expression in filters.items()
+        for task in pair.tasks(change_type, expression)
+    )
+
+
+def changes_no_row(snapshot: Snapshot) -> bool:
+    """CF-4: snapshots that store the same rows otherwise: compaction, conversion, manifest rewrites, by any writer."""
+    summary = snapshot.summary
+    if summary is None:
+        return False
+    return summary.operation is Operation.REPLACE or summary.additional_properties.get(ROWS_UNCHANGED) == "true"
+
+
+class _Pair:
+    """A snapshot and its parent."""
+
+    def __init__(self, before: SnapshotView, after: SnapshotView, context: ResolveContext) -> None:
+        self._before = before
+        self._after = after
+        self._context = context
+        self._diff = diff_snapshots(after.io, after.metadata, before.snapshot, after.snapshot)
+        self._touched = _touched(before, self._diff)
+
+    def tasks(self, change_type: ChangeType, where: BooleanExpression) -> Iterator[FileScanTask]:
+        """The rows that are alive on one side only: in the parent, so they were deleted; or in the snapshot."""
+        if change_type is ChangeType.DELETE:
+            here, there, whole_files = self._before, self._after, self._diff.removed_data_files
+        else:
+            here, there, whole_files = self._after, self._before, self._diff.added_data_files
+        yield from self._plan(here, whole_files, where)
+        stay = self._touched if change_type is ChangeType.DELETE else self._touched_by_removal()
+        others = {task.data_file.file_path: task for task in self._plan(there, stay, where)}
+        for task in self._plan(here, stay, where):
+            other = others.get(task.data_file.file_path)
+            if other is None:
+                # Covered whole on the other side (RD-10), so every row that is alive here is not alive there.
+                yield task
+            elif other.has_deletes and not self._has_same_deletes(task, other):
+                yield replace(task, dead_in=other)
+
+    def _touched_by_removal(self) -> Sequence[DataFile]:
+        """Where a delete was taken away rows may be back. Writers that replace a delete by a better one bring none."""
+        removed = ApplicableDeletes(self._before.metadata, self._diff.removed_delete_files)
+        return [data for data in self._touched if removed.of(data)]
+
+    def _plan(
+        self, view: SnapshotView, data_files: Sequence[DataFile], where: BooleanExpression
+    ) -> tuple[FileScanTask, ...]:
+        return plan_scan(view, where, context=self._context, data_files=data_files).tasks if data_files else ()
+
+    def _has_same_deletes(self, task: FileScanTask, other: FileScanTask) -> bool:
+        return deletes_identity(task, self._context) == deletes_identity(other, self._context)
+
+
+def _touched(before: SnapshotView, diff: TableDiff) -> list[DataFile]:
+    """CF-7: data files of both snapshots that a delete of only one of them may reach, by number, scope and bounds."""
+    if not (diff.added_delete_files or diff.removed_delete_files):
+        return []
+    # Apart, because a data file has one deletion vector on either side.
+    changed = [ApplicableDeletes(before.metadata, diff.added_delete_files)]
+    changed.append(ApplicableDeletes(before.metadata, diff.removed_delete_files))
+    removed = {data.file_path for data in diff.removed_data_files}
+    manifests = manifests_of_snapshot(before.io, before.snapshot)
+    return [
+        data
+        for data in live_files(before.io, before.metadata, manifests, ManifestContent.DATA)
+        if isinstance(data, DataFile) and data.file_path not in removed and any(deletes.of(data) for deletes in changed)
+    ]
+
+
+def _constants(snapshot: Snapshot, change_type: ChangeType) -> dict[int, Any]:
+    """CF-5: the columns of the feed by field id, in Iceberg's internal representation."""
+    return {
+        CHANGE_TYPE.field_id: change_type.value,
+        COMMIT_VERSION.field_id: snapshot.sequence_number or 0,
+        COMMIT_TIMESTAMP.field_id: snapshot.timestamp_ms * _MICROSECONDS,
+        COMMIT_SNAPSHOT_ID.field_id: snapshot.snapshot_id,
+    }
+
+
+def _filters(
+    view: SnapshotView, snapshot: Snapshot, where: BooleanExpression | None
+) -> Mapping[ChangeType, BooleanExpression]:
+    """What is left of the filter for the deleted and the inserted rows of a snapshot; nothing for what it rules out."""
+    bound = bind_filter(AlwaysTrue() if where is None else where, view.schema)
+    left = {each: _residual(bound, _constants(snapshot, each)) for each in (ChangeType.DELETE, ChangeType.INSERT)}
+    return {change_type: to_expression(each) for change_type, each in left.items() if each is not FALSE}
+
+
+def _residual(bound: BoundFilter, constants: Mapping[int, Any]) -> BoundFilter:
+    def decide_leaf(leaf: Comparison) -> BoundFilter:
+        field_id = leaf.field.field_id
+        return decide(leaf, partition_value_facts(constants[field_id])) if field_id in constants else leaf
+
+    return residual(bound, decide_leaf)

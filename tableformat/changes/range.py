@@ -1,0 +1,99 @@
+"""Which snapshots a change feed tells of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.metadata.manifest_list import had_parent
+from tableformat.metadata.snapshot_choice import ancestors, schema_of
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """Snapshots of one line of ancestors, each with its parent retained."""
+
+    view: SnapshotView
+    """The last snapshot, and the schema that rows are returned in."""
+    from_snapshot_id: int | None
+    """The snapshot after which the range begins; None: from the beginning."""
+    snapshots: tuple[Snapshot, ...]
+    """Oldest first."""
+
+    @property
+    def to_snapshot_id(self) -> int | None:
+        """The last snapshot: what to begin the next range after. None for a table without snapshots."""
+        return None if self.view.snapshot is None else self.view.snapshot.snapshot_id
+
+
+def change_range(view: SnapshotView, from_snapshot_id: int | None) -> ChangeRange:
+    """CF-1: the ancestors of the view's snapshot after `from_snapshot_id`, and the snapshot itself.
+
+    SnapshotNotFoundError, naming the oldest snapshot to begin after, where one that is needed has expired (CF-2);
+    InvalidArgumentError where the first is no ancestor of the last.
+    """
+    path: list[Snapshot] = []
+    for snapshot in ancestors(view.metadata, view.snapshot):
+        if snapshot.snapshot_id == from_snapshot_id:
+            return ChangeRange(view, from_snapshot_id, tuple(path[::-1]))
+        path.append(snapshot)
+    if from_snapshot_id is None and not (path and had_parent(view.io, path[-1])):
+        return ChangeRange(view, None, tuple(path[::-1]))
+    raise _unavailable(view, from_snapshot_id, path)
+
+
+def view_until(view: SnapshotView, moment_ms: int) -> SnapshotView:
+    """CF-1: the newest of the view's snapshot and its ancestors that was committed at the moment or before.
+
+    Without a snapshot where all of them are younger; SnapshotNotFoundError where older ones have expired.
+    """
+    snapshot = newest_at(view, moment_ms)
+    if snapshot is None:
+        oldest = list(ancestors(view.metadata, view.snapshot))[-1:]
+        if oldest and had_parent(view.io, oldest[0]):
+            raise _expired(oldest[0], "the snapshots that the range ends with")
+        return replace(view, snapshot=None)
+    return replace(view, snapshot=snapshot, schema=schema_of(view.metadata, snapshot))
+
+
+def newest_at(view: SnapshotView, moment_ms: int) -> Snapshot | None:
+    """The newest of the view's snapshot and its retained ancestors that was committed at the moment or before."""
+    line = ancestors(view.metadata, view.snapshot)
+    return next((snapshot for snapshot in line if snapshot.timestamp_ms <= moment_ms), None)
+
+
+def _unavailable(
+    view: SnapshotView, from_snapshot_id: int | None, line: list[Snapshot]
+) -> SnapshotNotFoundError | InvalidArgumentError:
+    """CF-2: why the range cannot be had; `line` are the retained ancestors of its end, newest first."""
+    if from_snapshot_id is None:
+        return _expired(line[-1], "the first snapshots")
+    first = view.metadata.snapshot_by_id(from_snapshot_id)
+    is_cut = bool(line) and had_parent(view.io, line[-1])
+    if first is None:
+        if line:
+            return _expired(line[-1], f"snapshot {from_snapshot_id}")
+        return SnapshotNotFoundError(f"no snapshot {from_snapshot_id}; the table has none.")
+    last = view.snapshot.snapshot_id if view.snapshot is not None else None
+    if any(snapshot.snapshot_id == last for snapshot in ancestors(view.metadata, first)):
+        return InvalidArgumentError(
+            f"the changes cannot begin after snapshot {from_snapshot_id} and end with {last}: {last} is the older one."
+        )
+    if is_cut and (first.sequence_number or 0) <= (line[-1].sequence_number or 0):
+        return _expired(line[-1], f"snapshots between {from_snapshot_id} and {last}")
+    return InvalidArgumentError(
+        f"snapshot {from_snapshot_id} is no ancestor of {last}: it was rolled back, or it is of another branch. "
+        f"`history()` lists the snapshots of the branch; rebuild what followed {from_snapshot_id} from a scan."
+    )
+
+
+def _expired(oldest: Snapshot, what: str) -> SnapshotNotFoundError:
+    begin = oldest.snapshot_id
+    return SnapshotNotFoundError(
+        f"the changes are not all there: {what} expired, or never were of this branch. The oldest snapshot that "
+        f"changes can begin after is {begin}: scan(snapshot_id={begin}) has the rows of then, "
+        f"changes(from_snapshot_id={begin}) what came later."
+    )

@@ -1,0 +1,194 @@
+"""Rows that are read when they are asked for, and the forms in which to have them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.schema import Schema
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.bound_filter import TRUE, bind_filter
+from tableformat.scan.dataset import LakeDataset
+from tableformat.scan.filter_text import filter_text
+from tableformat.scan.predicate import parse_where
+from tableformat.scan.reader import ReadContext, read_tables
+from tableformat.scan.resolve import resolve
+from tableformat.scan.task import FileScanTask
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+
+class ArrowRows(ABC):
+    """Rows of tasks that match a filter. Immutable: `filter` and `select` return new ones; nothing is read before a
+    method asks for rows or for the plan.
+
+    Columns have the Arrow types of the table's schema: `string`, `binary` and `list` with 32-bit offsets, `arrow.uuid`
+    for uuids, no field ids in the metadata.
+    """
+
+    def __init__(
+        self,
+        view: SnapshotView,
+        where: str | BooleanExpression | None,
+        columns: Sequence[str] | None,
+        limit: int | None,
+    ) -> None:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidArgumentError(f"limit must be a whole number of rows, 0 or more, not {limit!r}.")
+        self._view = view
+        self._where = parse_where(where, view.schema)
+        self._columns = columns if columns is None or isinstance(columns, str) else list(columns)
+        self._limit = limit
+        self._context = ReadContext.of(view, self._columns)
+
+    @abstractmethod
+    def _tasks(self) -> Iterable[FileScanTask]:
+        """What is to be read, in the order of the rows."""
+
+    @abstractmethod
+    def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Self:
+        """The same with another filter and other columns."""
+
+    def _text(self, subject: str) -> str:
+        where = "" if isinstance(self._where, AlwaysTrue) else f", where={filter_text(self._where)}"
+        limit = "" if self._limit is None else f", limit={self._limit}"
+        return f"{type(self).__name__}({subject}, columns={self.schema.names}{where}{limit})"
+
+    @property
+    def view(self) -> SnapshotView:
+        """The snapshot that is read."""
+        return self._view
+
+    @property
+    def where(self) -> BooleanExpression:
+        return self._where
+
+    @property
+    def limit(self) -> int | None:
+        return self._limit
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return self._context.arrow_schema
+
+    def columns_of(self, names: Sequence[str]) -> list[str]:
+        """What to pass to `select` for some of the own top-level columns: a struct keeps the fields it was
+        cut down to."""
+        if self._columns is None:
+            return list(names)
+        return [
+            column
+            for name in names
+            for column in self._columns
+            if column == name or (column.startswith(f"{name}.") and name not in self._columns)
+        ]
+
+    def filter(self, where: str | BooleanExpression) -> Self:
+        """The rows that match this filter and `where`, which may name every column."""
+        return self._with(And(self._where, parse_where(where, self._view.schema)), self._columns)
+
+    def select(self, columns: Sequence[str]) -> Self:
+        """The same rows in other columns; any that there are."""
+        return self._with(self._where, columns)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        tables = list(self._tables())
+        if len(self.schema) == 0:
+            # Tables without columns lose their length when they are put together, batches do not.
+            return pa.Table.from_batches([batch for table in tables for batch in table.to_batches()], self.schema)
+        return pa.concat_tables([self.schema.empty_table(), *tables])
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows as a stream of batches, read as they are asked for; memory does not grow with the table.
+
+        Can be read once. Close it, or let it go, to stop the reading early.
+        """
+        batches = (batch for table in self._tables() for batch in table.to_batches() if batch.num_rows)
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Any library that takes Arrow streams reads the rows, as often as it likes."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def to_dataset(self) -> ds.Dataset:
+        """A `pyarrow.dataset.Dataset` over the rows: engines push columns and filters into it and scan it repeatedly.
+
+        With a limit it holds the limited rows in memory, because which rows these are must not depend on the engine's
+        filter.
+        """
+        if self._limit is not None:
+            return ds.InMemoryDataset(self.to_arrow())
+        return LakeDataset(self)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All rows as pandas; options go to `pyarrow.Table.to_pandas`."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as polars; for lazy reading give `to_dataset()` to `polars.scan_pyarrow_dataset`."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, name: str | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """A DuckDB relation over the rows, registered as `name` if one is given; DuckDB pushes columns and filters
+        into the scan.
+
+        Without a connection DuckDB's default one is used.
+        """
+        import duckdb
+
+        at = duckdb.default_connection() if connection is None else connection
+        dataset = self.to_dataset()
+        if name is not None:
+            at.register(name, dataset)
+        return at.from_arrow(dataset)
+
+    def count(self) -> int:
+        """How many rows match. From metadata where no delete and no filter is left to apply; else from the positions
+        of deleted rows; columns are read only where the filter needs them."""
+        total = 0
+        filtered: list[FileScanTask] = []
+        for task in self._tasks():
+            if bind_filter(task.residual, self._view.schema) is not TRUE:
+                filtered.append(task)
+                continue
+            total += task.data_file.record_count - len(resolve(task, self._context.resolve))
+        if filtered and (self._limit is None or total < self._limit):
+            context = replace(self._context, selected=Schema())
+            total += sum(rows.num_rows for rows in read_tables(filtered, context, narrow=False))
+        return total if self._limit is None else min(total, self._limit)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        return limited(read_tables(self._tasks(), self._context), self._limit)
+
+
+def limited(tables: Iterator[pa.Table], limit: int | None) -> Iterator[pa.Table]:
+    """The first `limit` rows; reading stops with the table that completes them."""
+    left = limit
+    if left == 0:
+        return
+    for table in tables:
+        if left is None:
+            yield table
+            continue
+        yield table.slice(0, left)
+        left -= min(left, table.num_rows)
+        if left == 0:
+            return
