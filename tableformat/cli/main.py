@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from tableformat.cli import clean_up, compaction, deletes, maintain, query, refs, run_demo, tables, upkeep
+from tableformat.cli import changes, clean_up, compaction, deletes, maintain, query, refs, run_demo, tables, upkeep
 from tableformat.cli.output import Output, OutputFormat
 from tableformat.cli.running import INTERRUPTED
 from tableformat.cli.session import CATALOG_VARIABLE, Session
@@ -155,6 +155,7 @@ app.command("files", rich_help_panel=LOOK)(tables.files)
 app.command("deletes", rich_help_panel=LOOK)(tables.deletes)
 app.command("head", rich_help_panel=READ)(query.head)
 app.command("query", rich_help_panel=READ)(query.query)
+app.command("changes", rich_help_panel=READ)(changes.changes)
 app.command("explain", rich_help_panel=READ)(query.explain)
 app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
 app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -19,18 +19,15 @@ from tableformat.cli.options import (
     names_of,
 )
 from tableformat.cli.output import Output
+from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
 from tableformat.cli.session import Session, view_of
 from tableformat.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from duckdb import DuckDBPyConnection
-    from pyiceberg.schema import Schema
 
     from tableformat.catalog import Catalog
 
-_TEXT_ROWS: Final = 100
-"""Rows that are printed for people when nobody says how many."""
 _BATCH_ROWS: Final = 10_000
 _ALIASES: Final = ("lake", "tableformat", "tableformat_catalog")
 """Names for the attached catalog: the first that is no namespace, which `name.table` would otherwise be taken for."""
@@ -61,9 +58,9 @@ def head(
     handle = session.table(table, branch)
     view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)
     scan = Scan(view, where, names_of(columns), limit=limit)
-    types = [_iceberg_type(field, view.schema) for field in scan.schema]
+    types = [iceberg_type(field, view.schema) for field in scan.schema]
     with scan.to_batches() as batches:
-        _print_rows(session.output, _Taken(batches, None), scan.schema.names, types)
+        print_rows(session.output, Taken(batches, None), scan.schema.names, types)
 
 
 def query(
@@ -72,14 +69,14 @@ def query(
     *,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=0, help=f"Print at most so many rows [{_TEXT_ROWS} as text, all as JSON]."),
+        typer.Option("--limit", "-n", min=0, help=f"Print at most so many rows [{TEXT_ROWS} as text, all as JSON]."),
     ] = None,
 ) -> None:
     """Run SQL over all tables of the catalog with DuckDB."""
     import duckdb
 
     session = Session.of(context)
-    wanted = limit if limit is not None or session.output.is_json else _TEXT_ROWS
+    wanted = limit if limit is not None or session.output.is_json else TEXT_ROWS
     with session.catalog() as catalog, duckdb.connect() as connection:
         _attach(connection, catalog)
         try:
@@ -116,48 +113,6 @@ def explain(
     )
 
 
-class _Taken:
-    """The first rows of a stream, and whether there were more."""
-
-    def __init__(self, reader: pa.RecordBatchReader, limit: int | None) -> None:
-        self._reader = reader
-        self._limit = limit
-        self.schema: pa.Schema = reader.schema
-        self.row_count = 0
-        self.is_truncated = False
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._reader:
-            left = batch.num_rows if self._limit is None else self._limit - self.row_count
-            self.is_truncated = batch.num_rows > left
-            self.row_count += min(left, batch.num_rows)
-            yield batch.slice(0, left)
-            if self.is_truncated:
-                return
-
-
-def _print_rows(output: Output, taken: _Taken, names: Sequence[str], types: Sequence[str]) -> None:
-    """Rows as a grid, or one JSON document that is written as the rows come."""
-    import pyarrow as pa
-
-    from tableformat.cli.json_values import json_rows
-    from tableformat.display.rows import Rows
-
-    if output.is_json:
-        output.write_rows(
-            [{"name": name, "type": column_type} for name, column_type in zip(names, types, strict=True)],
-            (json_rows(batch, names) for batch in taken),
-            lambda: {"row_count": taken.row_count, "is_truncated": taken.is_truncated},
-        )
-        return
-    rows = pa.Table.from_batches(list(taken), schema=taken.schema).rename_columns(list(names))
-    output.emit(dict, lambda: Rows.of(rows, types))
-    if taken.row_count == 0:
-        output.note("No rows.")
-    if taken.is_truncated:
-        output.note(f"The first {taken.row_count:,} rows; --limit N prints more.")
-
-
 def _attach(connection: DuckDBPyConnection, catalog: Catalog) -> None:
     """Attach the catalog and make it the default, so that `db.t` is found without the catalog's name."""
     from tableformat.engines import duckdb
@@ -172,11 +127,11 @@ def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | 
     if relation is None:
         raise InvalidArgumentError("the SQL text has no statement.")
     names, types = _distinct(relation.columns), [str(column_type).strip('"') for column_type in relation.types]
-    taken = _Taken(relation.to_arrow_reader(_BATCH_ROWS), limit)
+    taken = Taken(relation.to_arrow_reader(_BATCH_ROWS), limit)
     if names == _PLAN_COLUMNS and not output.is_json:
         output.write(*(f"{line}\n" for batch in taken for line in batch.column(1).to_pylist()))
         return
-    _print_rows(output, taken, names, types)
+    print_rows(output, taken, names, types)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -186,12 +141,6 @@ def _distinct(names: Sequence[str]) -> list[str]:
         candidates = (f"{name}_{number}" if number else name for number in itertools.count())
         taken.append(next(candidate for candidate in candidates if candidate not in taken))
     return taken
-
-
-def _iceberg_type(field: pa.Field, schema: Schema) -> str:
-    """The column's type as Iceberg names it; nested columns, which may be cut down, as Arrow does."""
-    known = next((column.field_type for column in schema.fields if column.name == field.name), None)
-    return str(known) if known is not None and known.is_primitive else str(field.type)
 
 
 def _one_line(error: Exception) -> str:

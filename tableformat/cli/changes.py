@@ -1,0 +1,51 @@
+"""`changes`: the rows that snapshots deleted and added."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tableformat.cli.options import BranchOption, ColumnsOption, TableArgument, WhereOption, names_of
+from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
+from tableformat.cli.session import Session, local_ms
+
+
+def changes(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    from_snapshot: Annotated[
+        int | None, typer.Option("--from", metavar="ID", help="Begin after this snapshot, not with the first.")
+    ] = None,
+    to_snapshot: Annotated[
+        int | None, typer.Option("--to", metavar="ID", help="End with this snapshot, not with the newest.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only commits after then: ISO 8601, local unless it has a zone."),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only commits up to then.")] = None,
+    where: WhereOption = None,
+    columns: ColumnsOption = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=0, help=f"Print at most so many rows [{TEXT_ROWS} as text, all as JSON]."),
+    ] = None,
+    branch: BranchOption = None,
+) -> None:
+    """Print the rows that snapshots deleted and added, oldest first: applied in this order they rebuild the table."""
+    session = Session.of(context)
+    feed = session.table(table, branch).changes(
+        where,
+        names_of(columns),
+        from_snapshot_id=from_snapshot,
+        to_snapshot_id=to_snapshot,
+        from_timestamp=None if since is None else local_ms(since),
+        to_timestamp=None if until is None else local_ms(until),
+    )
+    types = [iceberg_type(field, feed.view.schema) for field in feed.schema]
+    wanted = limit if limit is not None or session.output.is_json else TEXT_ROWS
+    about = {"from_snapshot_id": feed.from_snapshot_id, "to_snapshot_id": feed.to_snapshot_id}
+    with feed.to_batches() as batches:
+        print_rows(session.output, Taken(batches, wanted), feed.schema.names, types, about=about)

@@ -1,0 +1,57 @@
+"""`tableformat changes`: the change feed on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_lake import TABLE, Lake, make_lake
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return make_lake(tmp_path_factory.mktemp("changes") / "lake")
+
+
+@pytest.fixture(scope="module")
+def snapshot_ids(lake: Lake) -> list[int]:
+    with lake.table() as table:
+        ids: list[int] = table.history()["snapshot_id"].to_pylist()
+    return ids
+
+
+def test_rows_that_were_deleted_and_added_are_printed_in_order(lake: Lake) -> None:
+    """CF-6: twelve rows come, three go."""
+    lines = lake.run("changes", TABLE, "--columns", "_change_type,_commit_version,id1,num_cal").stdout.splitlines()
+    assert lines[0].split() == ["_change_type", "_commit_version", "id1", "num_cal"]
+    told = [tuple(line.split()[:3]) for line in lines if "insert" in line or "delete" in line]
+    assert told == [("insert", "1", name) for name in "AAAABBBBCCCC"] + [
+        ("delete", "2", "A"),
+        ("delete", "2", "A"),
+        ("delete", "3", "B"),
+    ]
+
+
+def test_json_says_where_the_next_range_begins(lake: Lake, snapshot_ids: list[int]) -> None:
+    """CF-1: the first snapshot is left out, the last is in."""
+    first, second, third = snapshot_ids
+    document = lake.json("changes", TABLE, "--from", first, "--to", second, "--columns", "_change_type,num_cal")
+    assert [list(row.values()) for row in document["rows"]] == [["delete", 0], ["delete", 1]]
+    assert (document["from_snapshot_id"], document["to_snapshot_id"]) == (first, second)
+    assert document["columns"][0] == {"name": "_change_type", "type": "string"}
+    assert lake.json("changes", TABLE, "--from", third)["row_count"] == 0
+    assert lake.json("changes", TABLE, "--since", "2999-01-01")["row_count"] == 0
+    assert lake.json("changes", TABLE, "--until", "2001-01-01")["row_count"] == 0
+
+
+def test_text_is_cut_and_says_so(lake: Lake) -> None:
+    run = lake.run("changes", TABLE, "-n", "2", "--where", "_change_type = 'delete'")
+    assert run.stdout.count("delete") == 2
+    assert run.stderr == "The first 2 rows; --limit N prints more.\n"
+
+
+def test_range_that_cannot_be_is_an_error(lake: Lake, snapshot_ids: list[int], tmp_path: Path) -> None:
+    """CF-1: in the wrong order; CF-2: a snapshot that the table does not have."""
+    first, second, _ = snapshot_ids
+    assert "is the older one" in lake.error("changes", TABLE, "--from", second, "--to", first)["message"]
+    assert lake.error("changes", TABLE, "--from", 7)["type"] == "SnapshotNotFoundError"
