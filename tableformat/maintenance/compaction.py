@@ -60,6 +60,8 @@ class CompactResult:
     """Groups that were committed."""
     failed_group_count: int = 0
     """Groups given up because commits of others kept making them wrong; their new files were removed."""
+    failed_data_file_count: int = 0
+    """Data files in them."""
     commit_count: int = 0
     duration_seconds: float = 0.0
     dry_run: bool = False
@@ -137,7 +139,8 @@ class _Compaction:
         for attempt in range(1, ROUNDS + 1):
             failed = self._run_plan(plan, view, is_last=attempt == ROUNDS)
             if not failed or attempt == ROUNDS:
-                return replace(self._result, failed_group_count=len(failed))
+                failed_files = sum(len(group.tasks) for group in failed)
+                return replace(self._result, failed_group_count=len(failed), failed_data_file_count=failed_files)
             paths = frozenset(data.file_path for group in failed for data in group.data_files)
             self._iceberg.refresh()
             view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 
-from tableformat.commit.change import TableChange
+from tableformat.commit.change import TableChange, file_key, file_keys
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.transaction import CommitOutcome, UpdatesAndRequirements, commit_change
+from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.publish_scope import TargetState, asserting_target, target_state
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifest_entry import ManifestContent
 from tableformat.metadata.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.storage import delete_if_present
 from tableformat.scan.context import resolve_context
 from tableformat.scan.resolve import ResolveContext
 
@@ -78,3 +80,28 @@ def commit_on_head(iceberg: IcebergTable, branch: str, plan: PlanChange) -> Comm
     iceberg.metadata = outcome.table.metadata
     iceberg.metadata_location = outcome.table.metadata_location
     return outcome
+
+
+def commit_deletes_on_head(
+    iceberg: IcebergTable, branch: str, plan: PlanChange, written: list[DeleteFile]
+) -> int | None:
+    """As `commit_on_head`, for a plan that writes delete files and adds each to `written`: those that were committed
+    are left in it, and the files of attempts that came to nothing are removed; all stay while the outcome is unknown
+    (CP-13)."""
+    try:
+        outcome = commit_on_head(iceberg, branch, plan)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        _remove(iceberg, written)
+        raise
+    if outcome.change is not None:
+        used = file_keys(outcome.change.added_delete_files)
+        _remove(iceberg, [file for file in written if file_key(file) not in used])
+        written[:] = outcome.change.added_delete_files
+    return outcome.snapshot_id
+
+
+def _remove(iceberg: IcebergTable, files: Sequence[DeleteFile]) -> None:
+    for file in files:
+        delete_if_present(iceberg.io, file.file_path)

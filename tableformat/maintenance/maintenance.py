@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
@@ -25,6 +26,11 @@ from tableformat.maintenance.progress import Progress
 from tableformat.maintenance.publish import PublishResult, publish
 from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult, remove_orphan_files
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
+from tableformat.maintenance.rewrite_position_deletes import (
+    MIN_INPUT_FILES_DEFAULT,
+    RewritePositionDeleteFilesResult,
+    rewrite_position_deletes,
+)
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
 from tableformat.metadata.snapshot_choice import head_view
 
@@ -72,6 +78,29 @@ class Maintenance:
         files apart. Equality deletes are left alone: only conversion gets rid of them. Safe beside writers.
         """
         return merge_range_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
+
+    def rewrite_position_delete_files(
+        self,
+        *,
+        where: str | BooleanExpression | None = None,
+        min_input_files: int = MIN_INPUT_FILES_DEFAULT,
+        rewrite_all: bool = False,
+        dry_run: bool = False,
+    ) -> RewritePositionDeleteFilesResult:
+        """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector.
+
+        A data file is looked at when it may hold a row that matches `where`, and rewritten when `min_input_files`
+        position delete files name it, when one names others too, and with `rewrite_all` always. Row deletes that match
+        nothing any more leave as well. No data file is opened. Safe beside writers.
+        """
+        return rewrite_position_deletes(
+            self.iceberg,
+            self.branch,
+            where=where,
+            min_input_files=min_input_files,
+            rewrite_all=rewrite_all,
+            dry_run=dry_run,
+        )
 
     def publish(
         self,

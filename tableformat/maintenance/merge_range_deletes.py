@@ -17,17 +17,15 @@ import numpy as np
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
-from tableformat.commit.change import ChangeKind, TableChange, file_key, file_keys
+from tableformat.commit.change import ChangeKind, TableChange, file_keys
 from tableformat.commit.metadata_commit import refresh
 from tableformat.deletes.needed_spans import needed_fragments
 from tableformat.deletes.spans import SpanArray
-from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.dead_deletes import FilesInScope
-from tableformat.maintenance.head_jobs import HeadState, PlanChange, commit_on_head, head_state
+from tableformat.maintenance.head_jobs import HeadState, commit_deletes_on_head, head_state
 from tableformat.maintenance.progress import Progress, silent
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.metadata.storage import delete_if_present
 from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
 from tableformat.scan.delete_index import by_scope_and_columns
 from tableformat.write.context import WriteContext
@@ -94,7 +92,7 @@ def merge_range_deletes(
         merges = tuple(_merges(state))
         snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
     else:
-        snapshot_id = _commit(iceberg, branch, plan, written)
+        snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written)
     return MergeRangeDeletesResult(
         snapshot_id=snapshot_id,
         removed_range_delete_files_count=sum(len(merge.files) for merge in merges),
@@ -141,24 +139,3 @@ def _change(state: HeadState, merges: Sequence[_Merge], added: Sequence[DeleteFi
         planned_snapshot_id=snapshot.snapshot_id if snapshot else None,
         planned_sequence_number=state.view.sequence_number,
     )
-
-
-def _commit(iceberg: IcebergTable, branch: str, plan: PlanChange, written: list[DeleteFile]) -> int | None:
-    """Commit, and remove the files of attempts that came to nothing; all stay while the outcome is unknown (CP-13)."""
-    try:
-        outcome = commit_on_head(iceberg, branch, plan)
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        _remove(iceberg, written)
-        raise
-    if outcome.change is not None:
-        used = file_keys(outcome.change.added_delete_files)
-        _remove(iceberg, [file for file in written if file_key(file) not in used])
-        written[:] = outcome.change.added_delete_files
-    return outcome.snapshot_id
-
-
-def _remove(iceberg: IcebergTable, files: Sequence[DeleteFile]) -> None:
-    for file in files:
-        delete_if_present(iceberg.io, file.file_path)

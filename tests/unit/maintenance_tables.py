@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 from tableformat.metadata.manifest_list import manifests_of
 from tableformat.metadata.manifest_reader import live_entries, read_manifest
 
@@ -61,3 +64,45 @@ def live(table: Any) -> list[DataFile | DeleteFile]:
 
 def live_deletes(table: Any) -> list[DeleteFile]:
     return [file for file in live(table) if isinstance(file, DeleteFile)]
+
+
+def data_of(table: tf.Table) -> list[DataFile]:
+    return [file for file in live(table) if isinstance(file, DataFile)]
+
+
+def planned(table: tf.Table) -> dict[str, Any]:
+    return {"planned_snapshot_id": table.snapshot_id, "planned_sequence_number": table.view.sequence_number}
+
+
+def commit_deletes(table: tf.Table, *deletes: DeleteFile) -> None:
+    """What another writer may leave behind."""
+    commit_change(
+        table.iceberg,
+        TableChange(
+            operation=Operation.DELETE, kind=ChangeKind.ROW_DELTA, **planned(table), added_delete_files=deletes
+        ),
+    )
+    table.refresh()
+
+
+def unnamed_position_delete(table: tf.Table, name: str, pairs: list[tuple[DataFile, int]]) -> DeleteFile:
+    """As writers make it that cover a partition by one file: the entry names no data file."""
+    location = f"{table.location}/data/{name}"
+    schema = pa.schema(
+        [
+            pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": "2147483546"}),
+            pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": "2147483545"}),
+        ]
+    )
+    pairs = sorted(pairs, key=lambda pair: (pair[0].file_path, pair[1]))
+    columns = {"file_path": [file.file_path for file, _ in pairs], "pos": [position for _, position in pairs]}
+    path = Path(location.removeprefix("file://"))
+    pq.write_table(pa.table(columns, schema=schema), path)
+    return DeleteFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=location,
+        file_format="PARQUET",
+        spec_id=pairs[0][0].spec_id,
+        record_count=len(pairs),
+        file_size_bytes=path.stat().st_size,
+    )

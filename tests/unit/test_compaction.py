@@ -406,6 +406,7 @@ def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> 
 
     result = table.maintenance.compact(progress=always)
     assert (result.group_count, result.failed_group_count, result.commit_count) == (2, 1, 2)
+    assert result.failed_data_file_count == 5
     partitions = sorted(data.partition for data in data_files(table.refresh()))
     assert partitions == [("a",), *[("b",)] * 5, ("c",)]
     assert set(seen) == {"rows"}

@@ -7,42 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from commit_tables import position_delete, vector
-from maintenance_tables import contents, keyed_table, live, live_deletes, rows
+from maintenance_tables import (
+    commit_deletes,
+    contents,
+    data_of,
+    keyed_table,
+    live_deletes,
+    planned,
+    rows,
+    unnamed_position_delete,
+)
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
 from tableformat.commit import ChangeKind, TableChange, commit_change
 from tableformat.errors import CorruptFileError
 from tableformat.maintenance.dead_deletes import dead_deletes
-from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
+from tableformat.metadata.content_file import DeleteFile, FileContent
 from tableformat.scan.context import resolve_context
-
-
-def commit_deletes(table: tf.Table, *deletes: DeleteFile) -> None:
-    """What another writer may leave behind."""
-    commit_change(
-        table.iceberg,
-        TableChange(
-            operation=Operation.DELETE, kind=ChangeKind.ROW_DELTA, **planned(table), added_delete_files=deletes
-        ),
-    )
-    table.refresh()
-
-
-def planned(table: tf.Table) -> dict[str, Any]:
-    return {"planned_snapshot_id": table.snapshot_id, "planned_sequence_number": table.view.sequence_number}
 
 
 def proofs(table: tf.Table) -> list[str]:
     result = table.maintenance.drop_dead_deletes(dry_run=True)
     return [proof for _, proof in result.proofs]
-
-
-def data_of(table: tf.Table) -> list[DataFile]:
-    return [file for file in live(table) if isinstance(file, DataFile)]
 
 
 def test_range_delete_that_shadows_nothing_leaves(tmp_path: Path) -> None:
@@ -273,26 +262,3 @@ def test_rollback_while_leftovers_are_dropped_brings_no_row_back(tmp_path: Path)
     catalog.commit_table = after_rollback
     table.maintenance.convert_deletes()
     assert contents(table.refresh()) == [("a", 1, "x"), ("a", 2, "x")]
-
-
-def unnamed_position_delete(table: tf.Table, name: str, pairs: list[tuple[DataFile, int]]) -> DeleteFile:
-    """As writers make it that cover a partition by one file: the entry names no data file."""
-    location = f"{table.location}/data/{name}"
-    schema = pa.schema(
-        [
-            pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": "2147483546"}),
-            pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": "2147483545"}),
-        ]
-    )
-    pairs = sorted(pairs, key=lambda pair: (pair[0].file_path, pair[1]))
-    columns = {"file_path": [file.file_path for file, _ in pairs], "pos": [position for _, position in pairs]}
-    path = Path(location.removeprefix("file://"))
-    pq.write_table(pa.table(columns, schema=schema), path)
-    return DeleteFile(
-        content=FileContent.POSITION_DELETES,
-        file_path=location,
-        file_format="PARQUET",
-        spec_id=pairs[0][0].spec_id,
-        record_count=len(pairs),
-        file_size_bytes=path.stat().st_size,
-    )

@@ -1,0 +1,167 @@
+"""Position deletes of a data file come together in one file, and the same rows stay deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commit_tables import position_delete
+from maintenance_tables import (
+    commit_deletes,
+    contents,
+    data_of,
+    files_on_disk,
+    keyed_table,
+    live_deletes,
+    rows,
+    unnamed_position_delete,
+)
+from v3_tables import ids, new_catalog, new_table, vectors
+from v3_tables import rows as v3_rows
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.metadata.content_file import DeleteKind
+
+
+def scattered(tmp_path: Path) -> tf.Table:
+    """File a with three position delete files, file b with one, file c with none."""
+    table = keyed_table(tmp_path)
+    for letter in "abc":
+        table.append(rows(letter, range(8)))
+    for number in (1, 3, 5):
+        table.delete(f"id1 = 'a' AND id2 = {number}", mode="scan")
+    table.delete("id1 = 'b' AND id2 = 2", mode="scan")
+    return table
+
+
+def test_files_of_one_data_file_become_one(tmp_path: Path) -> None:
+    """MT-13"""
+    table = scattered(tmp_path)
+    before = contents(table)
+    result = table.maintenance.rewrite_position_delete_files()
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (3, 1)
+    assert 0 < result.added_bytes < result.rewritten_bytes
+    assert sorted(delete.record_count for delete in live_deletes(table)) == [1, 3]
+    assert contents(table) == before
+    assert table.snapshot_id == result.snapshot_id
+    again = table.maintenance.rewrite_position_delete_files()
+    assert (again.snapshot_id, again.rewritten_delete_files_count) == (result.snapshot_id, 0)
+
+
+def test_dry_run_writes_nothing(tmp_path: Path) -> None:
+    table = scattered(tmp_path)
+    snapshot_id, files = table.snapshot_id, files_on_disk(table)
+    result = table.maintenance.rewrite_position_delete_files(dry_run=True)
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count, result.added_bytes) == (3, 1, 0)
+    assert (table.refresh().snapshot_id, files_on_disk(table)) == (snapshot_id, files)
+
+
+def test_number_of_files_and_all_of_them(tmp_path: Path) -> None:
+    table = scattered(tmp_path)
+    assert table.maintenance.rewrite_position_delete_files(min_input_files=4).rewritten_delete_files_count == 0
+    assert table.maintenance.rewrite_position_delete_files(rewrite_all=True).rewritten_delete_files_count == 4
+    with pytest.raises(InvalidArgumentError, match="min_input_files must be a whole number above 0, not 0"):
+        table.maintenance.rewrite_position_delete_files(min_input_files=0)
+
+
+def test_filter_chooses_data_files(tmp_path: Path) -> None:
+    table = scattered(tmp_path)
+    assert table.maintenance.rewrite_position_delete_files(where="id1 = 'b'").rewritten_delete_files_count == 0
+    assert table.maintenance.rewrite_position_delete_files(where="id1 = 'a'").rewritten_delete_files_count == 3
+    with pytest.raises(UnknownColumnError):
+        table.maintenance.rewrite_position_delete_files(where="id = 'a'")
+
+
+def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path) -> None:
+    """MT-13, DA-1: with a filter that leaves one of the data files out, the shared file stays."""
+    table = keyed_table(tmp_path)
+    for letter in "ab":
+        table.append(rows(letter, range(4)))
+    first, second = data_of(table)
+    commit_deletes(table, unnamed_position_delete(table, "shared.parquet", [(first, 0), (first, 1), (second, 2)]))
+    before = contents(table)
+    assert len(before) == 5
+    result = table.maintenance.rewrite_position_delete_files(where="id1 = 'a'")
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (0, 1)
+    assert contents(table) == before
+    result = table.maintenance.rewrite_position_delete_files()
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (2, 2)
+    assert all(delete.referenced_data_file in {first.file_path, second.file_path} for delete in live_deletes(table))
+    assert contents(table) == before
+
+
+def test_rows_of_keyed_deletes_are_not_named(tmp_path: Path) -> None:
+    """MT-13: equality and range deletes stay as they are."""
+    table = scattered(tmp_path)
+    table.delete_prefix({"id1": "a", "id2": 7})
+    table.delete("id1 = 'a' AND id2 = 6", mode="equality")
+    before = contents(table)
+    table.maintenance.rewrite_position_delete_files()
+    kinds = sorted(delete.kind.value for delete in live_deletes(table))
+    assert kinds.count(DeleteKind.POSITION.value) == 2
+    assert {DeleteKind.RANGE.value, DeleteKind.EQUALITY.value} <= set(kinds)
+    assert max(delete.record_count for delete in live_deletes(table)) == 3
+    assert contents(table) == before
+
+
+def test_deletes_of_files_that_left_leave(tmp_path: Path) -> None:
+    """MT-10"""
+    table = scattered(tmp_path)
+    a = next(file for file in data_of(table) if file.lower_bounds and b"a" in file.lower_bounds.values())
+    table.delete("id1 = 'a'", mode="scan")
+    assert a.file_path not in {file.file_path for file in data_of(table)}
+    before = contents(table)
+    table.maintenance.rewrite_position_delete_files()
+    assert [delete.record_count for delete in live_deletes(table)] == [1]
+    assert contents(table) == before
+
+
+def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
+    """MT-13, DA-7: position delete files of version 2, after an upgrade."""
+    table = new_table(new_catalog(tmp_path), 2)
+    table.append(v3_rows("a", *range(6)))
+    table.append(v3_rows("b", *range(6)))
+    table.delete("id = 1", mode="scan")
+    table.upgrade(3)
+    before = ids(table)
+    result = table.maintenance.rewrite_position_delete_files()
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (2, 2)
+    assert len(vectors(table)) == 2
+    assert ids(table) == before
+
+
+def test_rewrite_while_others_write(tmp_path: Path) -> None:
+    """MT-13: planned on the head that it is committed on, so a delete in between is part of it."""
+    table = scattered(tmp_path)
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    commit, files = table.iceberg.catalog.commit_table, files_on_disk(table)
+    calls: list[int] = []
+
+    def after_another(*arguments: object) -> object:
+        if not calls:
+            calls.append(1)
+            other.delete("id1 = 'a' AND id2 = 6", mode="scan")
+        return commit(*arguments)
+
+    table.iceberg.catalog.commit_table = after_another
+    result = table.maintenance.rewrite_position_delete_files()
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (4, 1)
+    gone = {("a", 1), ("a", 3), ("a", 5), ("a", 6), ("b", 2)}
+    expected = {(letter, number) for letter in "abc" for number in range(8)} - gone
+    assert {row[:2] for row in contents(table)} == expected
+    added = {path for path in files_on_disk(table) - files if "/data/" in path}
+    assert len(added) == 2, "the other's delete and the new file: the one of the attempt that failed was removed"
+
+
+def test_position_delete_of_an_old_writer(tmp_path: Path) -> None:
+    """DA-1: its entry names the data file by bounds or by referenced_data_file."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(4)))
+    (data,) = data_of(table)
+    commit_deletes(table, position_delete(table.iceberg, "one.parquet", data, [0]))
+    commit_deletes(table, position_delete(table.iceberg, "two.parquet", data, [0, 2]))
+    before = contents(table)
+    table.maintenance.rewrite_position_delete_files()
+    assert [delete.record_count for delete in live_deletes(table)] == [2]
+    assert contents(table) == before
