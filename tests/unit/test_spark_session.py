@@ -1,0 +1,51 @@
+"""What the Python process of a Spark catalog remembers between calls; no Spark needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_ext.service.registry import Request, handler_of
+from spark_ext.service.session import Pin, Session
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    """A table `db.t` of two rows."""
+    opened = Session.open("lake", {"warehouse": str(tmp_path / "lake")})
+    opened.catalog.create_namespace("db")
+    created = opened.catalog.create_table("db.t", SCHEMA, key=["id"])
+    created.append(pa.table({"id": [1, 2]}, schema=SCHEMA))
+    return opened
+
+
+def test_pin_stays_where_it_is_when_the_process_changes_the_table(session: Session) -> None:
+    """A statement that was planned before a delete of the same process reads what it was planned on."""
+    pin = Pin.from_json(handler_of("load_table")(session, Request({"table": ["db", "t"]}))["pin"])
+    before = session.view(pin).snapshot
+    condition = {"operator": "=", "arguments": [{"column": ["id"]}, {"literal": "1", "type": "long"}]}
+    arguments = {
+        "table": ["db", "t"],
+        "pin": pin.to_json(),
+        "predicates": [condition],
+        "options": {},
+        "application_id": None,
+        "batch_id": None,
+    }
+    answer = handler_of("delete_where")(session, Request(arguments))
+    assert before is not None
+    assert answer["snapshot_id"] != before.snapshot_id
+    assert session.view(pin).snapshot == before
+    assert session.pinned(pin).iceberg.metadata_location == pin.metadata_location
+
+
+def test_handle_on_a_branch_does_not_change_what_pins_read(session: Session) -> None:
+    table = session.load(("db", "t"))
+    table.create_branch("audit")
+    pin = Pin(("db", "t"), table.iceberg.metadata_location)
+    session.load(("db", "t"), branch="audit").append(pa.table({"id": [3]}, schema=SCHEMA))
+    assert session.view(pin).snapshot == table.view.snapshot
