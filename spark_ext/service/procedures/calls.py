@@ -11,39 +11,34 @@ from spark_ext.service.procedures.argument_values import python_value
 from spark_ext.service.procedures.procedure import SYSTEM, procedure_named, procedure_names
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Session
-from tableformat.table import Table
 
-_MODULES: Final = ("snapshots",)
+_MODULES: Final = ("snapshots", "deletes", "rewrites", "files", "upkeep")
 
 
 @method("list_procedures")
 def list_procedures(session: Session, request: Request) -> list[str]:  # noqa: ARG001  every method has both
-    _load_modules()
+    load_procedures()
     return procedure_names()
 
 
 @method("load_procedure")
 def load_procedure(session: Session, request: Request) -> dict[str, Any]:  # noqa: ARG001  every method has both
-    _load_modules()
+    load_procedures()
     return procedure_named(tuple(request.arguments["procedure"])).describe()
 
 
 @method("call_procedure")
 def call_procedure(session: Session, request: Request) -> Answer:
     """Run one to its end, in this process, and answer its rows."""
-    _load_modules()
+    load_procedures()
     procedure = procedure_named((*SYSTEM, request.arguments["procedure"]))
     arguments = {name: python_value(value) for name, value in request.arguments["arguments"].items()}
-
-    def load(branch: str) -> Table:
-        # A handle of its own: it moves with what the procedure does, and those of the session are pinned.
-        return session.catalog.load_table(request.table, branch=branch)
-
-    rows = procedure.run(load, arguments)
+    rows = procedure.run(lambda branch: session.load(request.table, branch=branch), arguments)
     return Answer(None, [arrow_stream(rows)])
 
 
 @cache
-def _load_modules() -> None:
+def load_procedures() -> None:
+    """Make all procedures known."""
     for module in _MODULES:
         importlib.import_module(f"spark_ext.service.procedures.{module}")

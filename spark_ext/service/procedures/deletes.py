@@ -1,0 +1,70 @@
+"""Procedures that delete rows without reading any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from spark_ext.service.procedures.key_values import bound, prefix_table
+from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.operations.result import CommitResult
+from tableformat.table import Table
+
+_DELETED = pa.schema(
+    [
+        ("snapshot_id", pa.int64()),
+        ("deleted_rows_count", pa.int64()),
+        *not_null(pa.int32(), "added_delete_files_count"),
+    ]
+)
+_MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or scan, which reads and counts rows.")
+
+
+@procedure(
+    Parameter("prefix", ANY, "named_struct('id1', 'a', ...), map('id1', 'a'), or an array of them.", is_required=True),
+    _MODE,
+    columns=_DELETED,
+)
+def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto") -> Rows:
+    """Delete every row whose key begins with the prefix, without reading any."""
+    return [_row(table.delete_prefix(prefix_table(table, prefix), mode=mode))]
+
+
+@procedure(
+    Parameter("on", array_of("string"), "The columns of the range, the key by default."),
+    Parameter("lower", ANY, "Values of the leading columns, included: struct('a', 2), an array, or one value."),
+    Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
+    _MODE,
+    columns=_DELETED,
+)
+def delete_range(
+    table: Table, *, on: Sequence[str] | None = None, lower: Any = None, upper: Any = None, mode: str = "auto"
+) -> Rows:
+    """Delete the rows from lower up to, but without, upper, without reading any."""
+    if lower is None and upper is None:
+        raise InvalidArgumentError("delete_range: give lower or upper. TRUNCATE TABLE deletes every row.")
+    columns = table.key if on is None else tuple(on)
+    if not columns:
+        raise InvalidArgumentError(f"delete_range: name columns, on => array('a', 'b'); {table.name} has no key.")
+    known = [field.name for field in table.metadata.schema().fields]
+    for name in columns:
+        if name not in known:
+            raise UnknownColumnError(name, known, where="on")
+    result = table.delete_range(
+        on=on,
+        lower=bound(table, lower, columns, argument="lower"),
+        upper=bound(table, upper, columns, argument="upper"),
+        mode=mode,
+    )
+    return [_row(result)]
+
+
+def _row(result: CommitResult) -> dict[str, int | None]:
+    return {
+        "snapshot_id": result.snapshot_id,
+        "deleted_rows_count": result.deleted_row_count,
+        "added_delete_files_count": result.added_delete_file_count,
+    }

@@ -1,0 +1,121 @@
+"""Procedures that remove what nothing needs any more: old snapshots and their files, orphan files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from spark_ext.service.procedures.procedure import STRING_MAP, Parameter, Rows, array_of, not_null, procedure
+from spark_ext.service.procedures.rewrites import DRY_RUN
+from tableformat.errors import InvalidArgumentError
+from tableformat.table import Table
+
+_EXPIRED: Final = (
+    "deleted_data_files_count",
+    "deleted_position_delete_files_count",
+    "deleted_equality_delete_files_count",
+    "deleted_manifest_files_count",
+    "deleted_manifest_lists_count",
+    "deleted_statistics_files_count",
+)
+_MAX_CONCURRENT_DELETES: Final = Parameter("max_concurrent_deletes", "integer", "A hint of Iceberg's, without effect.")
+_STREAM_RESULTS: Final = Parameter("stream_results", "boolean", "A hint of Iceberg's, without effect.")
+
+
+@procedure(
+    Parameter("older_than", "timestamp", "Snapshots before it expire; five days ago by default."),
+    Parameter("retain_last", "integer", "Ancestors of each branch that stay whatever their age; 1 by default."),
+    _MAX_CONCURRENT_DELETES,
+    _STREAM_RESULTS,
+    Parameter("snapshot_ids", array_of("long"), "Snapshots that expire whatever their age."),
+    Parameter("clean_expired_metadata", "boolean", "Only false: old schemas and partition specs stay."),
+    DRY_RUN,
+    columns=pa.schema(
+        [
+            *((name, pa.int64()) for name in _EXPIRED),
+            *not_null(pa.int64(), "deleted_range_delete_files_count", "expired_snapshots_count", "freed_bytes"),
+        ]
+    ),
+    on_branch=False,
+)
+def expire_snapshots(
+    table: Table,
+    *,
+    older_than: datetime | None = None,
+    retain_last: int | None = None,
+    max_concurrent_deletes: int | None = None,
+    stream_results: bool = False,  # noqa: ARG001  a hint
+    snapshot_ids: Sequence[int] = (),
+    clean_expired_metadata: bool = False,
+    dry_run: bool = False,
+) -> Rows:
+    """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more."""
+    _check_positive(max_concurrent_deletes)
+    if clean_expired_metadata:
+        raise InvalidArgumentError(
+            "expire_snapshots: clean_expired_metadata is not supported: schemas and partition specs stay."
+        )
+    result = table.maintenance.expire_snapshots(
+        older_than=older_than, retain_last=retain_last, snapshot_ids=tuple(snapshot_ids), dry_run=dry_run
+    )
+    ours = ("deleted_range_delete_files_count", "expired_snapshots_count", "freed_bytes")
+    return [{name: getattr(result, name) for name in (*_EXPIRED, *ours)}]
+
+
+@procedure(
+    Parameter("older_than", "timestamp", "Files written before it go; three days ago by default, a day ago at most."),
+    Parameter("location", "string", "A directory of the table; all of them by default."),
+    DRY_RUN,
+    _MAX_CONCURRENT_DELETES,
+    Parameter("file_list_view", "string", "Not supported: files are listed."),
+    Parameter("equal_schemes", STRING_MAP, "Not supported."),
+    Parameter("equal_authorities", STRING_MAP, "Not supported."),
+    Parameter("prefix_mismatch_mode", "string", "Only ERROR."),
+    Parameter("prefix_listing", "boolean", "A hint of Iceberg's, without effect."),
+    _STREAM_RESULTS,
+    Parameter("allow_recent", "boolean", "Take an older_than less than a day ago: nobody else writes to the table."),
+    columns=pa.schema([*not_null(pa.string(), "orphan_file_location"), *not_null(pa.bool_(), "is_removed")]),
+    changes_table=False,
+    on_branch=False,
+)
+def remove_orphan_files(
+    table: Table,
+    *,
+    older_than: datetime | None = None,
+    location: str | None = None,
+    dry_run: bool = False,
+    max_concurrent_deletes: int | None = None,
+    prefix_mismatch_mode: str = "ERROR",
+    allow_recent: bool = False,
+    **others: Any,
+) -> Rows:
+    """Remove files in the table's directory that nothing names: left by writers that died."""
+    _check_positive(max_concurrent_deletes)
+    _refuse(others, "file_list_view", "files are listed anew")
+    _refuse(others, "equal_schemes", "locations are compared without the scheme of local files")
+    _refuse(others, "equal_authorities", "locations are compared with their authority")
+    if prefix_mismatch_mode.upper() != "ERROR":
+        raise InvalidArgumentError(
+            f"remove_orphan_files: prefix_mismatch_mode can only be 'ERROR', not {prefix_mismatch_mode!r}."
+        )
+    result = table.maintenance.remove_orphan_files(
+        older_than=older_than, location=location, dry_run=dry_run, allow_recent=allow_recent
+    )
+    kept = frozenset(result.undeleted_file_locations)
+    return [
+        {"orphan_file_location": each, "is_removed": not dry_run and each not in kept}
+        for each in result.orphan_file_locations
+    ]
+
+
+def _refuse(arguments: Mapping[str, Any], name: str, why: str) -> None:
+    if name in arguments:
+        raise InvalidArgumentError(f"remove_orphan_files: {name} is not supported: {why}.")
+
+
+def _check_positive(max_concurrent_deletes: int | None) -> None:
+    if max_concurrent_deletes is not None and max_concurrent_deletes < 1:
+        raise InvalidArgumentError(f"max_concurrent_deletes must be above 0, not {max_concurrent_deletes}.")

@@ -1,0 +1,93 @@
+"""Key prefixes and bounds as a SQL statement writes them.
+
+    prefix   named_struct('id1', 'a', 'id2', 2), map('id1', 'a'), or an array of them
+    bound    struct('a', 2): values of the leading columns in order; array('a', 'b') the same; a single value is one
+
+Each value keeps the type that SQL gave it, and the library refuses those that do not fit their column. Two types that
+SQL cannot say are converted: a uuid is written as text, a double often as a decimal.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
+
+from spark_ext.service.procedures.argument_values import Struct
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.keys.arrow_columns import array_of_values
+from tableformat.table import Table
+
+_UNNAMED: Final = re.compile(r"col[1-9][0-9]*")
+"""Names that Spark gives the fields of `struct('a', 2)`."""
+
+
+def prefix_table(table: Table, prefix: Any) -> pa.Table:
+    """The prefixes as columns, for `Table.delete_prefix`, which checks that they lead the key."""
+    rows = [_named_values(each) for each in (prefix if isinstance(prefix, list) and prefix else [prefix])]
+    names = list(rows[0])
+    if any(set(row) != set(names) for row in rows):
+        raise InvalidArgumentError("prefix: all prefixes of an array must name the same columns.")
+    columns = {}
+    for name in names:
+        column_type = _type_of(table, name, table.key)
+        values = [_fitting(row[name], column_type, name) for row in rows]
+        columns[name] = array_of_values(values, column_type, name=name)
+    return pa.table(columns)
+
+
+def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tuple[Any, ...] | None:
+    """The values of a bound over the columns `on`; None is open."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        raise InvalidArgumentError(f"{argument}: a map has no order; write struct(...) or array(...).")
+    if isinstance(value, Struct):
+        names = [name for name, _ in value]
+        if not all(_UNNAMED.fullmatch(name) for name in names) and names != list(on[: len(names)]):
+            raise InvalidArgumentError(
+                f"{argument} names ({', '.join(names)}), which are not the first of the columns ({', '.join(on)})."
+            )
+        value = [each for _, each in value]
+    values = value if isinstance(value, list) else [value]
+    if len(values) > len(on):
+        raise InvalidArgumentError(f"{argument} has {len(values)} values for the columns ({', '.join(on)}).")
+    return tuple(
+        _fitting(each, _type_of(table, name, on), name) for each, name in zip(values, on[: len(values)], strict=True)
+    )
+
+
+def _named_values(prefix: Any) -> dict[str, Any]:
+    pairs = list(prefix.items()) if isinstance(prefix, dict) else list(prefix) if isinstance(prefix, Struct) else []
+    named = dict(pairs)
+    if not pairs or len(named) < len(pairs) or not all(isinstance(name, str) for name in named):
+        raise InvalidArgumentError(
+            "prefix names leading key columns and their values, each column once: named_struct('id1', 'a', 'id2', 2), "
+            "map('id1', 'a'), or an array of them."
+        )
+    return named
+
+
+def _type_of(table: Table, name: str, candidates: Sequence[str]) -> PrimitiveType:
+    for field in table.metadata.schema().fields:
+        if field.name == name:
+            if not isinstance(field.field_type, PrimitiveType):
+                raise InvalidArgumentError(f"column {name!r} is {field.field_type}: deletes go by simple types.")
+            return field.field_type
+    raise UnknownColumnError(name, candidates, where=f"the table {table.name}")
+
+
+def _fitting(value: Any, column_type: IcebergType, name: str) -> Any:
+    if isinstance(value, Decimal) and isinstance(column_type, FloatType | DoubleType):
+        return float(value)
+    if isinstance(value, str) and isinstance(column_type, UUIDType):
+        try:
+            return uuid.UUID(value)
+        except ValueError as error:
+            raise InvalidArgumentError(f"column {name!r} is a uuid, {value!r} is none.") from error
+    return value

@@ -1,0 +1,281 @@
+"""Procedures that store the same rows in other files: compaction, conversion, manifests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+import pyarrow as pa
+import sqlglot
+
+from spark_ext.service.procedures.options import Options, boolean
+from spark_ext.service.procedures.procedure import (
+    STRING_MAP,
+    Parameter,
+    Rows,
+    array_of,
+    not_null,
+    procedure,
+)
+from tableformat.errors import InvalidArgumentError, InvalidPredicateError
+from tableformat.table import Table
+
+DRY_RUN: Final = Parameter("dry_run", "boolean", "Change nothing, and say what would be; false by default.")
+_OPTIONS: Final = Options(
+    "rewrite_data_files",
+    keywords={
+        "target-file-size-bytes": ("target_file_size_bytes", int),
+        "min-input-files": ("min_input_files", int),
+        "rewrite-all": ("rewrite_all", boolean),
+        "max-file-group-size-bytes": ("max_file_group_size_bytes", int),
+        "delete-file-threshold": ("delete_file_threshold", int),
+        "delete-ratio-threshold": ("delete_ratio_threshold", float),
+        "partial-progress.enabled": ("partial_progress", boolean),
+        "partial-progress.max-commits": ("max_commits", int),
+        "remove-dangling-deletes": ("remove_dangling_deletes", boolean),
+        "depth": ("depth", str),
+        "max-rewritten-bytes": ("max_rewritten_bytes", int),
+    },
+    hints=frozenset({"max-concurrent-file-group-rewrites", "shuffle-partitions-per-file"}),
+    fixed={"use-starting-sequence-number": "true", "rewrite-job-order": "none"},
+    refused={
+        "min-file-size-bytes": "files below 75% of target-file-size-bytes are small",
+        "max-file-size-bytes": "files above 180% of target-file-size-bytes are split",
+        "partial-progress.max-failed-commits": "failed groups are planned again, and then counted",
+        "max-files-to-rewrite": "limit the bytes instead, by max-rewritten-bytes",
+        "output-spec-id": "files stay in the partition spec that they have",
+        "compression-factor": "output files are measured while they are written",
+        "var-length-contribution": "there is no z-order",
+        "max-output-size": "there is no z-order",
+    },
+)
+_POSITION_OPTIONS: Final = Options(
+    "rewrite_position_delete_files",
+    keywords={"min-input-files": ("min_input_files", int), "rewrite-all": ("rewrite_all", boolean)},
+    hints=frozenset({"max-concurrent-file-group-rewrites"}),
+    fixed={"partial-progress.enabled": "false", "rewrite-job-order": "none"},
+    refused={
+        "partial-progress.max-commits": "there is one commit",
+        **dict.fromkeys(
+            ("target-file-size-bytes", "min-file-size-bytes", "max-file-size-bytes", "max-file-group-size-bytes"),
+            "each data file has one position delete file, whatever its size",
+        ),
+        "max-files-to-rewrite": "limit the data files by where",
+    },
+)
+_SORT_FIELD: Final = re.compile(r"(?P<name>`.+`|[^\s`]+)(\s+asc)?(\s+nulls\s+(first|last))?", re.IGNORECASE)
+
+
+@procedure(
+    Parameter("strategy", "string", "binpack or sort: files are always written in key order."),
+    Parameter("sort_order", "string", "The key, which is the only order."),
+    Parameter("options", STRING_MAP, "Iceberg's options, depth and max-rewritten-bytes."),
+    Parameter("where", "string", "Only files that may hold rows which match."),
+    DRY_RUN,
+    columns=pa.schema(
+        [
+            *not_null(pa.int32(), "rewritten_data_files_count", "added_data_files_count"),
+            *not_null(pa.int64(), "rewritten_bytes_count"),
+            *not_null(pa.int32(), "failed_data_files_count", "removed_delete_files_count"),
+            *not_null(pa.int64(), "written_bytes_count", "deleted_rows_count"),
+            *not_null(pa.int32(), "commits_count"),
+            ("snapshot_id", pa.int64()),
+        ]
+    ),
+)
+def rewrite_data_files(
+    table: Table,
+    *,
+    strategy: str | None = None,
+    sort_order: str | None = None,
+    options: Mapping[str, str] | None = None,
+    where: str | None = None,
+    dry_run: bool = False,
+) -> Rows:
+    """Rewrite data files where that makes reading cheaper: small ones together, overlapping ones apart, deleted rows
+    left out."""
+    _check_order(table, strategy, sort_order)
+    # Iceberg's default is one commit.
+    keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
+    removes_dangling = keywords.pop("remove_dangling_deletes", False)
+    if where is not None:
+        keywords["where"] = condition(where)
+    result = table.maintenance.compact(dry_run=dry_run, **keywords)
+    removed = result.removed_position_delete_file_count + result.removed_deletion_vector_count
+    if removes_dangling:
+        dead = table.maintenance.drop_dead_deletes(dry_run=dry_run)
+        removed += dead.removed_position_delete_files_count + dead.removed_deletion_vectors_count
+        removed += dead.removed_equality_delete_files_count + dead.removed_range_delete_files_count
+    row = {
+        "rewritten_data_files_count": result.rewritten_data_file_count,
+        "added_data_files_count": result.added_data_file_count,
+        "rewritten_bytes_count": result.rewritten_bytes,
+        "failed_data_files_count": result.failed_data_file_count,
+        "removed_delete_files_count": removed,
+        "written_bytes_count": result.written_bytes,
+        "deleted_rows_count": result.deleted_row_count,
+        "commits_count": result.commit_count,
+        "snapshot_id": table.snapshot_id,
+    }
+    return [row]
+
+
+@procedure(
+    DRY_RUN,
+    columns=pa.schema(
+        [
+            *not_null(
+                pa.int32(),
+                "removed_equality_delete_files_count",
+                "removed_range_delete_files_count",
+                "removed_position_delete_files_count",
+                "removed_deletion_vectors_count",
+                "removed_data_files_count",
+                "added_position_delete_files_count",
+                "added_deletion_vectors_count",
+            ),
+            *not_null(pa.int64(), "deleted_rows_count", "rewritten_bytes_count"),
+            ("snapshot_id", pa.int64()),
+        ]
+    ),
+)
+def convert_deletes(table: Table, *, dry_run: bool = False) -> Rows:
+    """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which every
+    Iceberg engine reads the branch."""
+    result = table.maintenance.convert_deletes(dry_run=dry_run)
+    row = {
+        "removed_equality_delete_files_count": result.removed_equality_delete_file_count,
+        "removed_range_delete_files_count": result.removed_range_delete_file_count,
+        "removed_position_delete_files_count": result.removed_position_delete_file_count,
+        "removed_deletion_vectors_count": result.removed_deletion_vector_count,
+        "removed_data_files_count": result.removed_data_file_count,
+        "added_position_delete_files_count": result.added_position_delete_file_count,
+        "added_deletion_vectors_count": result.added_deletion_vector_count,
+        "deleted_rows_count": result.deleted_row_count,
+        "rewritten_bytes_count": result.rewritten_bytes,
+        "snapshot_id": result.snapshot_id,
+    }
+    return [row]
+
+
+@procedure(
+    DRY_RUN,
+    columns=pa.schema(
+        [
+            *not_null(
+                pa.int32(),
+                "removed_position_delete_files_count",
+                "removed_deletion_vectors_count",
+                "removed_equality_delete_files_count",
+                "removed_range_delete_files_count",
+            ),
+            *not_null(pa.int64(), "removed_bytes"),
+            ("snapshot_id", pa.int64()),
+        ]
+    ),
+)
+def drop_dead_deletes(table: Table, *, dry_run: bool = False) -> Rows:
+    """Take delete files out of the branch that no live data file can match any more."""
+    return [result_fields(table.maintenance.drop_dead_deletes(dry_run=dry_run))]
+
+
+@procedure(
+    DRY_RUN,
+    columns=pa.schema(
+        [
+            *not_null(pa.int32(), "removed_range_delete_files_count", "added_range_delete_files_count"),
+            *not_null(pa.int64(), "removed_spans_count", "added_spans_count"),
+            ("snapshot_id", pa.int64()),
+        ]
+    ),
+)
+def merge_range_deletes(table: Table, *, dry_run: bool = False) -> Rows:
+    """Merge range delete files into one for each scope and list of columns; each span keeps its sequence number."""
+    return [result_fields(table.maintenance.merge_range_deletes(dry_run=dry_run))]
+
+
+@procedure(
+    Parameter("options", STRING_MAP, "min-input-files (2) and rewrite-all (false)."),
+    Parameter("where", "string", "Only deletes of data files that may hold rows which match."),
+    DRY_RUN,
+    columns=pa.schema(
+        [
+            *not_null(pa.int32(), "rewritten_delete_files_count", "added_delete_files_count"),
+            *not_null(pa.int64(), "rewritten_bytes_count", "added_bytes_count"),
+            ("snapshot_id", pa.int64()),
+        ]
+    ),
+)
+def rewrite_position_delete_files(
+    table: Table, *, options: Mapping[str, str] | None = None, where: str | None = None, dry_run: bool = False
+) -> Rows:
+    """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector; those that
+    match nothing any more leave."""
+    keywords = _POSITION_OPTIONS.read(options or {})
+    result = table.maintenance.rewrite_position_delete_files(
+        where=None if where is None else condition(where), dry_run=dry_run, **keywords
+    )
+    row = {"rewritten_bytes_count": result.rewritten_bytes, "added_bytes_count": result.added_bytes}
+    return [result_fields(result) | row]
+
+
+@procedure(
+    Parameter("use_caching", "boolean", "A hint of Iceberg's, without effect."),
+    Parameter("spec_id", "integer", "Only manifests of this partition spec; all by default."),
+    Parameter("sort_by", array_of("string"), "Not supported: manifests are ordered by all partition fields."),
+    DRY_RUN,
+    columns=pa.schema(
+        [
+            *not_null(pa.int32(), "rewritten_manifests_count", "added_manifests_count"),
+            ("snapshot_id", pa.int64()),
+        ]
+    ),
+)
+def rewrite_manifests(
+    table: Table,
+    *,
+    use_caching: bool = False,  # noqa: ARG001  a hint
+    spec_id: int | None = None,
+    sort_by: list[str] | None = None,
+    dry_run: bool = False,
+) -> Rows:
+    """Put the entries of the branch's manifests together by partition."""
+    if sort_by is not None:
+        raise InvalidArgumentError(
+            "rewrite_manifests: sort_by is not supported: entries are ordered by all fields of their partition spec."
+        )
+    return [result_fields(table.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id))]
+
+
+def condition(where: str) -> str:
+    """A condition in Spark's SQL as the library reads it: text in double quotes is a string, backticks quote names."""
+    try:
+        translated = sqlglot.transpile(where, read="spark", write="duckdb")
+    except sqlglot.errors.SqlglotError as error:
+        raise InvalidPredicateError(f"where is no SQL condition: {where}") from error
+    return ";".join(translated)
+
+
+def _check_order(table: Table, strategy: str | None, sort_order: str | None) -> None:
+    if strategy is not None and strategy.lower() not in {"binpack", "sort"}:
+        raise InvalidArgumentError(f"strategy must be 'binpack' or 'sort', not {strategy!r}.")
+    if (strategy or "").lower() == "sort" and not table.key:
+        raise InvalidArgumentError(f"strategy 'sort': {table.name} has no key to sort by.")
+    if sort_order is None:
+        return
+    if (strategy or "sort").lower() == "binpack":
+        raise InvalidArgumentError("sort_order belongs to the strategy 'sort', not to 'binpack'.")
+    matches = [_SORT_FIELD.fullmatch(each.strip()) for each in sort_order.split(",")]
+    names = tuple(match["name"].strip("`") if match else "" for match in matches)
+    if names != table.key:
+        raise InvalidArgumentError(
+            f"sort_order {sort_order!r} is not supported: files of {table.name} are always in the order of its key, "
+            f"'{', '.join(table.key)}'."
+        )
+
+
+def result_fields(result: Any) -> dict[str, Any]:
+    """The fields of a result; columns are taken from them by name."""
+    return {each.name: getattr(result, each.name) for each in fields(result)}

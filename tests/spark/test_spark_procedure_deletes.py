@@ -1,0 +1,174 @@
+"""CALL lake.system.delete_prefix and delete_range: values as SQL writes them."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id1", pa.string(), nullable=False),
+        pa.field("id2", pa.int64(), nullable=False),
+        pa.field("day", pa.date32()),
+        pa.field("weight", pa.float64()),
+    ]
+)
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """Six rows: a1 to a3 and b1 to b3, on the days of January 2024, weighing 0.5 each more."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id1", "id2"])
+    rows = [
+        {"id1": id1, "id2": id2, "day": date(2024, 1, id2), "weight": id2 / 2}
+        for id1 in ("a", "b")
+        for id2 in (1, 2, 3)
+    ]
+    created.append(pa.Table.from_pylist(rows, schema=SCHEMA))
+    return created
+
+
+def call(spark: SparkSession, text: str) -> dict[str, Any]:
+    [row] = spark.sql(f"CALL lake.system.{text}").collect()
+    answer: dict[str, Any] = row.asDict()
+    return answer
+
+
+def failure(spark: SparkSession, text: str) -> str:
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(f"CALL lake.system.{text}")
+    return str(caught.value)
+
+
+def left(spark: SparkSession, table: Table) -> str:
+    """The rows that are alive, such as "a1 b2"."""
+    found = sorted(f"{row.id1}{row.id2}" for row in spark.sql(f"SELECT id1, id2 FROM lake.{table.name}").collect())
+    assert found == sorted(f"{row['id1']}{row['id2']}" for row in table.refresh().scan().to_arrow().to_pylist())
+    return " ".join(found)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("map('id1', 'a')", "b1 b2 b3"),
+        ("named_struct('id1', 'a')", "b1 b2 b3"),
+        ("named_struct('id1', 'a', 'id2', 2)", "a1 a3 b1 b2 b3"),
+        ("named_struct('id2', 2, 'id1', 'a')", "a1 a3 b1 b2 b3"),
+        ("struct('b' AS id1, 3L AS id2)", "a1 a2 a3 b1 b2"),
+        ("array(named_struct('id1', 'a', 'id2', 1), named_struct('id1', 'b', 'id2', 1))", "a2 a3 b2 b3"),
+        ("array(map('id1', 'a'), map('id1', 'b'))", ""),
+        ("named_struct('id1', 'z')", "a1 a2 a3 b1 b2 b3"),
+    ],
+)
+def test_prefixes(spark: SparkSession, table: Table, prefix: str, expected: str) -> None:
+    answer = call(spark, f"delete_prefix('{table.name}', {prefix})")
+    assert left(spark, table) == expected
+    assert answer["snapshot_id"] == table.snapshot_id
+    assert (answer["deleted_rows_count"], answer["added_delete_files_count"]) == (None, 1)
+
+
+def test_prefix_by_reading_counts_the_rows(spark: SparkSession, table: Table) -> None:
+    answer = call(spark, f"delete_prefix(table => '{table.name}', mode => 'scan', prefix => map('id1', 'a'))")
+    assert answer["deleted_rows_count"] == 3
+    assert left(spark, table) == "b1 b2 b3"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ("map('id', 'a')", "unknown column 'id'"),
+        ("named_struct('id2', 2)", r"is no leading part of the key (id1, id2)"),
+        ("named_struct('id1', 'a', 'id2', '2')", "column 'id2' is long, '2' is str"),
+        ("named_struct('id1', 'a', 'id2', 2.5)", "column 'id2' is long"),
+        ("named_struct('id1', 7)", "column 'id1' is string, 7 is int"),
+        ("'a'", "prefix names leading key columns"),
+        ("struct('a', 'b')", "unknown column 'col1'"),
+        ("array(map('id1', 'a'), map('id2', 'b'))", "must name the same columns"),
+        ("map(1, 'a')", "prefix names leading key columns"),
+        ("named_struct('id1', INTERVAL '1' DAY)", "cannot be an argument of a procedure"),
+        ("array()", "prefix names leading key columns"),
+    ],
+)
+def test_prefixes_that_are_none(spark: SparkSession, table: Table, prefix: str, message: str) -> None:
+    assert message in failure(spark, f"delete_prefix('{table.name}', {prefix})")
+    assert left(spark, table) == "a1 a2 a3 b1 b2 b3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("lower => struct('a', 2), upper => struct('b', 2)", "a1 b2 b3"),
+        ("lower => named_struct('id1', 'a', 'id2', 2), upper => array('b')", "a1 b1 b2 b3"),
+        ("upper => 'b'", "b1 b2 b3"),
+        ("lower => 'b'", "a1 a2 a3"),
+        ("lower => 'b', upper => 'b'", "a1 a2 a3 b1 b2 b3"),
+        ("on => array('id2'), lower => 2, upper => 3", "a1 a3 b1 b3"),
+        ("on => array('id2', 'id1'), lower => struct(2, 'b')", "a1 a2 b1"),
+        ("on => array('day'), upper => DATE'2024-01-02'", "a2 a3 b2 b3"),
+        ("on => array('weight'), lower => 1.5", "a1 a2 b1 b2"),
+        ("on => array('weight'), lower => 0.5D, upper => double('1')", "a2 a3 b2 b3"),
+        ("lower => struct('a', 3), mode => 'scan'", "a1 a2"),
+    ],
+)
+def test_ranges(spark: SparkSession, table: Table, arguments: str, expected: str) -> None:
+    call(spark, f"delete_range(table => '{table.name}', {arguments})")
+    assert left(spark, table) == expected
+
+
+def test_range_by_place(spark: SparkSession, table: Table) -> None:
+    call(spark, f"delete_range('{table.name}', array('id2'), 1, 3)")
+    assert left(spark, table) == "a3 b3"
+    call(spark, f"delete_range('{table.name}', NULL, NULL, 'b')")
+    assert left(spark, table) == "b3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("on => array('id2')", "give lower or upper"),
+        ("on => array('dya'), lower => 1", "unknown column 'dya' in on. Did you mean 'day'"),
+        ("lower => struct('a', 2, 3)", "has 3 values for the columns (id1, id2)"),
+        ("lower => struct('a', 'b')", "column 'id2' is long, 'b' is str"),
+        ("lower => named_struct('id2', 2)", "which are not the first of the columns (id1, id2)"),
+        ("lower => map('id1', 'a')", "a map has no order"),
+        ("on => array('day'), lower => '2024-01-01'", "column 'day' is date"),
+        ("lower => 'a', mode => 'equality'", "mode must be one of 'auto', 'range', 'scan'"),
+    ],
+)
+def test_ranges_that_are_none(spark: SparkSession, table: Table, arguments: str, message: str) -> None:
+    assert message in failure(spark, f"delete_range(table => '{table.name}', {arguments})")
+    assert left(spark, table) == "a1 a2 a3 b1 b2 b3"
+
+
+def test_deletes_on_a_branch(spark: SparkSession, table: Table) -> None:
+    table.create_branch("audit")
+    call(spark, f"delete_prefix('{table.name}', map('id1', 'a'), branch => 'audit')")
+    assert left(spark, table) == "a1 a2 a3 b1 b2 b3"
+    assert spark.sql(f"SELECT id1 FROM lake.{table.name} VERSION AS OF 'audit'").count() == 3
+
+
+def test_uuid_is_written_as_text(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    schema = pa.schema([pa.field("id", pa.uuid(), nullable=False)])
+    table = lake.create_table((namespace, "u"), schema, key=["id"])
+    keys = [uuid.UUID(int=number) for number in (1, 2)]
+    table.append(pa.table({"id": pa.array([key.bytes for key in keys], pa.uuid())}, schema=schema))
+    call(spark, f"delete_prefix('{table.name}', map('id', '{keys[0]}'))")
+    assert [row.id for row in spark.sql(f"SELECT id FROM lake.{table.name}").collect()] == [str(keys[1])]
+    assert "is a uuid, 'x' is none" in failure(spark, f"delete_prefix('{table.name}', map('id', 'x'))")
+
+
+def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    table = lake.create_table((namespace, "bare"), SCHEMA)
+    assert "has no key" in failure(spark, f"delete_prefix('{table.name}', map('id1', 'a'))")
+    assert "has no key" in failure(spark, f"delete_range('{table.name}', lower => 'a')")
+    table.append(pa.Table.from_pylist([{"id1": "a", "id2": 1}, {"id1": "b", "id2": 1}], schema=SCHEMA))
+    call(spark, f"delete_range('{table.name}', on => array('id1'), lower => 'a', upper => 'b')")
+    assert left(spark, table) == "b1"

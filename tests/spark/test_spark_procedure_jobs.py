@@ -1,0 +1,372 @@
+"""CALL of the jobs that keep a table: their rows, their results, Iceberg's arguments, and dry_run."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema(
+    [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.string())]
+)
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """Six data files of two rows each, a0 to a11; rows 0 and 1 deleted by range, row 2 by key, row 4 by position."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id1", "id2"])
+    for number in range(0, 12, 2):
+        created.append(pa.table({"id1": ["a"] * 2, "id2": [number, number + 1], "v": ["x", "y"]}, schema=SCHEMA))
+    created.delete_range(upper=("a", 2))
+    created.delete("id1 = 'a' AND id2 = 2", mode="equality")
+    created.delete("id2 = 4", mode="scan")
+    return created
+
+
+ALIVE = [3, 5, 6, 7, 8, 9, 10, 11]
+
+
+def call(spark: SparkSession, text: str) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in spark.sql(f"CALL lake.system.{text}").collect()]
+
+
+def failure(spark: SparkSession, text: str) -> str:
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(f"CALL lake.system.{text}")
+    return str(caught.value)
+
+
+def alive(spark: SparkSession, table: Table) -> list[int]:
+    found = sorted(row.id2 for row in spark.sql(f"SELECT id2 FROM lake.{table.name}").collect())
+    assert found == sorted(row["id2"] for row in table.refresh().scan().to_arrow().to_pylist())
+    return found
+
+
+def delete_kinds(table: Table) -> list[str]:
+    return sorted(table.refresh().inspect.delete_files()["kind"].to_pylist())
+
+
+def state(table: Table) -> str:
+    """The metadata file: another one when anything was committed."""
+    return table.refresh().iceberg.metadata_location
+
+
+JOBS = [
+    "convert_deletes",
+    "drop_dead_deletes",
+    "merge_range_deletes",
+    "rewrite_data_files",
+    "rewrite_manifests",
+    "rewrite_position_delete_files",
+    "expire_snapshots",
+    "remove_orphan_files",
+    "run_maintenance",
+]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_dry_run_changes_nothing(spark: SparkSession, table: Table, job: str) -> None:
+    before = state(table)
+    call(spark, f"{job}(table => '{table.name}', dry_run => true)")
+    assert state(table) == before
+
+
+@pytest.mark.parametrize("job", [*JOBS, "table_health"])
+def test_rows_are_the_same_after_each_job(spark: SparkSession, table: Table, job: str) -> None:
+    call(spark, f"{job}('{table.name}')")
+    assert alive(spark, table) == ALIVE
+
+
+# -- convert_deletes, drop_dead_deletes, merge_range_deletes
+
+
+def test_convert_deletes(spark: SparkSession, table: Table) -> None:
+    [planned] = call(spark, f"convert_deletes('{table.name}', true)")
+    [done] = call(spark, f"convert_deletes('{table.name}')")
+    expected = {
+        "removed_equality_delete_files_count": 1,
+        "removed_range_delete_files_count": 1,
+        "removed_position_delete_files_count": 0,
+        "removed_deletion_vectors_count": 0,
+        "removed_data_files_count": 1,
+        "added_position_delete_files_count": 1,
+        "added_deletion_vectors_count": 0,
+        "deleted_rows_count": 3,
+    }
+    assert {name: planned[name] for name in expected} == expected
+    assert {name: done[name] for name in expected} == expected
+    assert delete_kinds(table) == ["position", "position"]
+    assert done["snapshot_id"] == table.snapshot_id
+    assert done["rewritten_bytes_count"] > 0
+    assert alive(spark, table) == ALIVE
+
+
+def test_dead_deletes_leave(spark: SparkSession, table: Table) -> None:
+    table.delete_prefix({"id1": "nobody"})
+    [row] = call(spark, f"drop_dead_deletes('{table.name}')")
+    assert row["removed_range_delete_files_count"] == 1
+    assert row["removed_bytes"] > 0
+    assert row["snapshot_id"] == table.refresh().snapshot_id
+
+
+def test_range_deletes_are_merged(spark: SparkSession, table: Table) -> None:
+    table.delete_range(lower=("a", 10))
+    [row] = call(spark, f"merge_range_deletes('{table.name}')")
+    assert (row["removed_range_delete_files_count"], row["added_range_delete_files_count"]) == (2, 1)
+    assert (row["removed_spans_count"], row["added_spans_count"]) == (2, 2)
+    assert delete_kinds(table).count("range") == 1
+    assert alive(spark, table) == [3, 5, 6, 7, 8, 9]
+
+
+# -- rewrite_data_files
+
+
+def test_rewrite_data_files(spark: SparkSession, table: Table) -> None:
+    answer = spark.sql(f"CALL lake.system.rewrite_data_files('{table.name}')")
+    assert answer.dtypes[:5] == [
+        ("rewritten_data_files_count", "int"),
+        ("added_data_files_count", "int"),
+        ("rewritten_bytes_count", "bigint"),
+        ("failed_data_files_count", "int"),
+        ("removed_delete_files_count", "int"),
+    ]
+    [row] = answer.collect()
+    assert (row.rewritten_data_files_count, row.added_data_files_count, row.failed_data_files_count) == (6, 1, 0)
+    assert row.removed_delete_files_count == 1
+    assert (row.commits_count, row.deleted_rows_count) == (1, 4)
+    assert row.snapshot_id == table.refresh().snapshot_id
+    assert alive(spark, table) == ALIVE
+    assert delete_kinds(table) == ["equality", "range"]
+
+
+def test_rewrite_removes_dangling_deletes_too(spark: SparkSession, table: Table) -> None:
+    [row] = call(spark, f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'true'))")
+    assert row["removed_delete_files_count"] == 3
+    assert delete_kinds(table) == []
+    assert alive(spark, table) == ALIVE
+
+
+def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> None:
+    options = "map('rewrite-all', 'true', 'target-file-size-bytes', '100000')"
+    text = f"""rewrite_data_files(table => '{table.name}', where => 'id1 = "a" AND `id2` < 4', options => {options})"""
+    [row] = call(spark, text)
+    assert row["rewritten_data_files_count"] == 2
+    assert alive(spark, table) == ALIVE
+    assert "unknown column 'idd'" in failure(spark, f"rewrite_data_files('{table.name}', where => 'idd = 3')")
+    assert "no SQL condition" in failure(spark, f"rewrite_data_files('{table.name}', where => 'id2 = = 3')")
+
+
+def test_options_of_a_rewrite(spark: SparkSession, table: Table) -> None:
+    hints = "'max-concurrent-file-group-rewrites', '3', 'use-starting-sequence-number', 'true'"
+    options = f"map('min-input-files', '50', 'delete-ratio-threshold', '1', {hints})"
+    [row] = call(spark, f"rewrite_data_files('{table.name}', NULL, NULL, {options}, dry_run => true)")
+    assert row["rewritten_data_files_count"] == 1
+    [row] = call(spark, f"rewrite_data_files('{table.name}', options => map('depth', 'fold'))")
+    assert (row["rewritten_data_files_count"], row["added_data_files_count"]) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("options => map('min-input-file', '2')", "unknown option 'min-input-file'"),
+        ("options => map('min-input-file', '2')", "Did you mean 'min-input-files'"),
+        ("options => map('min-input-files', 'two')", "must be a whole number, not 'two'"),
+        ("options => map('rewrite-all', 'yes')", "must be true or false, not 'yes'"),
+        ("options => map('delete-ratio-threshold', '2')", "delete_ratio_threshold must be above 0"),
+        ("options => map('output-spec-id', '1')", "files stay in the partition spec"),
+        ("options => map('use-starting-sequence-number', 'false')", "can only be 'true'"),
+        ("strategy => 'zsort'", "strategy must be 'binpack' or 'sort'"),
+        ("strategy => 'sort', sort_order => 'zorder(id1, id2)'", "always in the order of its key, 'id1, id2'"),
+        ("sort_order => 'id2 DESC'", "always in the order of its key"),
+        ("strategy => 'binpack', sort_order => 'id1, id2'", "belongs to the strategy 'sort'"),
+    ],
+)
+def test_arguments_that_a_rewrite_refuses(spark: SparkSession, table: Table, arguments: str, message: str) -> None:
+    before = state(table)
+    assert message in failure(spark, f"rewrite_data_files(table => '{table.name}', {arguments})")
+    assert state(table) == before
+
+
+def test_the_order_of_the_key_may_be_named(spark: SparkSession, table: Table) -> None:
+    text = f"'{table.name}', 'sort', 'id1 ASC NULLS FIRST, `id2`', map('rewrite-all', 'true')"
+    [row] = call(spark, f"rewrite_data_files({text})")
+    assert row["rewritten_data_files_count"] == 6
+
+
+# -- rewrite_position_delete_files, rewrite_manifests
+
+
+def test_rewrite_position_delete_files(spark: SparkSession, table: Table) -> None:
+    for number in (6, 7):
+        table.delete(f"id2 = {number}", mode="scan")
+    table.append(pa.table({"id1": ["b"] * 3, "id2": [20, 21, 22], "v": ["x"] * 3}, schema=SCHEMA))
+    for number in (20, 21):
+        table.delete(f"id2 = {number}", mode="scan")
+    expected = [3, 5, 8, 9, 10, 11, 22]
+    assert alive(spark, table) == expected
+    text = f"rewrite_position_delete_files(table => '{table.name}'"
+    [planned] = call(spark, f"{text}, where => 'id1 = \"b\"', dry_run => true)")
+    answer = spark.sql(f"CALL lake.system.{text}, where => 'id1 = \"b\"')")
+    assert answer.dtypes[:4] == [
+        ("rewritten_delete_files_count", "int"),
+        ("added_delete_files_count", "int"),
+        ("rewritten_bytes_count", "bigint"),
+        ("added_bytes_count", "bigint"),
+    ]
+    [row] = [each.asDict() for each in answer.collect()]
+    assert (row["rewritten_delete_files_count"], row["added_delete_files_count"]) == (2, 1)
+    assert planned == {**row, "added_bytes_count": 0, "snapshot_id": planned["snapshot_id"]}
+    assert 0 < row["added_bytes_count"] < row["rewritten_bytes_count"]
+    [row] = call(spark, f"{text}, options => map('rewrite-all', 'true'))")
+    assert row["added_delete_files_count"] == 2
+    assert alive(spark, table) == expected
+    assert "Did you mean 'rewrite-all'" in failure(spark, f"{text}, options => map('rewrite_all', 'true'))")
+    assert "has one position delete file" in failure(spark, f"{text}, options => map('max-file-size-bytes', '9'))")
+
+
+def test_rewrite_manifests(spark: SparkSession, table: Table) -> None:
+    answer = spark.sql(f"CALL lake.system.rewrite_manifests('{table.name}', false, 0)")
+    assert answer.dtypes[:2] == [("rewritten_manifests_count", "int"), ("added_manifests_count", "int")]
+    assert answer.collect()[0].rewritten_manifests_count >= answer.collect()[0].added_manifests_count > 0
+    assert alive(spark, table) == ALIVE
+    assert "sort_by is not supported" in failure(spark, f"rewrite_manifests('{table.name}', sort_by => array('v'))")
+    assert "no partition spec 7" in failure(spark, f"rewrite_manifests('{table.name}', spec_id => 7)")
+
+
+# -- expire_snapshots
+
+
+def test_expire_snapshots(spark: SparkSession, table: Table) -> None:
+    call(spark, f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'true'))")
+    [planned] = call(spark, f"expire_snapshots('{table.name}', TIMESTAMP '2100-01-01', 2, 4, true, dry_run => true)")
+    answer = spark.sql(f"CALL lake.system.expire_snapshots('{table.name}', TIMESTAMP '2100-01-01', 2)")
+    assert answer.dtypes[:6] == [
+        (f"deleted_{kind}_count", "bigint")
+        for kind in (
+            "data_files",
+            "position_delete_files",
+            "equality_delete_files",
+            "manifest_files",
+            "manifest_lists",
+            "statistics_files",
+        )
+    ]
+    [row] = [each.asDict() for each in answer.collect()]
+    assert row == planned
+    assert row["deleted_data_files_count"] == 6
+    assert row["expired_snapshots_count"] == 9
+    assert len(table.refresh().inspect.snapshots()) == 2
+    assert alive(spark, table) == ALIVE
+
+
+def test_expire_some_snapshots(spark: SparkSession, table: Table) -> None:
+    first, second, *_ = table.inspect.snapshots()["snapshot_id"].to_pylist()
+    [row] = call(spark, f"expire_snapshots(table => '{table.name}', snapshot_ids => array({first}, {second}))")
+    assert row["expired_snapshots_count"] == 2
+    head = table.refresh().snapshot_id
+    assert str(head) in failure(spark, f"expire_snapshots('{table.name}', snapshot_ids => array({head}))")
+    assert "max_concurrent_deletes must be above 0" in failure(
+        spark, f"expire_snapshots('{table.name}', max_concurrent_deletes => 0)"
+    )
+    assert "clean_expired_metadata is not supported" in failure(
+        spark, f"expire_snapshots('{table.name}', clean_expired_metadata => true)"
+    )
+
+
+# -- remove_orphan_files
+
+
+def test_remove_orphan_files(spark: SparkSession, table: Table) -> None:
+    orphan = Path(unquote(urlparse(table.location).path)) / "data" / "left over.parquet"
+    orphan.parent.mkdir(exist_ok=True)
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (time.time() - 10 * 86_400,) * 2)
+    text = f"remove_orphan_files(table => '{table.name}'"
+    [planned] = call(spark, f"{text}, dry_run => true)")
+    assert planned["orphan_file_location"].endswith("left over.parquet")
+    assert not planned["is_removed"]
+    assert orphan.exists()
+    [removed] = call(spark, f"{text}, max_concurrent_deletes => 2, prefix_listing => true, stream_results => true)")
+    assert removed == {**planned, "is_removed": True}
+    assert not orphan.exists()
+    assert call(spark, f"{text})") == []
+    assert alive(spark, table) == ALIVE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("older_than => TIMESTAMP '2100-01-01'", "at least 24 hours ago"),
+        ("location => '/elsewhere'", "is not inside the table's location"),
+        ("file_list_view => 'files'", "file_list_view is not supported"),
+        ("equal_schemes => map('file', 'file1')", "equal_schemes is not supported"),
+        ("equal_authorities => map('a', 'b')", "equal_authorities is not supported"),
+        ("prefix_mismatch_mode => 'DELETE'", "can only be 'ERROR'"),
+    ],
+)
+def test_arguments_that_the_removal_of_orphans_refuses(
+    spark: SparkSession, table: Table, arguments: str, message: str
+) -> None:
+    assert message in failure(spark, f"remove_orphan_files(table => '{table.name}', {arguments})")
+
+
+# -- health, all jobs, publishing
+
+
+def test_table_health(spark: SparkSession, table: Table) -> None:
+    before = state(table)
+    [row] = call(spark, f"table_health('{table.name}')")
+    assert (row["branch"], row["snapshot_id"]) == ("main", table.snapshot_id)
+    assert (row["data_file_count"], row["record_count"]) == (6, 12)
+    assert {each["kind"]: each["file_count"] for each in row["delete_files"]} == {
+        "position": 1,
+        "equality": 1,
+        "range": 1,
+    }
+    assert row["read_amplification"] > 1
+    assert "small-files" in [finding["name"] for finding in row["findings"]]
+    assert state(table) == before
+
+
+def test_run_maintenance(spark: SparkSession, table: Table) -> None:
+    rows = call(spark, f"run_maintenance('{table.name}', 3600, NULL, array('compact', 'convert_deletes'))")
+    assert [(row["job"], row["status"]) for row in rows] == [("convert_deletes", "done"), ("compact", "done")]
+    assert rows[0]["result"]["deleted_row_count"] == 3
+    assert alive(spark, table) == ALIVE
+    assert "Did you mean 'compact'" in failure(spark, f"run_maintenance('{table.name}', only => array('comapct'))")
+
+
+def test_publish(spark: SparkSession, lake: Catalog, table: Table) -> None:
+    published = lake.create_table((*table.name.split(".")[:1], "p"), SCHEMA, key=["id1", "id2"])
+    published.append(pa.table({"id1": ["a"], "id2": [1], "v": ["x"]}, schema=SCHEMA))
+    before = published.snapshot_id
+    published.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
+    ingest = lake.load_table(published.name, branch="ingest")
+    ingest.replace(pa.table({"id1": ["a"], "id2": [2], "v": ["y"]}, schema=SCHEMA), prefix=["id1"])
+    [planned] = call(spark, f"publish('{published.name}', dry_run => true)")
+    assert planned["current_snapshot_id"] == before
+    assert alive(spark, published) == [1]
+    [row] = call(spark, f"publish(table => '{published.name}', branch => 'ingest', target => 'main')")
+    assert (row["source"], row["target"], row["previous_snapshot_id"]) == ("ingest", "main", before)
+    assert row["current_snapshot_id"] == published.refresh().snapshot_id
+    assert row["removed_range_delete_files_count"] == 1
+    assert alive(spark, published) == [2]
+    assert "fast_forward" not in failure(spark, f"fast_forward('{published.name}', 'main', 'ingest')")
+
+
+def test_jobs_on_a_branch(spark: SparkSession, table: Table) -> None:
+    table.create_branch("audit")
+    head = table.refresh().snapshot_id
+    [row] = call(spark, f"rewrite_data_files('{table.name}', branch => 'audit')")
+    assert row["rewritten_data_files_count"] == 6
+    assert table.refresh().snapshot_id == head
+    assert row["snapshot_id"] == table.metadata.refs["audit"].snapshot_id
