@@ -59,6 +59,27 @@ def merge_range_deletes(
     emit_result(session, handle, result)
 
 
+def rewrite_position_delete_files(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    where: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Only data files that may hold rows which match.")
+    ] = None,
+    rewrite_all: Annotated[bool, typer.Option("--all", help="Also data files that one delete file names.")] = False,
+    dry_run: DryRunOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Put the position deletes of each data file together in one file. Opens no data file."""
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.rewrite_position_delete_files(
+            where=where, rewrite_all=rewrite_all, dry_run=dry_run, progress=progress
+        )
+    emit_result(session, handle, result)
+
+
 def rewrite_manifests(
     context: typer.Context,
     table: WritableTableArgument,

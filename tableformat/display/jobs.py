@@ -23,6 +23,7 @@ from tableformat.maintenance.merge_range_deletes import MergeRangeDeletesResult
 from tableformat.maintenance.publish import PublishResult
 from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
+from tableformat.maintenance.rewrite_position_deletes import RewritePositionDeleteFilesResult
 from tableformat.maintenance.run_jobs import JobReport, JobStatus, RunResult
 
 _LISTED = 20
@@ -85,6 +86,14 @@ def _merged(result: MergeRangeDeletesResult, name: str) -> RenderableType:
     files = f"{result.removed_range_delete_files_count:,} became {result.added_range_delete_files_count:,}"
     spans = f"{result.removed_spans_count:,} became {result.added_spans_count:,}"
     return _page(result, name, "range deletes merged", [("range delete files", files), ("spans", spans)])
+
+
+def _position_deletes(result: RewritePositionDeleteFilesResult, name: str) -> RenderableType:
+    if not result.rewritten_delete_files_count:
+        return Text(f"{name}: position deletes lie together; nothing to rewrite.")
+    files = f"{result.rewritten_delete_files_count:,} became {result.added_delete_files_count:,}"
+    size = f"{text.size(result.rewritten_bytes)} before"
+    return _page(result, name, "position deletes rewritten", [("files", files), ("size", size)])
 
 
 def _manifests(result: RewriteManifestsResult, name: str) -> RenderableType:
@@ -200,6 +209,7 @@ _RENDERED: dict[type, Callable[[Any, str], RenderableType]] = {
     DropDeadDeletesResult: _dropped,
     MergeRangeDeletesResult: _merged,
     RewriteManifestsResult: _manifests,
+    RewritePositionDeleteFilesResult: _position_deletes,
     PublishResult: _published,
     ExpireResult: _expired,
     RemoveOrphanFilesResult: _removed,

@@ -86,6 +86,7 @@ class Maintenance:
         min_input_files: int = MIN_INPUT_FILES_DEFAULT,
         rewrite_all: bool = False,
         dry_run: bool = False,
+        progress: Progress | None = None,
     ) -> RewritePositionDeleteFilesResult:
         """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector.
 
@@ -100,6 +101,7 @@ class Maintenance:
             min_input_files=min_input_files,
             rewrite_all=rewrite_all,
             dry_run=dry_run,
+            progress=progress,
         )
 
     def publish(

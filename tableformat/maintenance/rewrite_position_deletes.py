@@ -18,12 +18,13 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
-from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, file_keys
+from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.commit.metadata_commit import refresh
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import InvalidArgumentError
 from tableformat.maintenance.dead_deletes import dead_deletes
 from tableformat.maintenance.head_jobs import HeadState, commit_deletes_on_head, head_state
+from tableformat.maintenance.progress import Progress, silent
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.scan.delete_index import PositionDeleteIndex, named_data_file
@@ -36,6 +37,7 @@ from tableformat.write.deletion_vectors import write_deletion_vectors
 from tableformat.write.position_deletes import write_position_deletes
 
 MIN_INPUT_FILES_DEFAULT: Final = 2
+_ROW_DELETES: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ def rewrite_position_deletes(
     min_input_files: int = MIN_INPUT_FILES_DEFAULT,
     rewrite_all: bool = False,
     dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> RewritePositionDeleteFilesResult:
     """Rewrite the position deletes of the branch's head, and move the handle to the result.
 
@@ -85,10 +88,11 @@ def rewrite_position_deletes(
     rewrite = _Rewrite({}, ())
     written: list[DeleteFile] = []
     least_files = 1 if rewrite_all else min_input_files
+    tell = progress or silent
 
     def plan(state: HeadState) -> TableChange:
         nonlocal rewrite
-        rewrite = _rewrite(state, where, least_files)
+        rewrite = _rewrite(state, where, least_files, tell)
         context = WriteContext.of(state.view.metadata, state.view.io)
         write = write_deletion_vectors if context.format_version >= 3 else write_position_deletes
         added = write(context, rewrite.positions)
@@ -97,7 +101,7 @@ def rewrite_position_deletes(
 
     if dry_run:
         state = head_state(head_view(iceberg.metadata, iceberg.io, branch), branch)
-        rewrite = _rewrite(state, where, least_files)
+        rewrite = _rewrite(state, where, least_files, tell)
         snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
     else:
         snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written)
@@ -112,40 +116,52 @@ def rewrite_position_deletes(
     )
 
 
-def _rewrite(state: HeadState, where: str | BooleanExpression | None, least_files: int) -> _Rewrite:
-    """MT-13: data files with several position delete files, or one that they share with others, and on v3 tables all;
-    a shared file leaves when every data file that it may name has a new one."""
-    by_position = [file for file in state.delete_files if file.kind is DeleteKind.POSITION]
-    row_deletes = [*by_position, *(file for file in state.delete_files if file.kind is DeleteKind.DELETION_VECTOR)]
-    index = PositionDeleteIndex(row_deletes)
-    chosen = _chosen_paths(state, where)
-    has_vectors = state.view.metadata.format_version >= 3
-    folded: list[tuple[DataFile, tuple[DeleteFile, ...]]] = []
-    needed: set[FileKey] = set()
-    live = {data.file_path for data in state.data_files}
-    for data in state.files_in_reach:
-        deletes = index.position_deletes_of(data)
-        is_worth_it = (
-            has_vectors or len(deletes) >= least_files or any(named_data_file(each) is None for each in deletes)
-        )
-        if deletes and is_worth_it and data.file_path in live and (chosen is None or data.file_path in chosen):
-            folded.append((data, deletes))
-        else:
-            needed |= file_keys(deletes)
-    positions = {
-        data: resolve(FileScanTask(data_file=data, position_deletes=deletes), state.context) for data, deletes in folded
+def _rewrite(state: HeadState, where: str | BooleanExpression | None, least_files: int, tell: Progress) -> _Rewrite:
+    row_deletes = [each for each in state.delete_files if each.kind in _ROW_DELETES]
+    folded, staying = _folded(state, PositionDeleteIndex(row_deletes), _chosen_paths(state, where), least_files)
+    positions: dict[DataFile, PositionSet] = {}
+    tell(0, len(folded), "data files")
+    for data, deletes in folded.items():
+        positions[data] = resolve(FileScanTask(data_file=data, position_deletes=deletes), state.context)
+        tell(len(positions), len(folded), "data files")
+    replaced = {file_key(each): each for deletes in folded.values() for each in deletes}
+    left = [each for each in row_deletes if file_key(each) not in replaced.keys() - staying]
+    dead = [each.delete for each in dead_deletes(state.view, state.files_in_reach, left, state.context)]
+    removed = [each for key, each in replaced.items() if key not in staying]
+    return _Rewrite({data: found for data, found in positions.items() if found}, (*removed, *dead))
+
+
+def _folded(
+    state: HeadState, index: PositionDeleteIndex, chosen: frozenset[str], least_files: int
+) -> tuple[dict[DataFile, tuple[DeleteFile, ...]], set[FileKey]]:
+    """MT-13: the data files that get a new file, each with the position deletes that come together in it, and the
+    shared position delete files that stay, because a data file that they may name gets none.
+
+    On v3 tables a vector takes in all of them (DA-7); otherwise what stays goes on deleting.
+    """
+    applying = {data: index.position_deletes_of(data) for data in state.files_in_reach}
+    staying = {
+        file_key(each)
+        for data, deletes in applying.items()
+        if data.file_path not in chosen
+        for each in deletes
+        if named_data_file(each) is None
     }
-    replaced = {file_key(each): each for _, deletes in folded for each in deletes if file_key(each) not in needed}
-    rest = [each for each in row_deletes if file_key(each) not in replaced]
-    dead = dead_deletes(state.view, state.files_in_reach, rest, state.context)
-    removed = (*replaced.values(), *(each.delete for each in dead))
-    return _Rewrite({data: found for data, found in positions.items() if found}, removed)
+    has_vectors = state.view.metadata.format_version >= 3
+    folded: dict[DataFile, tuple[DeleteFile, ...]] = {}
+    for data, deletes in applying.items():
+        leaving = tuple(each for each in deletes if has_vectors or file_key(each) not in staying)
+        is_shared = any(named_data_file(each) is None for each in leaving)
+        is_worth_it = has_vectors or is_shared or len(leaving) >= least_files
+        if data.file_path in chosen and leaving and is_worth_it:
+            folded[data] = leaving
+    return folded, staying
 
 
-def _chosen_paths(state: HeadState, where: str | BooleanExpression | None) -> frozenset[str] | None:
-    """The data files that may hold a matching row; None is all."""
+def _chosen_paths(state: HeadState, where: str | BooleanExpression | None) -> frozenset[str]:
+    """The live data files that may hold a matching row."""
     if where is None:
-        return None
+        return frozenset(data.file_path for data in state.data_files)
     plan = plan_scan(state.view, parse_where(where, state.view.schema), context=state.context)
     return frozenset(data.file_path for data in (*(task.data_file for task in plan.tasks), *plan.covered))
 

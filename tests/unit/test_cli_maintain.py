@@ -26,6 +26,7 @@ from tableformat.maintenance.merge_range_deletes import MergeRangeDeletesResult
 from tableformat.maintenance.publish import PublishResult
 from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
+from tableformat.maintenance.rewrite_position_deletes import RewritePositionDeleteFilesResult
 from tableformat.maintenance.run_jobs import JOBS, JobReport, RunResult
 
 
@@ -265,6 +266,21 @@ class TestDeletesAndManifests:
         page = ill.run("drop-dead-deletes", "db.t").stdout
         assert page.startswith("db.t: dropped dead deletes.\n")
         assert page.count("no older data file in its scope has keys in its spans") == 5
+
+    def test_position_deletes_of_a_data_file_come_together(self, tmp_path: Path) -> None:
+        table = keyed_table(tmp_path)
+        table.append(rows("a", range(5)))
+        for number in (1, 3):
+            table.delete(f"id2 = {number}", mode="scan")
+        lake, job = Lake(tmp_path / "lake"), "rewrite-position-delete-files"
+        planned = lake.json(job, "db.t", "--dry-run")
+        assert set(planned) == names(RewritePositionDeleteFilesResult) | {"table"}
+        assert planned["rewritten_delete_files_count"] == 2
+        assert lake.json(job, "db.t", "--where", "id1 = 'b'")["rewritten_delete_files_count"] == 0
+        assert lake.run(job, "db.t").stdout.startswith("db.t: position deletes rewritten.\n")
+        assert "; nothing to rewrite" in lake.run(job, "db.t").stdout
+        assert lake.json(job, "db.t", "--all")["added_delete_files_count"] == 1
+        assert len(keys(lake, "db.t")) == 3
 
     def test_unknown_spec(self, ill: Lake) -> None:
         assert ill.error("rewrite-manifests", "db.t", "--spec-id", "7")["message"].startswith("the table has no part")

@@ -21,6 +21,10 @@ JOBS: dict[str, tuple[str, Callable[..., Any]]] = {
     "compact": ("rows", lambda job, **options: job.compact(min_input_files=2, max_commits=4, **options)),
     "drop_dead_deletes": ("delete files", lambda job, **options: job.drop_dead_deletes(**options)),
     "merge_range_deletes": ("range delete files", lambda job, **options: job.merge_range_deletes(**options)),
+    "rewrite_position_delete_files": (
+        "data files",
+        lambda job, **options: job.rewrite_position_delete_files(rewrite_all=True, **options),
+    ),
     "rewrite_manifests": ("manifests", lambda job, **options: job.rewrite_manifests(**options)),
     "publish": ("data files", lambda job, **options: job.publish(**options)),
     "expire_snapshots": ("unneeded files", lambda job, **options: job.expire_snapshots(older_than=FUTURE, **options)),

@@ -83,10 +83,9 @@ def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path
     before = contents(table)
     assert len(before) == 5
     result = table.maintenance.rewrite_position_delete_files(where="id1 = 'a'")
-    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (0, 1)
-    assert contents(table) == before
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (0, 0)
     result = table.maintenance.rewrite_position_delete_files()
-    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (2, 2)
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (1, 2)
     assert all(delete.referenced_data_file in {first.file_path, second.file_path} for delete in live_deletes(table))
     assert contents(table) == before
 
@@ -129,6 +128,24 @@ def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (2, 2)
     assert len(vectors(table)) == 2
     assert ids(table) == before
+
+
+def test_vector_takes_in_a_shared_file_that_stays_for_others(tmp_path: Path) -> None:
+    """MT-13, DA-7"""
+    table = keyed_table(tmp_path)
+    for letter in "ab":
+        table.append(rows(letter, range(4)))
+    first, second = data_of(table)
+    commit_deletes(table, unnamed_position_delete(table, "shared.parquet", [(first, 0), (first, 1), (second, 2)]))
+    before = contents(table)
+    table.upgrade(3)
+    result = table.maintenance.rewrite_position_delete_files(where="id1 = 'a'")
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (0, 1)
+    assert contents(table) == before
+    result = table.maintenance.rewrite_position_delete_files()
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (1, 1)
+    assert {delete.kind for delete in live_deletes(table)} == {DeleteKind.DELETION_VECTOR}
+    assert contents(table) == before
 
 
 def test_rewrite_while_others_write(tmp_path: Path) -> None:
