@@ -29,6 +29,7 @@ from tableformat.deletes.cuts import CutArray, cuts_at_prefixes
 from tableformat.deletes.key_columns import KeyColumns
 from tableformat.deletes.rules import equality_delete_is_new_enough
 from tableformat.deletes.spans import SpanArray
+from tableformat.deletes.value_sieve import ValueSieve
 from tableformat.keys.encoding import AFTER_MARKER, encode_column
 from tableformat.keys.families import KeyFamily, family_of
 
@@ -46,6 +47,8 @@ class LookUpStep:
     """Its distinct comparable values, a null among them if a key has one."""
     known: pa.Array
     """int64: the pairs that occur, as `candidate * len(values) + code`; a pair's index is the next step's candidate."""
+    sieve: ValueSieve | None
+    """For the first step: tells rows that cannot match from the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,7 @@ class EqualityKeys:
         """Memory that the keys hold."""
         # The columns twice: `point_spans` holds them in key order.
         held = 2 * sum(column.nbytes for column in self.columns) + self.newest.nbytes
+        held += sum(step.sieve.size_bytes for step in self.steps if step.sieve is not None)
         return int(held + sum(step.values.nbytes + step.known.nbytes for step in self.steps))
 
     def newer_than(self, data_sequence_number: int) -> NDArray[np.bool_]:
@@ -157,16 +161,16 @@ class EqualityKeys:
     def _match(self, columns: Sequence[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Offsets of the rows that have the values of a key, and the index of that key."""
         row_count = len(columns[0])
-        rows = np.arange(row_count)
-        candidates = np.zeros(row_count, np.int64)
+        rows = self._possible_rows(columns)
+        candidates = np.zeros(len(rows), np.int64)
         for step in self.steps:
-            column = comparable(columns[step.column], self.types[step.column])
+            column, iceberg_type = columns[step.column], self.types[step.column]
             if len(rows) == row_count:
-                codes = codes_of(column, step.values)
+                codes = codes_of(comparable(column, iceberg_type), step.values)
             elif len(rows) > _DENSE * row_count:
-                codes = codes_of(column, step.values)[rows]
+                codes = codes_of(comparable(column, iceberg_type), step.values)[rows]
             else:
-                codes = codes_of(column.filter(_mask(rows, row_count)), step.values)
+                codes = codes_of(comparable(column.filter(_mask(rows, row_count)), iceberg_type), step.values)
             found = codes != NOT_FOUND
             rows = rows[found]
             pairs = candidates[found] * len(step.values) + codes[found]
@@ -174,6 +178,13 @@ class EqualityKeys:
             found = candidates != NOT_FOUND
             rows, candidates = rows[found], candidates[found]
         return rows, candidates
+
+    def _possible_rows(self, columns: Sequence[pa.ChunkedArray]) -> NDArray[np.int64]:
+        """Offsets, rising, of the rows to look up: all that have the values of a key, and others."""
+        first = self.steps[0]
+        if first.sieve is None:
+            return np.arange(len(columns[0]))
+        return first.sieve.possible_rows(comparable(decoded(columns[first.column]), self.types[first.column]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +217,7 @@ def _build_steps(
         values = encoded[column].dictionary
         pairs = candidates * len(values) + encoded[column].indices.to_numpy()
         known, candidates = np.unique(pairs, return_inverse=True)
-        steps.append(LookUpStep(column, values, pa.array(known)))
+        steps.append(LookUpStep(column, values, pa.array(known), None if steps else ValueSieve.of(values)))
     return tuple(steps), candidates.astype(np.int64, copy=False)
 
 
