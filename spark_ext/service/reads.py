@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from spark_ext.service.expressions import pruning_filter
@@ -46,22 +45,10 @@ def scan_files(session: Session, request: Request) -> Answer:
         tasks += [FileScanTask(data_file=file, known_positions=_all_rows(file)) for file in plan.covered]
     context = session.resolve_context(view)
     files = FileList(view, context, columns, request.arguments["predicates"])
-    add_tasks(files, tasks, context, shows_deleted=DELETED in columns)
+    for task, deleted in zip(tasks, resolved(tasks, context), strict=True):
+        if len(deleted) < task.data_file.record_count or DELETED in columns:
+            files.add(task.data_file, deleted)
     return files.answer()
-
-
-def add_tasks(
-    files: FileList,
-    tasks: Sequence[FileScanTask],
-    context: ResolveContext,
-    *,
-    shows_deleted: bool = False,
-    constants: Mapping[str, pa.Scalar] | None = None,
-) -> None:
-    """The files of the tasks, with their deleted positions; without those of which nothing is left to show."""
-    for task, deleted in zip(tasks, _resolved(tasks, context), strict=True):
-        if len(deleted) < task.data_file.record_count or shows_deleted:
-            files.add(task.data_file, deleted, constants=constants)
 
 
 def _plan(session: Session, request: Request) -> ScanPlan:
@@ -73,7 +60,7 @@ def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:
     return pruning_filter(request.arguments["predicates"], session.view(pin).schema)
 
 
-def _resolved(tasks: Sequence[FileScanTask], context: ResolveContext) -> list[PositionSet]:
+def resolved(tasks: Sequence[FileScanTask], context: ResolveContext) -> list[PositionSet]:
     """The deleted positions of each task."""
     with_deletes = sum(task.has_deletes or task.known_positions is not None for task in tasks)
     if with_deletes <= 1:

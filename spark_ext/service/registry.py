@@ -22,6 +22,7 @@ _MODULES: Final = (
     "tables",
     "alter",
     "reads",
+    "changes",
     "streams",
     "aggregates",
     "metadata_tables",

@@ -11,10 +11,11 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from spark_ext.service.file_list import FileList
-from spark_ext.service.reads import DELETED, add_tasks
+from spark_ext.service.reads import DELETED, resolved
 from spark_ext.service.session import Session
-from spark_ext.service.stream_history import Part
 from spark_ext.service.stream_options import SKIP_OPTIONS, StreamOptions
+from spark_ext.service.stream_part import Part, Piece
+from tableformat.changes.plan import changes_no_row
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile
@@ -35,11 +36,11 @@ class Appends:
     table: str
     options: StreamOptions
 
-    def record_counts(self, view: SnapshotView, part: Part) -> Sequence[int]:
-        """Rows of each file of a part; UnsupportedFeatureError for a snapshot that does more than append."""
+    def pieces(self, view: SnapshotView, part: Part) -> Sequence[Piece]:
+        """The files of a part; UnsupportedFeatureError for a snapshot that does more than append."""
         if not part.is_initial and not self._appends(part.snapshot):
             return ()
-        return [file.record_count for file in _files(view, part)]
+        return [Piece(1, file.record_count) for file in _files(view, part)]
 
     def add(self, files: FileList, view: SnapshotView, part: Part, place: slice) -> None:
         """Those files of a part.
@@ -59,18 +60,20 @@ class Appends:
         plan = self.session.plan_view(view, AlwaysTrue())
         context = self.session.resolve_context(view)
         tasks = [task for task in plan.tasks if task.data_file.file_path in paths]
-        add_tasks(files, tasks, context, constants=_ALIVE)
+        for task, deleted in zip(tasks, resolved(tasks, context), strict=True):
+            if len(deleted) < task.data_file.record_count:
+                files.add(task.data_file, deleted, constants=_ALIVE)
 
     def _appends(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot's files are to be read; False for one to leave out."""
         operation = Operation.OVERWRITE if snapshot.summary is None else snapshot.summary.operation
         if operation is Operation.APPEND:
             return True
-        if operation is Operation.REPLACE or operation in self.options.skipped:
+        if changes_no_row(snapshot) or operation in self.options.skipped:
             return False
         raise UnsupportedFeatureError(
             f"a stream from {self.table}: snapshot {snapshot.snapshot_id} {_VERBS[operation]} rows, which a stream of "
-            f"appended rows cannot show. Read the changes: spark.readStream.changes({self.table!r}); or leave such "
+            f"appended rows cannot show. Read the changes, with spark.readStream.changes(...), or leave such "
             f"snapshots out with the option {SKIP_OPTIONS[operation]}=true."
         )
 

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from spark_ext.service.stream_offset import StreamOffset
 from spark_ext.service.stream_options import FROM_TIMESTAMP, SNAPSHOT_ID, START_SNAPSHOT_ID, StreamOptions
+from spark_ext.service.stream_part import Part
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.metadata.manifest_list import had_parent
 from tableformat.metadata.snapshot_choice import ancestors
 
 _START_ANEW = (
@@ -21,22 +24,12 @@ _START_ANEW = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What a stream reads of one snapshot."""
-
-    snapshot: Snapshot
-    is_initial: bool
-    """The table as of the snapshot, not what the snapshot did."""
-    first: int
-    """Files of it that were read before."""
-
-
-@dataclass(frozen=True, slots=True)
 class History:
     """The snapshots of one branch as they are now."""
 
     table: str
     metadata: TableMetadata
+    io: FileIO
     head: Snapshot | None
 
     def initial(self, options: StreamOptions, head: Snapshot) -> StreamOffset:
@@ -86,10 +79,11 @@ class History:
                 return []
             raise self._rolled_back(snapshot_id)
         oldest = newer[-1]
-        if oldest.parent_snapshot_id == snapshot_id:
+        is_first = not had_parent(self.io, oldest)
+        if is_first if snapshot_id is None else oldest.parent_snapshot_id == snapshot_id:
             return newer[::-1]
         known = self.metadata.snapshot_by_id(snapshot_id or 0)
-        if oldest.parent_snapshot_id is None or (known is not None and known.timestamp_ms > oldest.timestamp_ms):
+        if is_first or (known is not None and known.timestamp_ms > oldest.timestamp_ms):
             raise self._rolled_back(snapshot_id)
         raise SnapshotNotFoundError(
             f"a stream from {self.table}: snapshots after {snapshot_id}, up to which the stream has read, were expired "
@@ -103,7 +97,7 @@ class History:
             if snapshot.timestamp_ms < timestamp_ms:
                 return snapshot.snapshot_id
             oldest = snapshot
-        if oldest.parent_snapshot_id is not None and oldest.timestamp_ms > timestamp_ms:
+        if had_parent(self.io, oldest) and oldest.timestamp_ms > timestamp_ms:
             raise InvalidArgumentError(
                 f"a stream from {self.table}: {FROM_TIMESTAMP} {_text(timestamp_ms)} lies before the oldest snapshot "
                 f"that is left, {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}; what was committed between them "

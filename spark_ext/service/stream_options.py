@@ -6,13 +6,14 @@ reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation
 
+from spark_ext.service.change_bounds import RANGE_OPTIONS
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
 from tableformat.metadata.snapshot_choice import to_epoch_ms
 
@@ -26,8 +27,9 @@ SKIP_OPTIONS: Final = {
 }
 MAX_FILES: Final = "streaming-max-files-per-micro-batch"
 MAX_ROWS: Final = "streaming-max-rows-per-micro-batch"
-_OF_APPENDS: Final = (SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
-_KNOWN: Final = (BRANCH, *_OF_APPENDS, MAX_FILES, MAX_ROWS)
+_OF_ALL: Final = (BRANCH, MAX_FILES, MAX_ROWS)
+_OF_CHANGES: Final = (*_OF_ALL, *RANGE_OPTIONS)
+_OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -50,12 +52,13 @@ class StreamOptions:
     branch: str
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, table: str) -> StreamOptions:
-        """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads."""
+    def parse(cls, options: Mapping[str, str], *, table: str, has_changes: bool = False) -> StreamOptions:
+        """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads.
+
+        With `has_changes` those of a stream of changes, which begins where Spark's own options say.
+        """
         given = {name.casefold(): value for name, value in options.items()}
-        for name in options:
-            if name.casefold() not in _KNOWN:
-                raise UnknownOptionError(name, _KNOWN, where=f"a stream from {table}")
+        check_options(options, _OF_CHANGES if has_changes else _OF_APPENDS, where=f"a stream from {table}")
         starts = [name for name in (SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP) if name in given]
         if len(starts) > 1:
             raise InvalidArgumentError(f"a stream from {table}: {' and '.join(starts)} are two beginnings; give one.")
@@ -68,6 +71,14 @@ class StreamOptions:
             max_rows=_limit(given, MAX_ROWS),
             branch=given.get(BRANCH, MAIN_BRANCH),
         )
+
+
+def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -> None:
+    """Raise UnknownOptionError for a name that is not known; case does not matter."""
+    folded = {name.casefold() for name in known}
+    for name in options:
+        if name.casefold() not in folded:
+            raise UnknownOptionError(name, known, where=where)
 
 
 def _number(given: Mapping[str, str], name: str) -> int | None:

@@ -12,14 +12,17 @@ from typing import Any
 
 from pyiceberg.table.snapshots import Snapshot
 
+from spark_ext.service.change_bounds import snapshot_before
 from spark_ext.service.file_list import FileList
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.stream_appends import Appends
-from spark_ext.service.stream_history import History, Part
+from spark_ext.service.stream_changes import ChangesOf
+from spark_ext.service.stream_history import History
 from spark_ext.service.stream_offset import BEGIN, StreamOffset, batch_start
 from spark_ext.service.stream_options import StreamOptions
-from tableformat.errors import TableFormatError, UnsupportedFeatureError
+from spark_ext.service.stream_part import Feed, Part, Piece
+from tableformat.errors import InvalidArgumentError, TableFormatError, UnsupportedFeatureError
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.table import Table
@@ -27,9 +30,18 @@ from tableformat.table import Table
 
 @method("stream_open")
 def stream_open(session: Session, request: Request) -> dict[str, Any]:
-    """`stream` says what to read, `begin` is the first offset, `limit` what the options allow in a micro-batch."""
+    """`stream` says what to read, `begin` is the first offset, `limit` what the options allow in a micro-batch.
+
+    `changes` is null for a stream of appends; else its `bounds`, and whether Spark derives updates from the rows.
+    """
     pin, given = Pin.from_json(request.arguments["pin"]), request.arguments["options"]
-    options = StreamOptions.parse(given, table=".".join(pin.table))
+    changes = request.arguments["changes"]
+    options = StreamOptions.parse(given, table=".".join(pin.table), has_changes=changes is not None)
+    if changes is not None and changes["bounds"]["end"] is not None:
+        raise InvalidArgumentError(
+            f"a stream from the changes of {'.'.join(pin.table)} goes on: leave the end of the range out, or "
+            "read the range with spark.read.changes."
+        )
     table = session.pinned(pin)
     view = head_view(table.metadata, table.iceberg.io, options.branch)
     return {
@@ -37,6 +49,7 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
             "schema_id": view.schema.schema_id,
             "sequence_number": view.sequence_number,
             "options": given,
+            "changes": changes,
         },
         "begin": BEGIN,
         "limit": {"files": options.max_files, "rows": options.max_rows},
@@ -63,7 +76,7 @@ def stream_latest(session: Session, request: Request) -> Any:
     unmoved = None if start is None else arguments["start"]
     if until is None:
         return unmoved
-    origin = start or stream.history.initial(stream.options, until)
+    origin = start or stream.origin(until)
     end = stream.batch_end(origin, until, _Budget(**arguments["limit"]))
     if end == origin:
         return unmoved
@@ -87,15 +100,16 @@ class _Budget:
     rows: int | None
     is_untouched: bool = True
 
-    def take(self, record_count: int) -> bool:
-        """Whether a file of so many rows fits; the first one always does."""
+    def take(self, piece: Piece) -> bool:
+        """Whether it fits; the first one always does."""
         fits = self.is_untouched or (
-            (self.files is None or self.files > 0) and (self.rows is None or self.rows >= record_count)
+            (self.files is None or self.files >= piece.file_count)
+            and (self.rows is None or self.rows >= piece.row_count)
         )
         if fits:
             self.is_untouched = False
-            self.files = None if self.files is None else self.files - 1
-            self.rows = None if self.rows is None else self.rows - record_count
+            self.files = None if self.files is None else self.files - piece.file_count
+            self.rows = None if self.rows is None else self.rows - piece.row_count
         return fits
 
 
@@ -107,16 +121,25 @@ class _Stream:
     state: Mapping[str, Any]
     options: StreamOptions
     history: History
-    feed: Appends
+    feed: Feed
     session: Session
 
     @classmethod
     def load(cls, session: Session, request: Request) -> _Stream:
         name, state = ".".join(request.table), request.arguments["stream"]
-        options = StreamOptions.parse(state["options"], table=name)
+        changes = state["changes"]
+        options = StreamOptions.parse(state["options"], table=name, has_changes=changes is not None)
         table = session.load(request.table, branch=options.branch)
-        history = History(name, table.metadata, table.view.snapshot)
-        return cls(table, state, options, history, Appends(session, name, options), session)
+        history = History(name, table.metadata, table.iceberg.io, table.view.snapshot)
+        feed = ChangesOf(session, name, changes["derives"]) if changes else Appends(session, name, options)
+        return cls(table, state, options, history, feed, session)
+
+    def origin(self, head: Snapshot) -> StreamOffset:
+        """Where a stream begins that has read nothing yet."""
+        changes = self.state["changes"]
+        if changes is None or changes["bounds"]["start"] is None:
+            return self.history.initial(self.options, head)
+        return StreamOffset(snapshot_before(self.table.metadata, head, changes["bounds"]))
 
     def until(self, stop: Mapping[str, Any] | None) -> Snapshot | None:
         """The last snapshot to read: the one that `stop` names, the head where it is null."""
@@ -130,13 +153,13 @@ class _Stream:
         end = start
         for part in self.history.parts(start, until.snapshot_id):
             try:
-                record_counts = self._record_counts(part)
+                pieces = self._pieces(part)
             except TableFormatError:
                 if end == start:
                     raise
                 return end
-            for index in range(part.first, len(record_counts)):
-                if not budget.take(record_counts[index]):
+            for index in range(part.first, len(pieces)):
+                if not budget.take(pieces[index]):
                     if index == part.first:
                         return end
                     return StreamOffset(part.snapshot.snapshot_id, index, part.is_initial)
@@ -156,9 +179,9 @@ class _Stream:
         assert files is not None, "a batch lies between two offsets"
         return files.answer()
 
-    def _record_counts(self, part: Part) -> list[int]:
+    def _pieces(self, part: Part) -> Sequence[Piece]:
         self._check_schema(part.snapshot)
-        return list(self.feed.record_counts(self._view(part.snapshot), part))
+        return self.feed.pieces(self._view(part.snapshot), part)
 
     def _view(self, snapshot: Snapshot) -> SnapshotView:
         """The snapshot in the schema that the query was started with."""

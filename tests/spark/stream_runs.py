@@ -1,4 +1,4 @@
-"""Runs of streaming queries that stop when they have read what is there."""
+"""Streaming queries that stop when they have read what is there, and are run again."""
 
 from __future__ import annotations
 
@@ -25,33 +25,36 @@ class Source:
         checkpoint: Path,
         *,
         columns: Callable[[DataFrame], DataFrame] = unchanged,
+        has_changes: bool = False,
         **options: Any,
     ) -> None:
+        """`has_changes`: the rows that were inserted and deleted, instead of those appended."""
         self._spark = spark
         self._table = table
         self._checkpoint = str(checkpoint)
         self._columns = columns
+        self._has_changes = has_changes
         self.options = {name.replace("_", "-"): str(value) for name, value in options.items()}
 
     def rows(self) -> DataFrame:
-        return self._spark.readStream.options(**self.options).table(self._table)
+        reader = self._spark.readStream.options(**self.options)
+        return reader.changes(self._table) if self._has_changes else reader.table(self._table)
 
     def batches(self) -> list[Rows]:
         """What is new since the last run: the sorted rows of each micro-batch."""
         found: list[Rows] = []
+        self.run(lambda batch: found.append(sorted((tuple(row) for row in batch.collect()), key=str)))
+        return found
 
-        def collect(batch: DataFrame, _number: int) -> None:
-            found.append(sorted(tuple(row) for row in batch.collect()))
-
+    def run(self, with_batch: Callable[[DataFrame], object]) -> None:
         query = (
             self._columns(self.rows())
-            .writeStream.foreachBatch(collect)
+            .writeStream.foreachBatch(lambda batch, _number: with_batch(batch))
             .option("checkpointLocation", self._checkpoint)
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
-        return found
 
     def forget_last_commit(self) -> None:
         """As if the driver had died after the last micro-batch, before Spark wrote down that it was done."""

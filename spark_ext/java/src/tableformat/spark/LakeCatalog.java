@@ -13,6 +13,8 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
@@ -188,6 +190,23 @@ public final class LakeCatalog
 
   @Override public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
     return load(identifier, Json.table(identifier).put("timestamp_micros", timestampMicros));
+  }
+
+  @Override public Changelog loadChangelog(
+      Identifier identifier, ChangelogContext context, CaseInsensitiveStringMap options) throws NoSuchTableException {
+    ObjectNode arguments = Json.table(identifier).set("bounds", LakeChangelog.bounds(context.range()));
+    arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+    try {
+      JsonNode description = sidecar.call("load_changes", arguments).result();
+      return new LakeChangelog(new LakeTable(this, identifier, description), context, description);
+    } catch (RemoteException error) {
+      throw Errors.forTable(error, identifier);
+    }
+  }
+
+  /** Options that decide which changes there are. */
+  @Override public Set<String> changelogStateOptionKeys() {
+    return Set.of("branch");
   }
 
   private Table load(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {

@@ -54,8 +54,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
-    ObjectNode given = Json.object(options.asCaseSensitiveMap());
-    return new LakeStream(table, required, Json.object().set("options", given));
+    ObjectNode arguments = Json.object().putNull("changes");
+    arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+    return new LakeStream(table, required, arguments);
   }
 
   @Override public ColumnarSupportMode columnarSupportMode() {

@@ -27,10 +27,11 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
   private JsonNode stop;
   private ScanFiles files;
 
-  LakeStream(LakeTable table, StructType required, ObjectNode options) {
+  /** `arguments` are the options, and for a stream of changes its range. */
+  LakeStream(LakeTable table, StructType required, ObjectNode arguments) {
     this.table = table;
     this.required = required;
-    this.opened = table.catalog().call("stream_open", table.arguments().setAll(options)).result();
+    this.opened = table.catalog().call("stream_open", table.arguments().setAll(arguments)).result();
   }
 
   @Override public Offset initialOffset() {

@@ -1,0 +1,104 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A read of the rows that snapshots deleted and inserted. */
+final class ChangesScan implements Scan, Batch {
+  private final LakeTable table;
+  private final StructType required;
+  private final Predicate[] predicates;
+  private final ObjectNode arguments;
+  private ScanFiles files;
+
+  private ChangesScan(LakeTable table, StructType required, Predicate[] predicates, ObjectNode arguments) {
+    this.table = table;
+    this.required = required;
+    this.predicates = predicates;
+    this.arguments = arguments;
+  }
+
+  @Override public StructType readSchema() {
+    return required;
+  }
+
+  @Override public String description() {
+    return table.name() + " [changes: " + arguments.get("changes").get("bounds") + ", filters: "
+        + Arrays.toString(predicates) + "]";
+  }
+
+  @Override public ColumnarSupportMode columnarSupportMode() {
+    return ColumnarSupportMode.SUPPORTED;
+  }
+
+  @Override public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    return new LakeStream(table, required, arguments);
+  }
+
+  @Override public Batch toBatch() {
+    return this;
+  }
+
+  @Override public InputPartition[] planInputPartitions() {
+    return Splits.of(files().tasks());
+  }
+
+  @Override public PartitionReaderFactory createReaderFactory() {
+    return files().readerFactory(table.schemaWithIds(), required, predicates);
+  }
+
+  private ScanFiles files() {
+    if (files == null) {
+      ObjectNode call = table.arguments().set("bounds", arguments.get("changes").get("bounds"));
+      call.set("options", arguments.get("options"));
+      call.set("columns", Json.array(required.fieldNames()));
+      call.set("predicates", ExpressionJson.of(predicates));
+      files = ScanFiles.of(table.catalog().call("change_files", call));
+    }
+    return files;
+  }
+
+  /** What Spark wants of the changes: columns and filters. */
+  static final class Builder implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
+    private final LakeTable table;
+    private final ObjectNode arguments;
+    private StructType required;
+    private Predicate[] predicates = {};
+
+    Builder(LakeTable table, StructType schema, ObjectNode changes, CaseInsensitiveStringMap options) {
+      this.table = table;
+      this.required = schema;
+      this.arguments = Json.object().set("changes", changes);
+      arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+    }
+
+    /** They rule out files and row groups; Spark applies all of them to the rows as well. */
+    @Override public Predicate[] pushPredicates(Predicate[] predicates) {
+      this.predicates = predicates;
+      return predicates;
+    }
+
+    @Override public Predicate[] pushedPredicates() {
+      return predicates;
+    }
+
+    @Override public void pruneColumns(StructType required) {
+      this.required = required;
+    }
+
+    @Override public Scan build() {
+      return new ChangesScan(table, required, predicates, arguments);
+    }
+  }
+}
