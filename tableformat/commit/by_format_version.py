@@ -7,9 +7,24 @@ from collections.abc import Callable
 from pyiceberg.io import FileIO
 
 from tableformat.commit.change import TableChange
-from tableformat.commit.transaction import CommitOutcome
+from tableformat.commit.transaction import CommitOutcome, Prepare
+from tableformat.errors import CommitConflictError
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.storage import delete_if_present
+
+
+def only_in_version(change: TableChange, planned: SnapshotView, job: str) -> Prepare:
+    """CP-19 for a job that plans again: CommitConflictError when the table was upgraded since."""
+
+    def prepare(head: SnapshotView, _attempt: int) -> TableChange:
+        if head.metadata.format_version != planned.metadata.format_version:
+            raise CommitConflictError(
+                f"{job} planned for format version {planned.metadata.format_version} cannot commit: the table has "
+                f"version {head.metadata.format_version} now. Nothing was changed. Run the {job} again."
+            )
+        return change
+
+    return prepare
 
 
 class ChangeByFormatVersion:

@@ -66,6 +66,8 @@ class TableChange:
     """Sequence number of that snapshot; 0 without one."""
     referenced_data_files: frozenset[str] = frozenset()
     """Data files whose rows the added position deletes name, besides those that their entries name."""
+    relied_on_snapshot_id: int | None = None
+    """CONVERSION: the last snapshot whose position deletes stand for removed ones; None: the planned one (CP-21)."""
     resolved_data_files: frozenset[str] = frozenset()
     """CONVERSION: the data files in which every removed delete was looked for, or ruled out by bounds."""
     manifest_rewrite: ManifestRewrite | None = None

@@ -8,11 +8,11 @@
     scan based      | CP-5            CP-4          CP-6, CP-10      CP-4               CP-6          retry
     rewrite         | retry           CP-4          CP-8             retry              retry         CP-9
     delete rewrite  | retry           CP-4          CP-10            CP-4               retry         CP-4
-    conversion      | CP-11           CP-4          CP-10            CP-4               retry         CP-4
+    conversion      | CP-11           CP-4          CP-10            CP-4, CP-21        retry         CP-4
 
 "Positions" are position deletes and deletion vectors; "keyed" are equality and range deletes. A rule that finds nothing
 lets the change retry on the new head. A change that was planned on the current head meets no rule, except that a
-conversion always proves CP-11: deletes that leave too early cannot be brought back.
+conversion always proves CP-11 and CP-21: deletes that leave too early cannot be brought back.
 """
 
 from __future__ import annotations
@@ -182,6 +182,15 @@ def removed_deletes_were_resolved(evidence: Evidence) -> Iterator[str]:
         yield f"{_some(unseen)} may hold rows of the deletes that leave and was not searched"
 
 
+def positions_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
+    """CP-21: rows that were deleted by position when the conversion was planned are still, unless the head is no
+    descendant: then a rollback may have taken the positions, and the keyed delete is all that deletes the rows."""
+    change, head = evidence.change, evidence.head
+    relied_on = change.planned_snapshot_id if change.relied_on_snapshot_id is None else change.relied_on_snapshot_id
+    if relied_on is not None and lineage(head.metadata, head.snapshot, relied_on) is None:
+        yield f"the branch was moved to where snapshot {relied_on} is not in its history, or the way there has expired"
+
+
 CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = {
     ChangeKind.BLIND: {},
     ChangeKind.ROW_DELTA: {
@@ -211,7 +220,7 @@ CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = 
         Theirs.DATA_ADDED: (removed_deletes_were_resolved,),
         Theirs.DATA_REMOVED: (files_named_are_live,),
         Theirs.POSITIONS_ADDED: (vector_has_the_last_word,),
-        Theirs.POSITIONS_REMOVED: (files_named_are_live,),
+        Theirs.POSITIONS_REMOVED: (files_named_are_live, positions_relied_on_are_there),
         Theirs.KEYED_REMOVED: (files_named_are_live,),
     },
 }
@@ -238,7 +247,9 @@ def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> No
         )
 
 
-ASKED_ALWAYS: Final = frozenset({no_newer_delete_of_rewritten_data_left, removed_deletes_were_resolved})
+ASKED_ALWAYS: Final = frozenset(
+    {no_newer_delete_of_rewritten_data_left, removed_deletes_were_resolved, positions_relied_on_are_there}
+)
 """Rules whose evidence the difference of live files does not show, so they look for themselves."""
 
 

@@ -20,6 +20,7 @@ from typing import Final
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
+from tableformat.commit.by_format_version import only_in_version
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.transaction import commit_change
@@ -222,18 +223,8 @@ class _Compaction:
         return failed
 
     def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> None:
-        change = _change(batch, plan)
-        planned_version = view.metadata.format_version
-
-        def same_version(head: SnapshotView, _attempt: int) -> TableChange:
-            if head.metadata.format_version != planned_version:
-                raise CommitConflictError(
-                    f"compaction planned for format version {planned_version} cannot commit: the table has version "
-                    f"{head.metadata.format_version} now. Nothing was changed. Run the compaction again."
-                )
-            return change
-
-        outcome = commit_change(self._iceberg, same_version, ref=self._branch)
+        change = only_in_version(_change(batch, plan), view, "compaction")
+        outcome = commit_change(self._iceberg, change, ref=self._branch)
         self._iceberg.metadata = outcome.table.metadata
         self._iceberg.metadata_location = outcome.table.metadata_location
         self._result = _added(self._result, batch, outcome.snapshot_id)

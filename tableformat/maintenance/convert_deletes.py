@@ -1,9 +1,9 @@
 """Equality and range deletes into position deletes, or into deletion vectors on v3 tables (D13).
 
-    plan        which keyed deletes meet which data files; a file covered whole needs no look
-    resolve     rows of the others, reading only their delete columns
-    commit      row deletes in, keyed deletes and files without rows out, if every older data file was resolved
-    (CP-11)
+    plan        which keyed deletes meet which data files; slices of data files            conversion_plan.py
+    convert     the deleted rows of the others, reading only their delete columns          convert_files.py
+    commit      a slice at a time: row deletes in, files without rows out, and the keyed deletes out of which every
+                older data file was searched (CP-11)
 
 The job reads one snapshot. What others commit meanwhile is not converted; the conflict rules prove that nothing is
 lost by that.
@@ -13,40 +13,47 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Final
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
-import numpy as np
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
-from tableformat.commit.by_format_version import ChangeByFormatVersion
-from tableformat.commit.change import ChangeKind, TableChange, file_key, file_keys, is_keyed
+from tableformat.commit.by_format_version import only_in_version
+from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, file_keys, is_keyed
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
-from tableformat.commit.transaction import Accompany, commit_change
-from tableformat.deletes.positions import PositionSet
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
 from tableformat.maintenance.carry_appends import AccompanyPlanned, carry_appends, keeping_target
+from tableformat.maintenance.conversion_plan import ConversionPlan, ConversionSlice, FileToConvert, plan_conversion
+from tableformat.maintenance.convert_files import (
+    ConversionContext,
+    ConversionTask,
+    ConvertedFile,
+    convert_files,
+    covered_file,
+    discard,
+)
 from tableformat.maintenance.dead_deletes import DeadDelete, dead_deletes
-from tableformat.maintenance.progress import Progress
-from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.manifest_entry import ManifestContent
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.maintenance.executors import LOCAL, Executor, TaskRunner, Work, task_runner
+from tableformat.maintenance.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
+from tableformat.maintenance.progress import Progress, silent
+from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import resolve_context
-from tableformat.scan.delete_index import PositionDeleteIndex
-from tableformat.scan.planner import plan_scan
-from tableformat.scan.resolve import ResolveContext, resolve
-from tableformat.scan.task import FileScanTask
-from tableformat.write.context import WriteContext
-from tableformat.write.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
+from tableformat.scan.predicate import parse_where
+from tableformat.scan.resolve import deletes_identity
 
 _ATTEMPTS: Final = 5
-"""Times that the job starts again from the newest snapshot when a commit of others made its plan out of date."""
+"""Times in a row that the job plans again because a commit of others made its plan out of date."""
+_TASKS_IN_SLICE: Final = 32
+_TASK_BYTES: Final = 16 * 1024 * 1024
+"""Data files that a task takes at least, where there are as many: vectors of one task share a file."""
+_TASK_FILES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +61,7 @@ class ConvertResult:
     """What a conversion did, or with `dry_run` would do."""
 
     snapshot_id: int | None
-    """The snapshot of the conversion; the head found when there was nothing to convert or with `dry_run`."""
+    """The last snapshot of the conversion; the head found when there was nothing to convert or with `dry_run`."""
     added_position_delete_file_count: int = 0
     """Version 2: one for each data file that has deleted and live rows."""
     added_deletion_vector_count: int = 0
@@ -72,9 +79,12 @@ class ConvertResult:
     resolved_data_file_count: int = 0
     """Data files that keyed deletes could meet and whose delete columns were therefore looked at."""
     clean_data_file_count: int = 0
-    """Data files that bounds cleared: not opened."""
+    """Data files that bounds or an earlier run (MT-14) cleared, or that `where` ruled out: not opened."""
+    resumed_data_file_count: int = 0
+    """Data files that an earlier run, which was stopped, had converted: looked at again for newer deletes only."""
     rewritten_bytes: int = 0
     """Bytes of new files with row deletes. Data files are never rewritten."""
+    commit_count: int = 0
     proofs: tuple[tuple[str, str], ...] = ()
     """For each delete file that left, other than those that a new file of the same data file contains, its location and
     why it matches nothing any more (MT-10)."""
@@ -82,221 +92,261 @@ class ConvertResult:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _ResolvedFile:
-    """A data file that keyed deletes meet, and all of its deleted rows."""
-
-    task: FileScanTask
-    deleted: PositionSet
-    deleted_before: int
-    """Rows that position deletes or a vector named already."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Conversion:
-    """What a conversion of one snapshot consists of."""
-
-    view: SnapshotView
-    data_files: tuple[DataFile, ...]
-    keyed_deletes: tuple[DeleteFile, ...]
-    resolved: tuple[_ResolvedFile, ...]
-    dead: tuple[DeadDelete, ...] = ()
-    """Deletes of all kinds that match nothing, without a look at any row."""
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.keyed_deletes or self.dead)
-
-    def emptied(self) -> list[_ResolvedFile]:
-        return [file for file in self.resolved if len(file.deleted) == file.task.data_file.record_count]
-
-    def reduced(self) -> list[_ResolvedFile]:
-        return [
-            file for file in self.resolved if file.deleted_before < len(file.deleted) < file.task.data_file.record_count
-        ]
-
-
 def convert_deletes(
     iceberg: IcebergTable,
     branch: str,
     *,
+    where: str | BooleanExpression | None = None,
+    partial_progress: bool = True,
+    max_commits: int = MAX_COMMITS_DEFAULT,
+    executor: Executor = LOCAL,
     dry_run: bool = False,
     progress: Progress | None = None,
     accompany: AccompanyPlanned = keeping_target,
 ) -> ConvertResult:
     """Convert every equality and range delete of the branch's newest snapshot, and move the handle to the result.
 
-    Deletes of any kind that match nothing leave in the same commit. A branch with a publish target is first given what
-    the target got (MT-31); `accompany` is asked, with the planned snapshot and the branch, what else the commit does.
-    Raises CommitConflictError when other commits kept making the plan out of date, PublishRefusedError when the target
-    has changes that cannot be carried.
+    Deletes of any kind that match nothing leave with the last commit. A branch with a publish target is first given
+    what the target got (MT-31); `accompany` is asked, with the planned snapshot and the branch, what else the last
+    commit does. Raises CommitConflictError when other commits kept making the plan out of date, PublishRefusedError
+    when the target has changes that cannot be carried, InvalidArgumentError for an unknown executor, TaskFailedError
+    for what Spark gave up. What was committed by then stays.
     """
     started = time.perf_counter()
-    for attempt in range(1, _ATTEMPTS + 1):
-        iceberg.refresh()
-        if not dry_run:
-            carry_appends(iceberg, branch)
-        conversion = _resolve_all(head_view(iceberg.metadata, iceberg.io, branch), progress)
-        result = _describe(conversion, dry_run=dry_run)
-        if dry_run or conversion.is_empty:
-            return replace(result, duration_seconds=time.perf_counter() - started)
+    runner = task_runner(executor)
+    check_max_commits(max_commits)
+    iceberg.refresh()
+    filter_ = None if where is None else parse_where(where, iceberg.metadata.schema())
+    job = _Conversion(iceberg, branch, filter_, max_commits if partial_progress else 1, runner, dry_run, progress)
+    return replace(job.run(accompany), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
+
+
+_Key: TypeAlias = tuple[object, ...]
+"""Everything that the conversion of a data file follows from."""
+
+
+@dataclass(slots=True)
+class _Progressed:
+    """How far one plan has come."""
+
+    plan: ConversionPlan
+    context: ConversionContext
+    file_count: int = 0
+    """Data files that are converted."""
+    last_snapshot_id: int | None = None
+    """The newest snapshot of this plan (CP-21)."""
+    removed: set[FileKey] = field(default_factory=set)
+    """Data and delete files that left the table."""
+
+    def staying(self, files: Iterable[ConvertedFile]) -> list[DataFile]:
+        """The data files of the plan when these are converted too."""
+        emptied = file_keys(file.task.data_file for file in files if file.is_emptied)
+        return [data for data in self.plan.data_files if file_key(data) not in emptied | self.removed]
+
+
+class _Conversion:
+    """One run of the job. Its state is what was committed, and what was converted and waits for its commit."""
+
+    def __init__(
+        self,
+        iceberg: IcebergTable,
+        branch: str,
+        where: BooleanExpression | None,
+        max_commits: int,
+        runner: TaskRunner,
+        dry_run: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._iceberg = iceberg
+        self._branch = branch
+        self._where = where
+        self._max_commits = max_commits
+        self._runner = runner
+        self._dry_run = dry_run
+        self._tell = progress or silent
+        self._result = ConvertResult(snapshot_id=None)
+        self._waiting: dict[_Key, ConvertedFile] = {}
+        """MT-17: converted and not committed; serves a later plan too where nothing happened to the data file."""
+        self._committed_locations: set[str] = set()
+
+    def run(self, accompany: AccompanyPlanned) -> ConvertResult:
+        """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go."""
+        attempts_left = _ATTEMPTS
         try:
-            result = _commit(iceberg, branch, conversion, result, accompany(conversion.view, branch))
-        except CommitConflictError:
-            if attempt == _ATTEMPTS:
-                raise
-            continue
-        return replace(result, duration_seconds=time.perf_counter() - started)
-    raise AssertionError("the last attempt returns or raises")
+            while True:
+                commit_count = self._result.commit_count
+                try:
+                    self._run_plan(accompany)
+                except CommitConflictError:
+                    attempts_left = _ATTEMPTS if self._result.commit_count > commit_count else attempts_left - 1
+                    if attempts_left == 0:
+                        raise
+                    self._iceberg.refresh()
+                else:
+                    return self._result
+        except CommitStateUnknownError:
+            self._waiting.clear()
+            raise
+        finally:
+            discard(self._iceberg.io, self._waiting.values(), keep=frozenset(self._committed_locations))
 
+    def _run_plan(self, accompany: AccompanyPlanned) -> None:
+        if not self._dry_run:
+            carry_appends(self._iceberg, self._branch)
+        view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
+        commits_left = max(self._max_commits - self._result.commit_count, 1)
+        plan = plan_conversion(view, resolve_context(view), self._where, commits_left)
+        if self._result.commit_count == 0:
+            self._result = _before(plan)
+        so_far = _Progressed(plan, ConversionContext.of(view))
+        for part in plan.slices:
+            is_last = part is plan.slices[-1]
+            files = self._convert(part, so_far)
+            dead = _dead(files.values(), so_far) if is_last else ()
+            change = _change(files.values(), part, dead, so_far)
+            result = _plus(self._result, files.values(), change, dead, view.metadata.format_version)
+            if not self._dry_run and not change.is_empty:
+                snapshot_id = self._commit(change, part, so_far, accompany if is_last else keeping_target)
+                result = replace(result, snapshot_id=snapshot_id, commit_count=result.commit_count + 1)
+            for key in files:
+                del self._waiting[key]
+            self._result = result
 
-def _resolve_all(view: SnapshotView, progress: Progress | None) -> _Conversion:
-    deletes = tuple(_live_deletes(view))
-    keyed = tuple(delete for delete in deletes if is_keyed(delete))
-    if not deletes:
-        return _Conversion(view, (), (), ())
-    context = resolve_context(view)
-    plan = plan_scan(view, context=context)
-    met = [task for task in plan.tasks if task.equality_deletes or task.range_deletes or task.range_delete_files]
-    row_deletes = PositionDeleteIndex(delete for delete in deletes if not is_keyed(delete))
-    covered = [_covered(data, row_deletes, context) for data in plan.covered]
-    resolved = [*covered, *_resolved(met, context, progress)]
-    data_files = (*(task.data_file for task in plan.tasks), *plan.covered)
-    return _with_dead_deletes(_Conversion(view, data_files, keyed, tuple(resolved)), deletes, context)
-
-
-def _with_dead_deletes(
-    conversion: _Conversion, deletes: tuple[DeleteFile, ...], context: ResolveContext
-) -> _Conversion:
-    """MT-10: deletes that match nothing once the emptied data files are gone, less those that leave anyway."""
-    gone = {file.task.data_file.file_path for file in conversion.emptied()}
-    staying = [data for data in conversion.data_files if data.file_path not in gone]
-    replaced = file_keys(_replaced_deletes((*conversion.reduced(), *conversion.emptied())))
-    candidates = [delete for delete in deletes if file_key(delete) not in replaced]
-    return replace(conversion, dead=dead_deletes(conversion.view, staying, candidates, context))
-
-
-def _resolved(tasks: list[FileScanTask], context: ResolveContext, progress: Progress | None) -> Iterator[_ResolvedFile]:
-    def one(task: FileScanTask) -> _ResolvedFile:
-        by_position = replace(task, equality_deletes=(), range_deletes=(), range_delete_files=())
-        return _ResolvedFile(task, resolve(task, context), len(resolve(by_position, context)))
-
-    pool = ThreadPoolExecutor(os.cpu_count() or 1)
-    try:
-        for done, file in enumerate(pool.map(one, tasks), 1):
-            if progress is not None:
-                progress(done, len(tasks), "data files")
-            yield file
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _covered(data: DataFile, row_deletes: PositionDeleteIndex, context: ResolveContext) -> _ResolvedFile:
-    """A file that range deletes cover whole: known without a look at its rows; only earlier row deletes are
-    counted."""
-    task = FileScanTask(
-        data_file=data,
-        position_deletes=row_deletes.position_deletes_of(data),
-        deletion_vector=row_deletes.vector_of(data),
-    )
-    return _ResolvedFile(
-        task, PositionSet.from_runs(np.array([0]), np.array([data.record_count])), len(resolve(task, context))
-    )
-
-
-def _live_deletes(view: SnapshotView) -> Iterator[DeleteFile]:
-    for manifest in manifests_of(view):
-        if manifest.content is ManifestContent.DELETES:
-            for entry in live_entries(read_manifest(view.io, manifest, view.metadata)):
-                assert isinstance(entry.file, DeleteFile)
-                yield entry.file
-
-
-def _replaced_deletes(files: Iterable[_ResolvedFile]) -> tuple[DeleteFile, ...]:
-    """The row deletes of these data files alone: the new ones name their rows too, or the data files leave."""
-    return tuple(delete for file in files for delete in own_row_deletes(file.task))
-
-
-def _describe(conversion: _Conversion, *, dry_run: bool) -> ConvertResult:
-    snapshot = conversion.view.snapshot
-    kinds = [delete.kind for delete in conversion.keyed_deletes]
-    replaced = [delete.kind for delete in _replaced_deletes((*conversion.reduced(), *conversion.emptied()))]
-    replaced += [each.delete.kind for each in conversion.dead if not is_keyed(each.delete)]
-    has_vectors = conversion.view.metadata.format_version >= 3
-    return ConvertResult(
-        snapshot_id=snapshot.snapshot_id if snapshot else None,
-        added_position_delete_file_count=0 if has_vectors else len(conversion.reduced()),
-        added_deletion_vector_count=len(conversion.reduced()) if has_vectors else 0,
-        removed_position_delete_file_count=replaced.count(DeleteKind.POSITION),
-        removed_deletion_vector_count=replaced.count(DeleteKind.DELETION_VECTOR),
-        removed_equality_delete_file_count=kinds.count(DeleteKind.EQUALITY),
-        removed_range_delete_file_count=kinds.count(DeleteKind.RANGE),
-        removed_data_file_count=len(conversion.emptied()),
-        deleted_row_count=sum(len(file.deleted) - file.deleted_before for file in conversion.resolved),
-        resolved_data_file_count=len(conversion.resolved),
-        clean_data_file_count=len(conversion.data_files) - len(conversion.resolved),
-        proofs=_proofs(conversion),
-        dry_run=dry_run,
-    )
-
-
-def _proofs(conversion: _Conversion) -> tuple[tuple[str, str], ...]:
-    dead = {file_key(each.delete): (each.delete.file_path, each.proof) for each in conversion.dead}
-    searched = (
-        (delete.file_path, "every older data file that its bounds meet was searched for its rows")
-        for delete in conversion.keyed_deletes
-        if file_key(delete) not in dead
-    )
-    return (*dead.values(), *searched)
-
-
-def _commit(
-    iceberg: IcebergTable, branch: str, conversion: _Conversion, result: ConvertResult, accompany: Accompany
-) -> ConvertResult:
-    io = conversion.view.io
-    change = ChangeByFormatVersion(lambda format_version: _change(conversion, format_version))
-    try:
-        outcome = commit_change(
-            iceberg, change, ref=branch, accompany=accompany, snapshot_properties={ROWS_UNCHANGED: "true"}
+    def _convert(self, part: ConversionSlice, so_far: _Progressed) -> dict[_Key, ConvertedFile]:
+        """The files of the slice, those that wait from an earlier plan included."""
+        context = so_far.context
+        wanted = {_key(file, context): file for file in part.files}
+        for key, file in wanted.items():
+            if file.is_covered:
+                self._waiting[key] = covered_file(file.task, context.resolve)
+        missing = [(key, file) for key, file in wanted.items() if key not in self._waiting]
+        groups = list(_groups(missing))
+        tasks = [ConversionTask(tuple(file.task for _, file in group), self._dry_run) for group in groups]
+        io = self._iceberg.io
+        work: Work[ConversionTask, ConversionContext, tuple[ConvertedFile, ...]] = Work(
+            convert_files, context, lambda files: discard(io, files)
         )
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        change.discard(io)
-        raise
-    iceberg.metadata = outcome.table.metadata
-    iceberg.metadata_location = outcome.table.metadata_location
-    committed = change.committed(outcome, io)
-    added = committed.added_delete_files if committed is not None else ()
-    kinds = [delete.kind for delete in added]
-    return replace(
-        result,
-        snapshot_id=outcome.snapshot_id,
-        added_position_delete_file_count=kinds.count(DeleteKind.POSITION),
-        added_deletion_vector_count=kinds.count(DeleteKind.DELETION_VECTOR),
-        # Vectors share files, so a file counts once.
-        rewritten_bytes=sum({delete.file_path: delete.file_size_bytes for delete in added}.values()),
-    )
+        self._count(so_far, len(wanted) - len(missing))
+        with closing(self._runner.run(work, tasks, at_once=os.cpu_count() or 1)) as results:
+            for place, files in results:
+                self._waiting.update(zip((key for key, _ in groups[place]), files, strict=True))
+                self._count(so_far, len(files))
+        return {key: self._waiting[key] for key in wanted}
+
+    def _count(self, so_far: _Progressed, file_count: int) -> None:
+        so_far.file_count += file_count
+        self._tell(so_far.file_count, so_far.plan.file_count, "data files")
+
+    def _commit(
+        self, change: TableChange, part: ConversionSlice, so_far: _Progressed, accompany: AccompanyPlanned
+    ) -> int | None:
+        view = so_far.plan.view
+        record = part.record.to_summary() if part.record is not None else {}
+        outcome = commit_change(
+            self._iceberg,
+            only_in_version(change, view, "conversion"),
+            ref=self._branch,
+            snapshot_properties={ROWS_UNCHANGED: "true", **record},
+            accompany=accompany(view, self._branch),
+        )
+        self._iceberg.metadata = outcome.table.metadata
+        self._iceberg.metadata_location = outcome.table.metadata_location
+        self._committed_locations.update(delete.file_path for delete in change.added_delete_files)
+        so_far.removed |= file_keys((*change.removed_data_files, *change.removed_delete_files))
+        so_far.last_snapshot_id = outcome.snapshot_id
+        return outcome.snapshot_id
 
 
-def _change(conversion: _Conversion, format_version: int) -> TableChange:
-    """The conversion for a table of that format version; writes its row deletes."""
-    view = conversion.view
-    context = replace(WriteContext.of(view.metadata, view.io), format_version=format_version)
-    rows = [RowsToDelete(file.task, file.deleted) for file in conversion.reduced()]
-    row_deletes = write_row_deletes(context, rows, resolve_context(view), fold=True)
+def _key(file: FileToConvert, context: ConversionContext) -> _Key:
+    return (context.write.format_version, file.is_covered, *deletes_identity(file.task, context.resolve))
+
+
+def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[_Key, FileToConvert]]]:
+    """Neighbours for one task each: many tasks for a large slice, one for some small files."""
+    limit = max(sum(file.weight for _, file in files) / _TASKS_IN_SLICE, _TASK_BYTES)
+    group: list[tuple[_Key, FileToConvert]] = []
+    weight = 0
+    for each in files:
+        if group and (weight + each[1].weight > limit or len(group) == _TASK_FILES):
+            yield group
+            group, weight = [], 0
+        group.append(each)
+        weight += each[1].weight
+    if group:
+        yield group
+
+
+def _dead(files: Iterable[ConvertedFile], so_far: _Progressed) -> tuple[DeadDelete, ...]:
+    """MT-10: deletes that match nothing once the emptied data files are gone, less those that leave anyway."""
+    plan = so_far.plan
+    leaving = so_far.removed | file_keys(delete for file in files for delete in file.replaced)
+    candidates = [delete for delete in plan.deletes if file_key(delete) not in leaving]
+    return dead_deletes(plan.view, so_far.staying(files), candidates, so_far.context.resolve)
+
+
+def _change(
+    files: Iterable[ConvertedFile], part: ConversionSlice, dead: Sequence[DeadDelete], so_far: _Progressed
+) -> TableChange:
+    plan = so_far.plan
+    snapshot = plan.view.snapshot
+    replaced = (delete for file in files for delete in file.replaced)
+    removed = {file_key(each): each for each in (*part.leaving, *replaced, *(each.delete for each in dead))}
     return TableChange(
         operation=Operation.OVERWRITE,
         kind=ChangeKind.CONVERSION,
-        added_delete_files=row_deletes.added,
-        removed_data_files=tuple(file.task.data_file for file in conversion.emptied()),
-        removed_delete_files=(
-            *conversion.keyed_deletes,
-            *row_deletes.replaced,
-            *_replaced_deletes(conversion.emptied()),
-            *(each.delete for each in conversion.dead if not is_keyed(each.delete)),
-        ),
-        planned_snapshot_id=view.snapshot.snapshot_id if view.snapshot else None,
-        planned_sequence_number=view.sequence_number,
-        resolved_data_files=frozenset(data.file_path for data in conversion.data_files),
+        added_delete_files=tuple(delete for file in files for delete in file.added),
+        removed_data_files=tuple(file.task.data_file for file in files if file.is_emptied),
+        removed_delete_files=tuple(removed.values()),
+        planned_snapshot_id=snapshot.snapshot_id if snapshot else None,
+        planned_sequence_number=plan.view.sequence_number,
+        relied_on_snapshot_id=so_far.last_snapshot_id,
+        # MT-15: a delete leaves with a slice only when the files of later ones are ruled out by bounds.
+        resolved_data_files=frozenset(data.file_path for data in plan.data_files),
     )
+
+
+def _before(plan: ConversionPlan) -> ConvertResult:
+    snapshot = plan.view.snapshot
+    return ConvertResult(
+        snapshot_id=snapshot.snapshot_id if snapshot else None,
+        clean_data_file_count=len(plan.data_files) - plan.file_count,
+        resumed_data_file_count=plan.resumed_data_file_count,
+    )
+
+
+def _plus(
+    result: ConvertResult,
+    files: Collection[ConvertedFile],
+    change: TableChange,
+    dead: Sequence[DeadDelete],
+    format_version: int,
+) -> ConvertResult:
+    """The result with what one slice did."""
+    has_vectors = format_version >= 3
+    kinds = Counter(delete.kind for delete in change.removed_delete_files)
+    reduced = [file for file in files if file.is_reduced]
+    # Vectors share files, so a file counts once.
+    written = {delete.file_path: delete.file_size_bytes for delete in change.added_delete_files}
+    return replace(
+        result,
+        added_position_delete_file_count=result.added_position_delete_file_count + (0 if has_vectors else len(reduced)),
+        added_deletion_vector_count=result.added_deletion_vector_count + (len(reduced) if has_vectors else 0),
+        removed_position_delete_file_count=result.removed_position_delete_file_count + kinds[DeleteKind.POSITION],
+        removed_deletion_vector_count=result.removed_deletion_vector_count + kinds[DeleteKind.DELETION_VECTOR],
+        removed_equality_delete_file_count=result.removed_equality_delete_file_count + kinds[DeleteKind.EQUALITY],
+        removed_range_delete_file_count=result.removed_range_delete_file_count + kinds[DeleteKind.RANGE],
+        removed_data_file_count=result.removed_data_file_count + len(change.removed_data_files),
+        deleted_row_count=result.deleted_row_count
+        + sum(file.deleted_row_count - file.deleted_before_count for file in files),
+        resolved_data_file_count=result.resolved_data_file_count + len(files),
+        rewritten_bytes=result.rewritten_bytes + sum(written.values()),
+        proofs=(*result.proofs, *_proofs(change, dead)),
+    )
+
+
+def _proofs(change: TableChange, dead: Sequence[DeadDelete]) -> Iterator[tuple[str, str]]:
+    known = {file_key(each.delete): each.proof for each in dead}
+    yield from ((each.delete.file_path, each.proof) for each in dead)
+    for delete in change.removed_delete_files:
+        if is_keyed(delete) and file_key(delete) not in known:
+            yield delete.file_path, "every older data file that its bounds meet was searched for its rows"

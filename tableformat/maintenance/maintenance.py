@@ -52,14 +52,36 @@ class Maintenance:
         view = head_view(metadata, io, self.branch)
         return table_health(view, self.iceberg.metadata_location, table=name, branch=self.branch)
 
-    def convert_deletes(self, *, dry_run: bool = False, progress: Progress | None = None) -> ConvertResult:
+    def convert_deletes(
+        self,
+        *,
+        where: str | BooleanExpression | None = None,
+        partial_progress: bool = True,
+        max_commits: int = MAX_COMMITS_DEFAULT,
+        executor: Executor = LOCAL,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ConvertResult:
         """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which
         every Iceberg engine reads the branch.
 
-        With `dry_run` nothing is written and the result says what would be. `progress(done, total, what)` is called
-        as data files are resolved. Safe beside writers: what they commit meanwhile is converted the next time.
+        With `partial_progress` a large table is converted in up to `max_commits` snapshots of at least a file's worth
+        of data. A job that is cancelled keeps what it committed, and the next one goes on from there. `where` limits
+        the job to data files that may hold a matching row; deletes that other files still need stay. With a Spark
+        session as `executor` its executors read and write, and this process plans and commits.
+        With `dry_run` nothing is written and the result says what would be. `progress(done, total, "data files")` is
+        called as data files are resolved. Safe beside writers: what they commit meanwhile is converted the next time.
         """
-        return convert_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
+        return convert_deletes(
+            self.iceberg,
+            self.branch,
+            where=where,
+            partial_progress=partial_progress,
+            max_commits=max_commits,
+            executor=executor,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     def drop_dead_deletes(self, *, dry_run: bool = False, progress: Progress | None = None) -> DropDeadDeletesResult:
         """Take delete files out of the branch that no live data file can match any more; `proofs` says why for each.

@@ -79,6 +79,15 @@ def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable
     return _Planning(view, expression, bound, resolve_context(view), StagedFilesOnTop()).may_hold_match
 
 
+def match_deletes(
+    view: SnapshotView, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile], context: ResolveContext
+) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
+    """Tasks for these data files of the snapshot with these deletes and no others, and the files that range deletes
+    cover whole (RD-10), as `plan_scan` gives them for all."""
+    planning = _Planning(view, AlwaysTrue(), TRUE, context, StagedFilesOnTop())
+    return planning.match(data_files, deletes)
+
+
 class _Planning:
     """One planning run: the filter, the specs and the counts that its stages share."""
 
@@ -113,6 +122,11 @@ class _Planning:
             covered=covered,
             pruning=self._counts,
         )
+
+    def match(
+        self, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile]
+    ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
+        return self._tasks([_Candidate(file, TRUE) for file in data_files], deletes)
 
     def _live_data_files(self, manifests: Sequence[ManifestFile]) -> list[DataFile]:
         """Live data files of the manifests that may have a matching row."""

@@ -5,7 +5,7 @@ A test suite that stays green with one of them proves nothing about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,7 @@ from tableformat.deletes import comparable_values, rules, spans
 from tableformat.deletes.comparable_values import NOT_FOUND
 from tableformat.deletes.spans import SpanArray
 from tableformat.keys import encoding
-from tableformat.maintenance import convert_deletes
+from tableformat.maintenance import conversion_plan
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.staged_change import StagedChange
 from tableformat.scan.task import FileScanTask
@@ -65,12 +65,12 @@ def _encoded_without_last_zero(original: Callable[..., Any], array: pa.Array, ke
     return original(array, key_type)
 
 
-def _only_newest_resolved(
-    original: Callable[..., Iterator[Any]], tasks: Sequence[FileScanTask], *others: Any
-) -> Iterator[Any]:
+def _only_newest_searched(
+    original: Callable[..., list[FileScanTask]], tasks: Sequence[FileScanTask]
+) -> list[FileScanTask]:
     """Deletes leave the table when the newest data file was searched, not when all were."""
     newest = max((task.data_file.sequence_number or 0 for task in tasks), default=0)
-    return original([task for task in tasks if task.data_file.sequence_number == newest], *others)
+    return original([task for task in tasks if task.data_file.sequence_number == newest])
 
 
 def _added_with_new_number(
@@ -113,7 +113,9 @@ MISTAKES: Final = (
     Mistake(
         "delete-is-dropped-too-early",
         ("CP-11",),
-        partial(replaced, convert_deletes._resolved, partial(_only_newest_resolved, convert_deletes._resolved)),
+        partial(
+            replaced, conversion_plan.needing_search, partial(_only_newest_searched, conversion_plan.needing_search)
+        ),
     ),
     Mistake(
         "rewritten-file-gets-a-new-sequence-number",

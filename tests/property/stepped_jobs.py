@@ -15,6 +15,10 @@ import tableformat as tf
 PATIENCE_SECONDS = 60
 
 
+class CancelledError(Exception):
+    """Raised in a job instead of its next look at the catalog."""
+
+
 class SteppedJob:
     """A job in a thread of its own with a catalog of its own; it runs only while `step` waits for it."""
 
@@ -23,14 +27,15 @@ class SteppedJob:
         self.is_done = False
         self.error: BaseException | None = None
         self.result: Any = None
+        self._is_cancelled = False
         self._go = threading.Semaphore(0)
         self._stopped = threading.Semaphore(0)
         self._run = run
         self._catalog = tf.open_catalog(directory)
         self._table = self._catalog.load_table("db.t", branch=branch)
         backend = self._catalog.iceberg
-        backend.load_table = self._stopping(backend.load_table)
-        backend.commit_table = self._stopping(backend.commit_table)
+        backend.load_table = self._stopping(backend.load_table, may_cancel=True)
+        backend.commit_table = self._stopping(backend.commit_table, may_cancel=False)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -38,6 +43,10 @@ class SteppedJob:
         """Let the job run up to its next question to the catalog, or to its end."""
         self._go.release()
         assert self._stopped.acquire(timeout=PATIENCE_SECONDS), f"{self.name} neither stopped nor ended"
+
+    def cancel(self) -> None:
+        """The next time that the job loads the table raises CancelledError; a request to commit is let through."""
+        self._is_cancelled = True
 
     def finish(self) -> Any:
         """Let the job run to its end; its result, None where it failed."""
@@ -56,11 +65,13 @@ class SteppedJob:
         self.is_done = True
         self._stopped.release()
 
-    def _stopping(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _stopping(self, call: Callable[..., Any], *, may_cancel: bool) -> Callable[..., Any]:
         def stopping(*arguments: Any, **keywords: Any) -> Any:
             if threading.current_thread() is self._thread:
                 self._stopped.release()
                 self._go.acquire()
+                if may_cancel and self._is_cancelled:
+                    raise CancelledError
             return call(*arguments, **keywords)
 
         return stopping

@@ -6,22 +6,25 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import AbstractContextManager, closing
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from stepped_jobs import SteppedJob
+from stepped_jobs import CancelledError, SteppedJob
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.errors import CommitConflictError, CorruptFileError
+from tableformat.maintenance import conversion_plan
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.manifest_list import manifests_of
 from tableformat.metadata.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.model import ModelVerbs
+from tableformat.testing.replacing import replaced
 
 COLUMNS = ("id1", "id2", "payload")
 SCHEMA = pa.schema(
@@ -37,7 +40,9 @@ ID1, ID2 = st.sampled_from("ab"), st.integers(0, 5)
 IDS = st.lists(ID2, min_size=1, max_size=4, unique=True)
 
 JOBS: dict[str, Any] = {
-    "convert": lambda table: table.maintenance.convert_deletes(),
+    "convert": lambda table: table.maintenance.convert_deletes(partial_progress=False),
+    "convert in slices": lambda table: table.maintenance.convert_deletes(),
+    "convert some": lambda table: table.maintenance.convert_deletes(where="id1 = 'a'"),
     "drop dead": lambda table: table.maintenance.drop_dead_deletes(),
     "merge ranges": lambda table: table.maintenance.merge_range_deletes(),
     "compact": lambda table: table.maintenance.compact(min_input_files=2, delete_ratio_threshold=0.01),
@@ -48,6 +53,11 @@ JOBS: dict[str, Any] = {
     "publish": lambda table: table.maintenance.publish(),
 }
 """Every one of them may give up because others came first, and may do so without harm."""
+
+
+def every_file_is_a_slice() -> AbstractContextManager[None]:
+    """Conversions commit after each data file, so that others act between any two of them."""
+    return replaced(conversion_plan.least_slice_weight, lambda _view: 1)
 
 
 class World:
@@ -147,7 +157,7 @@ class World:
         self.running.remove(job)
         event(f"{job.name}: {type(job.error).__name__ if job.error is not None else 'done'}")
         # A file of an expired snapshot that a job was still reading: the job ends, and nothing was changed by it.
-        if job.error is not None and not isinstance(job.error, CommitConflictError | CorruptFileError):
+        if job.error is not None and not isinstance(job.error, CommitConflictError | CorruptFileError | CancelledError):
             raise job.error
 
     def race(self, id2: int, first: int) -> None:
@@ -167,6 +177,14 @@ class World:
             self.append_to_main("a", ids)
         self.delete_prefix("a", id2)
         self.end(publishing)
+
+    def stop(self, which: int, id2: int) -> None:
+        """A conversion that has committed some of its slices is cancelled; another one, later, relies on these."""
+        job = self.start("convert in slices", which)
+        self.delete_prefix("a", id2)
+        if job in self.running:
+            job.cancel()
+            self.end(job)
 
     def layers(self, id1: str, lower: int, ids: list[int], job: str) -> None:
         """Rows written between two deletes that overlap, and a job that looks at deletes alone."""
@@ -236,7 +254,8 @@ UPKEEP = st.one_of(
     act("delete_found_rows", ID2),
     STEPS,
     starts(*sorted(set(JOBS) - {"publish"})),
-    starts("compact all", "convert", "expire"),
+    starts("compact all", "convert", "convert in slices", "expire"),
+    act("stop", st.integers(3, 12), ID2),
     act("race", ID2, st.integers(1, 8)),
     act("layers", ID1, ID2, IDS, st.sampled_from(["merge ranges", "drop dead"])),
     act("tag"),
@@ -245,7 +264,7 @@ PUBLISHING = st.one_of(
     WRITES,
     act("append_to_main", ID1, IDS),
     STEPS,
-    starts("convert", "drop dead", "merge ranges", "compact all", "expire", "publish"),
+    starts("convert", "convert in slices", "drop dead", "merge ranges", "compact all", "expire", "publish"),
     act("publishing_race", ID2, st.integers(1, 30), st.just([]) | IDS),
 )
 
@@ -255,10 +274,10 @@ PUBLISHING = st.one_of(
 @settings(max_examples=20)
 @given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25))
 def test_jobs_beside_writers_and_one_another(version: str, first: list[int], acts: list[tuple[Any, ...]]) -> None:
-    """MT-3, MT-10, MT-11, MT-51, CP-7 to CP-11: jobs change how rows are stored and never which rows there are, nor
-    what tags show."""
+    """MT-3, MT-10, MT-11, MT-14, MT-51, CP-7 to CP-11, CP-21: jobs change how rows are stored and never which rows
+    there are, nor what tags show."""
     world = World(version, first)
-    try:
+    with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:
             getattr(world, name)(*arguments)
             assert world.contents() == world.expected()
@@ -267,8 +286,6 @@ def test_jobs_beside_writers_and_one_another(version: str, first: list[int], act
             assert world.contents() == world.expected()
         for tag, expected in world.kept.items():
             assert world.contents(tag=tag) == expected
-    finally:
-        world.close()
 
 
 @pytest.mark.slow
@@ -278,7 +295,7 @@ def test_publishing_beside_writers_of_both_branches(first: list[int], acts: list
     """MT-30 to MT-33: `main` shows no keyed delete at any moment, and what is published at the end is what was written
     to both branches in the order of the commits, which sequence numbers tell."""
     world = World("2", first).publishing()
-    try:
+    with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:
             getattr(world, name)(*arguments)
             assert world.keyed_deletes_of_main() == []
@@ -286,5 +303,3 @@ def test_publishing_beside_writers_of_both_branches(first: list[int], acts: list
             world.end(world.running[0])
         world.main.refresh().maintenance.publish()
         assert world.contents() == world.contents(branch="main") == world.expected()
-    finally:
-        world.close()

@@ -227,7 +227,9 @@ def test_attributes() -> None:
     properties = {name for name, value in inspect.getmembers(tf.Table) if isinstance(value, property)}
     assert properties >= TABLE_ATTRIBUTES
     assert set(dir(Inspect)) >= {*INSPECT, "deletes_of"}
-    assert parameters(Maintenance.convert_deletes) == "*, dry_run=False, progress=None"
+    assert parameters(Maintenance.convert_deletes) == (
+        "*, where=None, partial_progress=True, max_commits=10, executor='local', dry_run=False, progress=None"
+    )
     assert isinstance(tf.Transaction.result, property)
 
 
