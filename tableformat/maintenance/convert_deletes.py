@@ -117,7 +117,15 @@ def convert_deletes(
     check_max_commits(max_commits)
     iceberg.refresh()
     filter_ = None if where is None else parse_where(where, iceberg.metadata.schema())
-    job = _Conversion(iceberg, branch, filter_, max_commits if partial_progress else 1, runner, dry_run, progress)
+    job = _Conversion(
+        iceberg,
+        branch,
+        runner,
+        where=filter_,
+        max_commits=max_commits if partial_progress else 1,
+        dry_run=dry_run,
+        progress=progress,
+    )
     return replace(job.run(accompany), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
 
 
@@ -151,9 +159,10 @@ class _Conversion:
         self,
         iceberg: IcebergTable,
         branch: str,
+        runner: TaskRunner,
+        *,
         where: BooleanExpression | None,
         max_commits: int,
-        runner: TaskRunner,
         dry_run: bool,
         progress: Progress | None,
     ) -> None:

@@ -28,14 +28,15 @@ class SteppedJob:
         self.error: BaseException | None = None
         self.result: Any = None
         self._is_cancelled = False
+        self._is_committing = False
         self._go = threading.Semaphore(0)
         self._stopped = threading.Semaphore(0)
         self._run = run
         self._catalog = tf.open_catalog(directory)
         self._table = self._catalog.load_table("db.t", branch=branch)
         backend = self._catalog.iceberg
-        backend.load_table = self._stopping(backend.load_table, may_cancel=True)
-        backend.commit_table = self._stopping(backend.commit_table, may_cancel=False)
+        backend.load_table = self._stopping(backend.load_table)
+        backend.commit_table = self._committing(self._stopping(backend.commit_table))
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -65,12 +66,24 @@ class SteppedJob:
         self.is_done = True
         self._stopped.release()
 
-    def _stopping(self, call: Callable[..., Any], *, may_cancel: bool) -> Callable[..., Any]:
+    def _committing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Catalogs load the table to commit."""
+
+        def committing(*arguments: Any, **keywords: Any) -> Any:
+            self._is_committing = True
+            try:
+                return call(*arguments, **keywords)
+            finally:
+                self._is_committing = False
+
+        return committing
+
+    def _stopping(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def stopping(*arguments: Any, **keywords: Any) -> Any:
             if threading.current_thread() is self._thread:
                 self._stopped.release()
                 self._go.acquire()
-                if may_cancel and self._is_cancelled:
+                if self._is_cancelled and not self._is_committing:
                     raise CancelledError
             return call(*arguments, **keywords)
 

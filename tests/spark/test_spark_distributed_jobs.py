@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
 from tableformat.errors import CorruptFileError, TaskFailedError
-from tableformat.maintenance import compaction
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.maintenance import compaction, convert_deletes
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifest_list import manifests_of
 from tableformat.metadata.manifest_reader import live_entries, read_manifest
 
@@ -107,5 +107,57 @@ def test_group_that_spark_gave_up_commits_nothing(
     monkeypatch.setattr(compaction, "rewrite_group", operator.truediv)
     with pytest.raises(TaskFailedError, match="TypeError"):
         table.maintenance.compact(rewrite_all=True, executor=spark)
+    assert table.refresh().snapshot_id == head
+    assert contents(table) == before
+
+
+@VERSIONS
+def test_conversion_gives_the_rows_that_it_gives_here(
+    spark: SparkSession, lake: Catalog, namespace: str, version: str
+) -> None:
+    """MT-13, MT-61: slice by slice, the rows and the counts are the same."""
+    here = worn_table(lake, (namespace, f"converted_here{version}"), version)
+    there = worn_table(lake, (namespace, f"converted_there{version}"), version)
+    for table in (here, there):
+        table.set_properties(**{"write.target-file-size-bytes": "1"})
+    before = contents(there)
+    expected = here.maintenance.convert_deletes(max_commits=3)
+    result = there.maintenance.convert_deletes(max_commits=3, executor=spark)
+    assert result.commit_count == expected.commit_count > 1
+    assert (result.deleted_row_count, result.resolved_data_file_count, result.removed_data_file_count) == (
+        expected.deleted_row_count,
+        expected.resolved_data_file_count,
+        expected.removed_data_file_count,
+    )
+    assert contents(there) == contents(here) == before
+    assert {file.kind for file in live(there) if isinstance(file, DeleteFile)} == {
+        DeleteKind.DELETION_VECTOR if version == "3" else DeleteKind.POSITION
+    }
+
+
+def test_slice_that_spark_gave_up_commits_nothing(
+    spark: SparkSession, lake: Catalog, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-61"""
+    table = worn_table(lake, (namespace, "failing_conversion"), "2")
+    before, head = contents(table), table.snapshot_id
+    monkeypatch.setattr(convert_deletes, "convert_files", operator.truediv)
+    with pytest.raises(TaskFailedError, match="TypeError"):
+        table.maintenance.convert_deletes(executor=spark)
+    assert table.refresh().snapshot_id == head
+    assert contents(table) == before
+
+
+def test_cancelled_on_spark(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """MT-62: an exception of the callback ends the jobs of Spark, and the table is as it was."""
+    table = worn_table(lake, (namespace, "cancelled"), "3")
+    before, head = contents(table), table.snapshot_id
+
+    def stop(done: int, total: int, what: str) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table.maintenance.compact(rewrite_all=True, executor=spark, partial_progress=False, progress=stop)
     assert table.refresh().snapshot_id == head
     assert contents(table) == before
