@@ -45,6 +45,7 @@ JOBS: dict[str, Any] = {
     "convert some": lambda table: table.maintenance.convert_deletes(where="id1 = 'a'"),
     "drop dead": lambda table: table.maintenance.drop_dead_deletes(),
     "merge ranges": lambda table: table.maintenance.merge_range_deletes(),
+    "positions": lambda table: table.maintenance.rewrite_position_delete_files(),
     "compact": lambda table: table.maintenance.compact(min_input_files=2, delete_ratio_threshold=0.01),
     "compact all": lambda table: table.maintenance.compact(rewrite_all=True, partial_progress=False),
     "manifests": lambda table: table.maintenance.rewrite_manifests(),

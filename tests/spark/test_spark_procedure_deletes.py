@@ -138,6 +138,8 @@ def test_range_by_place(spark: SparkSession, table: Table) -> None:
         ("lower => struct('a', 2, 3)", "has 3 values for the columns (id1, id2)"),
         ("lower => struct('a', 'b')", "column 'id2' is long, 'b' is str"),
         ("lower => named_struct('id2', 2)", "which are not the first of the columns (id1, id2)"),
+        ("lower => array()", "lower has no value; NULL is an open bound"),
+        ("upper => struct()", "upper has no value"),
         ("lower => map('id1', 'a')", "a map has no order"),
         ("on => array('day'), lower => '2024-01-01'", "column 'day' is date"),
         ("lower => 'a', mode => 'equality'", "mode must be one of 'auto', 'range', 'scan'"),

@@ -119,7 +119,11 @@ def test_spark_sql_shell(java: None, tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    statements = "CREATE NAMESPACE lake.db; CREATE TABLE lake.db.t (a INT); SHOW TABLES IN lake.db"
+    statements = (
+        "CREATE NAMESPACE lake.db; CREATE TABLE lake.db.t (a INT); SHOW TABLES IN lake.db; "
+        "INSERT INTO lake.db.t VALUES (1), (2); CALL lake.system.delete_range('db.t', array('a'), upper => 2); "
+        "SELECT a FROM lake.db.t"
+    )
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         [
@@ -140,7 +144,8 @@ def test_spark_sql_shell(java: None, tmp_path: Path) -> None:
         timeout=_SCRIPT_SECONDS,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["t"]
+    first, _snapshot_id, deleted, files, last = done.stdout.split()
+    assert (first, deleted, files, last) == ("t", "NULL", "1", "2")
 
 
 _CONNECT_SCRIPT = """

@@ -55,6 +55,8 @@ def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tupl
             )
         value = [each for _, each in value]
     values = value if isinstance(value, list) else [value]
+    if not values:
+        raise InvalidArgumentError(f"{argument} has no value; NULL is an open bound.")
     if len(values) > len(on):
         raise InvalidArgumentError(f"{argument} has {len(values)} values for the columns ({', '.join(on)}).")
     return tuple(
