@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from pyiceberg.expressions import BooleanExpression, BoundPredicate, UnboundPredicate
+from pyiceberg.expressions import BooleanExpression, BoundPredicate, EqualTo, Or, Reference, UnboundPredicate
+from pyiceberg.expressions.literals import literal
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform, UnknownTransform, VoidTransform
-from pyiceberg.types import NestedField
+from pyiceberg.transforms import IdentityTransform, Transform, TruncateTransform, UnknownTransform, VoidTransform
+from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField
 
 from tableformat.metadata.manifest_entry import ManifestFile
 from tableformat.scan.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, comparisons, to_expression
 from tableformat.scan.file_facts import partition_value_facts, summary_facts
 from tableformat.scan.literals import NANO_TYPES
 from tableformat.scan.pruning import ColumnFacts, decide, residual
+
+_BITS: Final[dict[type[IcebergType], int]] = {IntegerType: 32, LongType: 64}
 
 FactsAt = Callable[[int, Comparison], ColumnFacts]
 """What is known about the partition field at a place of the spec."""
@@ -105,6 +108,22 @@ def _projection(leaf: Comparison, field: PartitionField, schema: Schema) -> Boun
     projected: BooleanExpression | None = field.transform.project(field.name, bound)
     if projected is None:
         return None
+    wrapped = _wrapped_value(field.transform, source_type)
+    if wrapped is not None:
+        projected = Or(projected, EqualTo(term=Reference(field.name), value=literal(wrapped)))
     result_type = field.transform.result_type(source_type)
     partition_column = NestedField(field.field_id, field.name, result_type, required=False)
     return bind_filter(projected, Schema(partition_column))
+
+
+def _wrapped_value(transform: Transform[Any, Any], source_type: IcebergType) -> int | None:
+    """The partition of the lowest whole numbers, whose multiple of the width lies below the type's range.
+
+    Writers, ours and Java's, let it wrap around to the top, where no projection looks for them.
+    """
+    bits = _BITS.get(type(source_type))
+    if bits is None or not isinstance(transform, TruncateTransform):
+        return None
+    lowest = -(2 ** (bits - 1))
+    multiple = lowest - lowest % transform.width
+    return None if multiple == lowest else multiple + 2**bits

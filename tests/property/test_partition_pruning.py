@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +36,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
+from tableformat import open_catalog
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.manifest_entry import ManifestContent, ManifestFile, PartitionFieldSummary
 from tableformat.scan.bound_filter import FALSE, TRUE, BoundFilter, Comparison, Operator, all_of, any_of
@@ -108,8 +111,6 @@ def cases(draw: st.DrawFn) -> tuple[Schema, PartitionSpec, BoundFilter, list[Any
 
 def matches(schema: Schema, bound: BoundFilter, value: Any) -> bool:
     arrow = arrow_schema(schema)
-    import pyarrow as pa
-
     rows = pa.table({"x": pa.array([value], arrow.field("x").type)}, schema=arrow)
     return filter_rows(bound, rows).num_rows == 1
 
@@ -186,3 +187,26 @@ def test_month_partition_rules_out_other_months(day: dt.date, kept: bool) -> Non
     bound = Comparison(SCHEMA.find_field(2), ("day",), Operator.EQUAL, (days,), True)
     january_2024 = (2024 - 1970) * 12
     assert (PartitionPruning(bound, spec, SCHEMA).residual_in((january_2024,)) is not FALSE) is kept
+
+
+@pytest.mark.parametrize(("column", "bits", "width"), [("i", 32, 10), ("l", 64, 10), ("i", 32, 7), ("l", 64, 8)])
+def test_lowest_numbers_are_found_though_their_truncated_value_wraps_around(
+    tmp_path: Path, column: str, bits: int, width: int
+) -> None:
+    """The multiple of 10 below the lowest integer is none: the partition value is at the other end of the range."""
+    lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    arrow = pa.schema([(column, pa.int32() if bits == 32 else pa.int64())])
+    with open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", arrow, partition_by=[f"truncate({width}, {column})"])
+        numbers = [lowest, lowest + 1, 5, highest]
+        table.append(pa.table({column: numbers}, schema=arrow))
+        for where, expected in {
+            f"{column} = {lowest}": 1,
+            f"{column} <= {lowest + 1}": 2,
+            f"{column} IN ({lowest}, 5)": 2,
+            f"{column} < 0": 2,
+            f"{column} > 0": 2,
+            f"{column} >= {lowest + 1}": 3,
+        }.items():
+            assert table.scan(where).count() == expected, where

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from tableformat import Catalog, Table
@@ -144,6 +145,52 @@ def test_filter_on_a_name_that_another_column_had(spark: SparkSession, lake: Cat
         {"k": 2, "V": None},
     ]
     assert frame.where("V > 400").collect() == []
+
+
+@pytest.mark.parametrize("widened", [False, True])
+def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_own_types(
+    spark: SparkSession, lake: Catalog, namespace: str, widened: bool
+) -> None:
+    """Spark finds a column of an old file by id, but as which type it reads it is that of the file's name of it."""
+    schema = pa.schema(
+        [("s", pa.string()), ("n", pa.int32()), ("list", pa.list_(pa.struct([("x", pa.int32()), ("y", pa.string())])))]
+    )
+    table = lake.create_table((namespace, "t"), schema)
+    table.append(pa.table({"s": ["a", "b"], "n": [1, 2], "list": [[{"x": 5, "y": "five"}], None]}, schema=schema))
+    for path in ("", "list.element."):
+        one, other = ("s", "n") if not path else ("x", "y")
+        for old, new in ((one, "t"), (other, one), ("t", other)):
+            spark.sql(f"ALTER TABLE lake.{namespace}.t RENAME COLUMN {path}{old} TO {new}")
+    if widened:
+        spark.sql(f"ALTER TABLE lake.{namespace}.t ALTER COLUMN s TYPE BIGINT")
+    frame = spark.table(f"lake.{namespace}.t")
+    rows = [row.asDict(True) for row in frame.orderBy("s").collect()]
+    assert rows == [{"n": "a", "s": 1, "list": [{"y": 5, "x": "five"}]}, {"n": "b", "s": 2, "list": None}]
+    assert rows == table.refresh().scan().to_arrow().to_pylist()
+    assert [row.n for row in frame.where("s = 2").select("n").collect()] == ["b"]
+    assert [row.s for row in frame.where("n = 'a'").select("s").collect()] == [1]
+
+
+@pytest.mark.parametrize("case_sensitive", ["true", "false"])
+def test_names_that_differ_in_case_alone(
+    spark: SparkSession, lake: Catalog, namespace: str, case_sensitive: str
+) -> None:
+    """A table may have them; Spark reads it where the session looks at case, and refuses it where it does not."""
+    schema = pa.schema([("a", pa.int32()), ("A", pa.string())])
+    table = lake.create_table((namespace, "t"), schema)
+    table.append(pa.table({"a": [1, 2], "A": ["x", "y"]}, schema=schema))
+    spark.conf.set("spark.sql.caseSensitive", case_sensitive)
+    try:
+        frame = spark.table(f"lake.{namespace}.t")
+        if case_sensitive == "true":
+            assert sorted(map(tuple, frame.collect())) == [(1, "x"), (2, "y")]
+            assert [row.A for row in frame.where("a = 2").select("A").collect()] == ["y"]
+            assert [row.a for row in frame.where("A = 'x'").select("a").collect()] == [1]
+        else:
+            with pytest.raises(AnalysisException, match="COLUMN_ALREADY_EXISTS"):
+                frame.collect()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
 
 
 def test_rename_inside_a_struct(spark: SparkSession, lake: Catalog, namespace: str) -> None:

@@ -44,7 +44,8 @@ final class ParquetFiles {
     hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), columns.json());
     hadoop.set(SQLConf.SESSION_LOCAL_TIMEZONE().key(), conf.sessionLocalTimeZone());
     hadoop.setBoolean(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED().key(), conf.nestedSchemaPruningEnabled());
-    hadoop.setBoolean(SQLConf.CASE_SENSITIVE().key(), conf.caseSensitiveAnalysis());
+    // Names were resolved by the session's rules; the reader is given those that are in the file.
+    hadoop.setBoolean(SQLConf.CASE_SENSITIVE().key(), true);
     hadoop.setBoolean(SQLConf.PARQUET_FIELD_ID_READ_ENABLED().key(), true);
     // What Spark takes from the session for files that say less than a table does; a table's schema says it all.
     hadoop.setBoolean(SQLConf.PARQUET_BINARY_AS_STRING().key(), false);

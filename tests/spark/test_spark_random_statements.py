@@ -1,0 +1,94 @@
+"""Random statements give the same rows in Spark on the lake's table, in DuckDB on its own, and in the model.
+
+After each statement the rows are read from Spark, from Python and from DuckDB over the lake's table.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from random_statements import CHANGES_OF_COLUMNS, READS, UPKEEP, WRITES, insert_values
+from three_tables import ThreeTables
+from told_conditions import KINDS, SPARK, Column
+
+from tableformat import Catalog
+
+EXAMPLES = max(1, settings().max_examples // 5)
+"""A statement is some hundred times what a step of the other properties is."""
+STATEMENTS = 10
+PARTITIONINGS = (
+    (),
+    (),
+    ("bucket(3, id)",),
+    ("bucket(2, n)", "text"),
+    ("truncate(1, id)",),
+    ("days(at)",),
+    ("months(day)", "bucket(2, amount)"),
+    ("truncate(10, n)",),
+    ("truncate(1, bin)",),
+    ("years(moment)",),
+    ("ratio",),
+)
+COLUMNS = (
+    Column("id", "id", "string"),
+    Column("n", "n", "bigint"),
+    Column("row", "row", "bigint"),
+    Column("text", "text", "string"),
+    Column("at", "at", "timestamp_ntz"),
+    Column("moment", "moment", "timestamp"),
+    Column("day", "day", "date"),
+    Column("ratio", "ratio", "double"),
+    Column("small", "small", "float"),
+    Column("amount", "amount", "decimal"),
+    Column("bin", "bin", "binary"),
+    Column("num", "num", "int"),
+    Column("flag", "flag", "boolean"),
+)
+KEY = ("id", "n")
+_numbers = count()
+
+
+def new_tables(spark: SparkSession, lake: Catalog, namespace: str, data: st.DataObject) -> ThreeTables:
+    partitioning = data.draw(st.sampled_from(PARTITIONINGS))
+    version = data.draw(st.sampled_from(["2", "3"]))
+    sources = {column.ident for column in COLUMNS if any(column.ident in text for text in partitioning)}
+    nullable = data.draw(st.lists(st.sampled_from(COLUMNS[3:]), min_size=2, max_size=4, unique=True))
+    columns = [*COLUMNS[:3], *(c for c in COLUMNS[3:] if c in nullable or c.ident in sources)]
+    table_name = f"lake.{namespace}.t{next(_numbers)}"
+    listed = ", ".join(
+        f"{column.told(SPARK)} {KINDS[column.kind].spark}{' NOT NULL' if column.ident in KEY else ''}"
+        for column in columns
+    )
+    partitioned = f"PARTITIONED BY ({', '.join(partitioning)})" if partitioning else ""
+    text = (
+        f"CREATE TABLE {table_name} ({listed}, PRIMARY KEY (id, n)) {partitioned} "
+        f"TBLPROPERTIES ('format-version' = '{version}')"
+    )
+    note(text)
+    spark.sql(text)
+    table = lake.load_table(table_name.removeprefix("lake."))
+    return ThreeTables(spark, table, tuple(columns), KEY, frozenset({*KEY, *sources}))
+
+
+def test_the_same_statements_give_the_same_rows_everywhere(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """DA-1 to DA-7, RD-2, RD-5.
+
+    What is drawn is first a family, so that rows are there when columns change, then a statement of it.
+    """
+
+    @settings(max_examples=EXAMPLES)
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        tables = new_tables(spark, lake, namespace, data)
+        kinds = st.sampled_from([*[WRITES] * 5, *[CHANGES_OF_COLUMNS] * 2, *[UPKEEP] * 2, *[READS] * 3])
+        insert_values(tables, data.draw)
+        tables.check()
+        for _ in range(STATEMENTS):
+            statement = data.draw(kinds.flatmap(st.sampled_from))
+            statement(tables, data.draw)
+            tables.check()
+
+    run()
