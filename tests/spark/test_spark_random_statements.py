@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from hypothesis import given, note, settings
+from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from random_statements import CHANGES_OF_COLUMNS, READS, UPKEEP, WRITES, insert_values
@@ -79,7 +79,8 @@ def test_the_same_statements_give_the_same_rows_everywhere(spark: SparkSession, 
     What is drawn is first a family, so that rows are there when columns change, then a statement of it.
     """
 
-    @settings(max_examples=EXAMPLES)
+    # Shrinking what takes seconds an example would take longer than reading it.
+    @settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
     @given(data=st.data())
     def run(data: st.DataObject) -> None:
         tables = new_tables(spark, lake, namespace, data)
