@@ -26,7 +26,7 @@ from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_SNAPSHOT_ID,
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifest_entry import ManifestContent
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.applicable_deletes import ApplicableDeletes
+from tableformat.scan.applicable_deletes import reached_data_files
 from tableformat.scan.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, to_expression
 from tableformat.scan.context import resolve_context
 from tableformat.scan.file_facts import partition_value_facts
@@ -154,8 +154,7 @@ class _Pair:
 
     def _touched_by_removal(self) -> Sequence[DataFile]:
         """Where a delete was taken away rows may be back. Writers that replace a delete by a better one bring none."""
-        removed = ApplicableDeletes(self._before.metadata, self._diff.removed_delete_files)
-        return [data for data in self._touched if removed.of(data)]
+        return reached_data_files(self._before.metadata, self._touched, self._diff.removed_delete_files)
 
     def _plan(
         self, view: SnapshotView, data_files: Sequence[DataFile], where: BooleanExpression
@@ -170,16 +169,15 @@ def _touched(before: SnapshotView, diff: TableDiff) -> list[DataFile]:
     """CF-7: data files of both snapshots that a delete of only one of them may reach, by number, scope and bounds."""
     if not (diff.added_delete_files or diff.removed_delete_files):
         return []
-    # Apart, because a data file has one deletion vector on either side.
-    changed = [ApplicableDeletes(before.metadata, diff.added_delete_files)]
-    changed.append(ApplicableDeletes(before.metadata, diff.removed_delete_files))
     removed = {data.file_path for data in diff.removed_data_files}
     manifests = manifests_of_snapshot(before.io, before.snapshot)
-    return [
-        data
-        for data in live_files(before.io, before.metadata, manifests, ManifestContent.DATA)
-        if isinstance(data, DataFile) and data.file_path not in removed and any(deletes.of(data) for deletes in changed)
-    ]
+    live = live_files(before.io, before.metadata, manifests, ManifestContent.DATA)
+    stay = [data for data in live if isinstance(data, DataFile) and data.file_path not in removed]
+    # Apart, because a data file has one deletion vector on either side.
+    reached = reached_data_files(before.metadata, stay, diff.added_delete_files)
+    known = {data.file_path for data in reached}
+    others = [data for data in stay if data.file_path not in known] if diff.removed_delete_files else []
+    return reached + reached_data_files(before.metadata, others, diff.removed_delete_files)
 
 
 def _constants(snapshot: Snapshot, change_type: ChangeType) -> dict[int, Any]:

@@ -5,6 +5,7 @@ Sources: Iceberg table specification, "Manifests" (metrics of a data file) and "
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from tableformat.metadata.manifest_entry import PartitionFieldSummary
 from tableformat.scan.bound_filter import is_nan_value
 from tableformat.scan.pruning import UNKNOWN, ColumnFacts
 
+_REMEMBERED_FACTS = 50_000
 _NULL_ONLY = ColumnFacts(may_be_null=True, may_be_nan=False, may_have_values=False)
 _NAN_ONLY = ColumnFacts(may_be_null=False, may_be_nan=True, may_have_values=False)
 
@@ -26,19 +28,38 @@ def column_facts(file: ContentFile, field_id: int, column_type: IcebergType) -> 
     For a delete file the column must be one of those that it deletes by: metrics of others describe nothing that
     counts.
     """
-    nulls = _metric(file.null_value_counts, field_id)
-    nans = _metric(file.nan_value_counts, field_id)
-    values = _metric(file.value_counts, field_id)
-    lower = _metric(file.lower_bounds, field_id)
-    upper = _metric(file.upper_bounds, field_id)
+    return _column_facts(
+        file.file_path,
+        column_type,
+        nulls=_metric(file.null_value_counts, field_id),
+        nans=_metric(file.nan_value_counts, field_id),
+        values=_metric(file.value_counts, field_id),
+        lower=_metric(file.lower_bounds, field_id),
+        upper=_metric(file.upper_bounds, field_id),
+    )
+
+
+@lru_cache(_REMEMBERED_FACTS)
+def _column_facts(
+    location: str,
+    column_type: IcebergType,
+    *,
+    nulls: int | None,
+    nans: int | None,
+    values: int | None,
+    lower: bytes | None,
+    upper: bytes | None,
+) -> ColumnFacts:
+    """Decoding bounds costs ten times as much as looking them up, and a feed of changes asks for them once a
+    snapshot."""
     if nulls is None and lower is None and upper is None and nans is None:
         return UNKNOWN
     return ColumnFacts(
         may_be_null=nulls is None or nulls > 0,
         may_be_nan=isinstance(column_type, (FloatType, DoubleType)) and (nans is None or nans > 0),
         may_have_values=values is None or nulls is None or values > nulls + (nans or 0),
-        lower=None if lower is None else _lower_value(lower, column_type, file.file_path),
-        upper=None if upper is None else _upper_value(upper, column_type, file.file_path),
+        lower=None if lower is None else _lower_value(lower, column_type, location),
+        upper=None if upper is None else _upper_value(upper, column_type, location),
     )
 
 

@@ -1,7 +1,7 @@
-"""Which of many delete files may hold a key of a data file, by the bounds of their delete columns.
+"""Which of many files may hold a key of another one, by the bounds of some columns.
 
-A table that is written to by upserts has thousands of delete files and thousands of data files. The bounds of the
-delete files become ranks once, and one data file is compared with all of them by a few array operations a column.
+A table that is written to by upserts has thousands of delete files and thousands of data files. The bounds of the many
+become ranks once, and one file of the other kind is compared with all of them by a few array operations a column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pyiceberg.types import IcebergType
 
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.content_file import ContentFile
 from tableformat.scan.file_facts import column_facts
 
 Mask = npt.NDArray[np.bool_]
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnRanks:
-    """The bounds of one delete column over all delete files, as ranks among the distinct bounds."""
+    """The bounds of one delete column over many files, as ranks among the distinct bounds."""
 
     field_id: int
     column_type: IcebergType
@@ -37,8 +37,8 @@ class _ColumnRanks:
     may_be_nan: Mask
 
     @staticmethod
-    def of(field_id: int, column_type: IcebergType, deletes: Sequence[DeleteFile]) -> _ColumnRanks:
-        facts = [column_facts(delete, field_id, column_type) for delete in deletes]
+    def of(field_id: int, column_type: IcebergType, files: Sequence[ContentFile]) -> _ColumnRanks:
+        facts = [column_facts(file, field_id, column_type) for file in files]
         bounds = {bound for fact in facts for bound in (fact.lower, fact.upper) if bound is not None}
         distinct = sorted(bounds)
         ranks = {bound: rank for rank, bound in enumerate(distinct)}
@@ -53,12 +53,12 @@ class _ColumnRanks:
             np.array([fact.may_be_nan for fact in facts], np.bool_),
         )
 
-    def may_share_value(self, data: DataFile) -> Mask:
+    def may_share_value(self, other: ContentFile) -> Mask:
         """DA-4: whether some value, null or NaN of the column may be in both files."""
-        facts = column_facts(data, self.field_id, self.column_type)
+        facts = column_facts(other, self.field_id, self.column_type)
         shared = np.zeros(len(self.lower), np.bool_)
         if facts.may_have_values:
-            # Ranks from `first` on are not below the data's lower bound, ranks before `after_last` not above its upper.
+            # Ranks from `first` on are not below the lower bound, ranks before `after_last` not above the upper one.
             first = -1 if facts.lower is None else bisect_left(self.distinct, facts.lower)
             after_last = len(self.distinct) if facts.upper is None else bisect_right(self.distinct, facts.upper)
             shared |= self.may_have_values & (self.upper >= first) & (self.lower < after_last)
@@ -70,16 +70,16 @@ class _ColumnRanks:
 
 
 class KeyOverlap:
-    """The bounds of delete files with one set of delete columns."""
+    """The bounds that delete files with one set of delete columns, or data files, have in these columns."""
 
-    def __init__(self, deletes: Sequence[DeleteFile], columns: Sequence[tuple[int, IcebergType]]) -> None:
+    def __init__(self, files: Sequence[ContentFile], columns: Sequence[tuple[int, IcebergType]]) -> None:
         """`columns` are field ids and types of the delete columns whose types are known; others exclude nothing."""
-        self._columns = [_ColumnRanks.of(field_id, column_type, deletes) for field_id, column_type in columns]
-        self._count = len(deletes)
+        self._columns = [_ColumnRanks.of(field_id, column_type, files) for field_id, column_type in columns]
+        self._count = len(files)
 
-    def candidates(self, data: DataFile) -> Mask:
-        """For each delete file whether it may hold a key of the data file: a key matches in every column."""
+    def candidates(self, other: ContentFile) -> Mask:
+        """For each file whether it may hold a key of the other one: a key matches in every column."""
         matches = np.ones(self._count, np.bool_)
         for column in self._columns:
-            matches &= column.may_share_value(data)
+            matches &= column.may_share_value(other)
         return matches

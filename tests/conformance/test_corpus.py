@@ -24,6 +24,7 @@ import tableformat as tf
 from tableformat import errors
 from tableformat.deletes import inline_spans
 from tableformat.metadata.content_file import DeleteFile
+from tableformat.scan.applicable_deletes import ApplicableDeletes, reached_data_files
 from tableformat.scan.scan import Scan
 from tableformat.testing.json_values import arrow_table, rows_from_json, schema_from_json
 from tableformat.testing.key_order import fingerprint
@@ -139,6 +140,18 @@ def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, 
     for job, options in JOBS:
         getattr(built.table.maintenance, job)(**options)
     assert [rows_of(check_feed(table.refresh().view)) for table in tables] == told
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_data_files_that_deletes_reach_are_those_that_the_deletes_apply_to(name: str, catalog: tf.Catalog) -> None:
+    """DA-1 to DA-4, RD-2, RD-3: asked of all data files at once, for one delete file and for all of them."""
+    table = build(catalog, CASES[name]).table
+    data_files = [file for file in live_files(table) if not isinstance(file, DeleteFile)]
+    deletes = [file for file in live_files(table) if isinstance(file, DeleteFile)]
+    for some in (deletes, *([delete] for delete in deletes)):
+        applicable = ApplicableDeletes(table.metadata, some)
+        reached = reached_data_files(table.metadata, data_files, some)
+        assert reached == [data for data in data_files if applicable.of(data)]
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
