@@ -1,4 +1,4 @@
-"""Position delete files into one for each data file, on v3 tables into its deletion vector (MT-13).
+"""Position delete files into one for each data file, on v3 tables into its deletion vector (MT-18).
 
     deletes #4, #6 of data file a     one file of a, with the positions of both
     delete #5 of data files a, b      one file of a, one of b: it leaves when neither needs it any more
@@ -134,7 +134,7 @@ def _rewrite(state: HeadState, where: str | BooleanExpression | None, least_file
 def _folded(
     state: HeadState, index: PositionDeleteIndex, chosen: frozenset[str], least_files: int
 ) -> tuple[dict[DataFile, tuple[DeleteFile, ...]], set[FileKey]]:
-    """MT-13: the data files that get a new file, each with the position deletes that come together in it, and the
+    """MT-18: the data files that get a new file, each with the position deletes that come together in it, and the
     shared position delete files that stay, because a data file that they may name gets none.
 
     On v3 tables a vector takes in all of them (DA-7); otherwise what stays goes on deleting.

@@ -90,7 +90,7 @@ def test_rows_are_the_same_after_each_job(spark: SparkSession, table: Table, job
 
 
 def test_convert_deletes(spark: SparkSession, table: Table) -> None:
-    [planned] = call(spark, f"convert_deletes('{table.name}', true)")
+    [planned] = call(spark, f"convert_deletes('{table.name}', dry_run => true)")
     [done] = call(spark, f"convert_deletes('{table.name}')")
     expected = {
         "removed_equality_delete_files_count": 1,
@@ -108,6 +108,16 @@ def test_convert_deletes(spark: SparkSession, table: Table) -> None:
     assert done["snapshot_id"] == table.snapshot_id
     assert done["rewritten_bytes_count"] > 0
     assert alive(spark, table) == ALIVE
+
+
+def test_conversion_of_some_files(spark: SparkSession, table: Table) -> None:
+    options = "map('partial-progress.enabled', 'false')"
+    [row] = call(spark, f"convert_deletes('{table.name}', {options}, 'id1 = \"a\" AND id2 < 2')")
+    assert (row["removed_range_delete_files_count"], row["removed_data_files_count"], row["commits_count"]) == (1, 1, 1)
+    assert delete_kinds(table) == ["equality", "position"]
+    assert alive(spark, table) == ALIVE
+    unknown = f"convert_deletes('{table.name}', map('partial-progress', 'false'))"
+    assert "Did you mean 'partial-progress.enabled'" in failure(spark, unknown)
 
 
 def test_dead_deletes_leave(spark: SparkSession, table: Table) -> None:

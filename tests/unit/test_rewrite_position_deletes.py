@@ -36,7 +36,7 @@ def scattered(tmp_path: Path) -> tf.Table:
 
 
 def test_files_of_one_data_file_become_one(tmp_path: Path) -> None:
-    """MT-13"""
+    """MT-18"""
     table = scattered(tmp_path)
     before = contents(table)
     result = table.maintenance.rewrite_position_delete_files()
@@ -74,7 +74,7 @@ def test_filter_chooses_data_files(tmp_path: Path) -> None:
 
 
 def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path) -> None:
-    """MT-13, DA-1: with a filter that leaves one of the data files out, the shared file stays."""
+    """MT-18, DA-1: with a filter that leaves one of the data files out, the shared file stays."""
     table = keyed_table(tmp_path)
     for letter in "ab":
         table.append(rows(letter, range(4)))
@@ -91,7 +91,7 @@ def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path
 
 
 def test_rows_of_keyed_deletes_are_not_named(tmp_path: Path) -> None:
-    """MT-13: equality and range deletes stay as they are."""
+    """MT-18: equality and range deletes stay as they are."""
     table = scattered(tmp_path)
     table.delete_prefix({"id1": "a", "id2": 7})
     table.delete("id1 = 'a' AND id2 = 6", mode="equality")
@@ -117,7 +117,7 @@ def test_deletes_of_files_that_left_leave(tmp_path: Path) -> None:
 
 
 def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
-    """MT-13, DA-7: position delete files of version 2, after an upgrade."""
+    """MT-18, DA-7: position delete files of version 2, after an upgrade."""
     table = new_table(new_catalog(tmp_path), 2)
     table.append(v3_rows("a", *range(6)))
     table.append(v3_rows("b", *range(6)))
@@ -131,7 +131,7 @@ def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
 
 
 def test_vector_takes_in_a_shared_file_that_stays_for_others(tmp_path: Path) -> None:
-    """MT-13, DA-7"""
+    """MT-18, DA-7"""
     table = keyed_table(tmp_path)
     for letter in "ab":
         table.append(rows(letter, range(4)))
@@ -149,7 +149,7 @@ def test_vector_takes_in_a_shared_file_that_stays_for_others(tmp_path: Path) -> 
 
 
 def test_rewrite_while_others_write(tmp_path: Path) -> None:
-    """MT-13: planned on the head that it is committed on, so a delete in between is part of it."""
+    """MT-18: planned on the head that it is committed on, so a delete in between is part of it."""
     table = scattered(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
     commit, files = table.iceberg.catalog.commit_table, files_on_disk(table)

@@ -65,6 +65,13 @@ _POSITION_OPTIONS: Final = Options(
         "max-files-to-rewrite": "limit the data files by where",
     },
 )
+_CONVERSION_OPTIONS: Final = Options(
+    "convert_deletes",
+    keywords={
+        "partial-progress.enabled": ("partial_progress", boolean),
+        "partial-progress.max-commits": ("max_commits", int),
+    },
+)
 _SORT_FIELD: Final = re.compile(r"(?P<name>`.+`|[^\s`]+)(\s+asc)?(\s+nulls\s+(first|last))?", re.IGNORECASE)
 
 
@@ -100,9 +107,7 @@ def rewrite_data_files(
     # Iceberg's default is one commit.
     keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
     removes_dangling = keywords.pop("remove_dangling_deletes", False)
-    if where is not None:
-        keywords["where"] = condition(where)
-    result = table.maintenance.compact(dry_run=dry_run, **keywords)
+    result = table.maintenance.compact(where=condition(where), dry_run=dry_run, **keywords)
     removed = result.removed_position_delete_file_count + result.removed_deletion_vector_count
     if removes_dangling:
         dead = table.maintenance.drop_dead_deletes(dry_run=dry_run)
@@ -123,6 +128,8 @@ def rewrite_data_files(
 
 
 @procedure(
+    Parameter("options", STRING_MAP, "partial-progress.enabled (true) and partial-progress.max-commits (10)."),
+    Parameter("where", "string", "Only data files that may hold rows which match; deletes that others need stay."),
     DRY_RUN,
     columns=pa.schema(
         [
@@ -137,14 +144,19 @@ def rewrite_data_files(
                 "added_deletion_vectors_count",
             ),
             *not_null(pa.int64(), "deleted_rows_count", "rewritten_bytes_count"),
+            *not_null(pa.int32(), "commits_count"),
             ("snapshot_id", pa.int64()),
         ]
     ),
 )
-def convert_deletes(table: Table, *, dry_run: bool = False) -> Rows:
+def convert_deletes(
+    table: Table, *, options: Mapping[str, str] | None = None, where: str | None = None, dry_run: bool = False
+) -> Rows:
     """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which every
     Iceberg engine reads the branch."""
-    result = table.maintenance.convert_deletes(dry_run=dry_run)
+    result = table.maintenance.convert_deletes(
+        where=condition(where), dry_run=dry_run, **_CONVERSION_OPTIONS.read(options or {})
+    )
     row = {
         "removed_equality_delete_files_count": result.removed_equality_delete_file_count,
         "removed_range_delete_files_count": result.removed_range_delete_file_count,
@@ -155,6 +167,7 @@ def convert_deletes(table: Table, *, dry_run: bool = False) -> Rows:
         "added_deletion_vectors_count": result.added_deletion_vector_count,
         "deleted_rows_count": result.deleted_row_count,
         "rewritten_bytes_count": result.rewritten_bytes,
+        "commits_count": result.commit_count,
         "snapshot_id": result.snapshot_id,
     }
     return [row]
@@ -214,9 +227,7 @@ def rewrite_position_delete_files(
     """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector; those that
     match nothing any more leave."""
     keywords = _POSITION_OPTIONS.read(options or {})
-    result = table.maintenance.rewrite_position_delete_files(
-        where=None if where is None else condition(where), dry_run=dry_run, **keywords
-    )
+    result = table.maintenance.rewrite_position_delete_files(where=condition(where), dry_run=dry_run, **keywords)
     row = {"rewritten_bytes_count": result.rewritten_bytes, "added_bytes_count": result.added_bytes}
     return [result_fields(result) | row]
 
@@ -249,8 +260,10 @@ def rewrite_manifests(
     return [result_fields(table.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id))]
 
 
-def condition(where: str) -> str:
+def condition(where: str | None) -> str | None:
     """A condition in Spark's SQL as the library reads it: text in double quotes is a string, backticks quote names."""
+    if where is None:
+        return None
     try:
         translated = sqlglot.transpile(where, read="spark", write="duckdb")
     except sqlglot.errors.SqlglotError as error:
