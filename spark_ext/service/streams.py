@@ -59,28 +59,25 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
 @method("stream_head")
 def stream_head(session: Session, request: Request) -> Mapping[str, Any]:
     """The offset after everything that is there now."""
-    head = _Stream.load(session, request).history.head
-    return BEGIN if head is None else StreamOffset(head.snapshot_id).to_json()
+    return _Stream.load(session, request).head()
 
 
 @method("stream_latest")
-def stream_latest(session: Session, request: Request) -> Any:
-    """Where the next micro-batch ends that begins at `start`; when there is nothing to read `start` itself, or null
-    where that is the beginning: Spark would run a first batch to any offset.
+def stream_latest(session: Session, request: Request) -> dict[str, Any]:
+    """`end` is where the next micro-batch ends that begins at `start`, `head` what `stream_head` says.
 
-    `limit` is how many `files` and `rows` it may have. `stop` is null or an offset of `stream_head` to stay before.
+    Where there is nothing to read `end` is `start` itself, or null where that is the beginning: Spark would run a first
+    batch to any offset. `limit` is how many `files` and `rows` there may be, `stop` null or a head to end with.
     """
     stream, arguments = _Stream.load(session, request), request.arguments
-    start = StreamOffset.from_json(arguments["start"])
-    until = stream.until(arguments["stop"])
-    unmoved = None if start is None else arguments["start"]
-    if until is None:
-        return unmoved
-    origin = start or stream.origin(until)
-    end = stream.batch_end(origin, until, _Budget(**arguments["limit"]))
-    if end == origin:
-        return unmoved
-    return end.to_json(since=origin if start is None else None)
+    start, until = StreamOffset.from_json(arguments["start"]), stream.until(arguments["stop"])
+    end: Any = None if start is None else arguments["start"]
+    if until is not None:
+        origin = start or stream.origin(until)
+        reached = stream.batch_end(origin, until, _Budget(**arguments["limit"]))
+        if reached != origin:
+            end = reached.to_json(since=origin if start is None else None)
+    return {"end": end, "head": stream.head()}
 
 
 @method("stream_files")
@@ -140,6 +137,10 @@ class _Stream:
         if changes is None or changes["bounds"]["start"] is None:
             return self.history.initial(self.options, head)
         return StreamOffset(snapshot_before(self.table.metadata, head, changes["bounds"]))
+
+    def head(self) -> Mapping[str, Any]:
+        head = self.history.head
+        return BEGIN if head is None else StreamOffset(head.snapshot_id).to_json()
 
     def until(self, stop: Mapping[str, Any] | None) -> Snapshot | None:
         """The last snapshot to read: the one that `stop` names, the head where it is null."""

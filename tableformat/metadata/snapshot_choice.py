@@ -68,10 +68,11 @@ def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int
 
 def ancestors(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
     """The snapshot, its parent, and so on, as far as they are retained."""
+    by_id = {each.snapshot_id: each for each in metadata.snapshots}
     while snapshot is not None:
         yield snapshot
         parent_id = snapshot.parent_snapshot_id
-        snapshot = metadata.snapshot_by_id(parent_id) if parent_id is not None else None
+        snapshot = by_id.get(parent_id) if parent_id is not None else None
 
 
 def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:

@@ -390,6 +390,22 @@ def test_stream_with_updates(table: Table, feed: Source) -> None:
     ]
 
 
+def test_stream_with_net_changes(spark: SparkSession, table: Table, feed: Source) -> None:
+    """Of what a micro-batch brings; Spark keeps it in RocksDB."""
+    table.upsert(rows(2, v="up"))
+    table.upsert(rows(2, v="upper"))
+    table.upsert(rows(9))
+    table.delete_rows(pa.table({"id": [9]}))
+    feed.options |= {"startingVersion": "2", "deduplicationMode": "netChanges"}
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    try:
+        found = [row[0] for batch in feed.batches() for row in batch]
+    finally:
+        spark.conf.unset(provider)
+    assert found == ["2 delete 2 old2", "3 insert 2 upper2"]
+
+
 def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
     """CF-2: what a snapshot changed is told against its parent, which a stream of appends could do without."""
     feed.batches()

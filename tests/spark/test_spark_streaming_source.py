@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr
 from stream_runs import Source
 
+from spark_ext.service.stream_offset import StreamOffset
 from tableformat import Catalog, Table
+from tableformat.errors import UnsupportedFeatureError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 
@@ -141,6 +143,21 @@ def test_branch(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[1]]
     add(side, 3)
     assert ids(source.batches()) == [[3]]
+
+
+def test_rows_that_were_carried_to_a_branch_come_as_they_are_there(table: Table, source: Source) -> None:
+    """MT-31: they are older than a delete that the branch already has."""
+    add(table, 1)
+    table.create_branch("ingest")
+    table.set_properties({"tableformat.publish-target.ingest": "main"})
+    assert table.catalog is not None
+    ingest = table.catalog.load_table(table.name, branch="ingest")
+    source.options |= {"branch": "ingest", "streaming-skip-delete-snapshots": "true"}
+    assert ids(source.batches()) == [[1]]
+    add(table, 50, 51)
+    ingest.refresh().delete_rows(pa.table({"id": [50]}))
+    ingest.maintenance.convert_deletes()
+    assert ids(source.batches()) == [[51]]
 
 
 # -- how much a micro-batch has ---------------------------------------------------------------------------------------
@@ -359,6 +376,11 @@ def test_options_that_cannot_be(table: Table, source: Source, options: dict[str,
     source.options |= options
     with pytest.raises(Exception, match=message):
         source.batches()
+
+
+def test_checkpoint_of_another_version_of_the_library() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"offsets of form 2, and this version .* reads form 1"):
+        StreamOffset.from_json({"version": 2, "snapshot": 7})
 
 
 # -- what it is used for ----------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
   private final JsonNode opened;
   /** Where a run ends that reads what is there when it starts; null for one that goes on. */
   private JsonNode stop;
+  /** The newest that there was when Spark last asked how far to go. */
+  private JsonNode head;
   private ScanFiles files;
 
   /** `arguments` are the options, and for a stream of changes its range. */
@@ -54,7 +56,7 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
   }
 
   @Override public void prepareForTriggerAvailableNow() {
-    stop = head();
+    stop = call("stream_head", arguments()).result();
   }
 
   @Override public Offset latestOffset() {
@@ -66,7 +68,8 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
     arguments.set("limit", limits(Json.object().putNull("files").putNull("rows"), limit));
     arguments.set("stop", stop);
     JsonNode latest = call("stream_latest", arguments).result();
-    return latest.isNull() ? null : new StreamOffset(latest.toString());
+    head = latest.get("head");
+    return latest.get("end").isNull() ? null : new StreamOffset(latest.get("end").toString());
   }
 
   private static ObjectNode limits(ObjectNode limits, ReadLimit limit) {
@@ -83,11 +86,7 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
   }
 
   @Override public Offset reportLatestOffset() {
-    return new StreamOffset(head().toString());
-  }
-
-  private JsonNode head() {
-    return call("stream_head", arguments()).result();
+    return head == null ? null : new StreamOffset(head.toString());
   }
 
   @Override public InputPartition[] planInputPartitions(Offset start, Offset end) {
