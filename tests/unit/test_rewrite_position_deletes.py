@@ -148,6 +148,16 @@ def test_vector_takes_in_a_shared_file_that_stays_for_others(tmp_path: Path) -> 
     assert contents(table) == before
 
 
+def test_change_feed_sees_each_deleted_row_once(tmp_path: Path) -> None:
+    """MT-18: positions that moved to another file are no deletes of that commit."""
+    table = scattered(tmp_path)
+    before = table.snapshot_id
+    rewritten = table.maintenance.rewrite_position_delete_files().snapshot_id
+    assert table.changes(from_snapshot_id=before, to_snapshot_id=rewritten).to_arrow().num_rows == 0
+    table.delete("id1 = 'a' AND id2 = 7", mode="scan")
+    assert table.changes(from_snapshot_id=before).to_arrow()["id2"].to_pylist() == [7]
+
+
 def test_rewrite_while_others_write(tmp_path: Path) -> None:
     """MT-18: planned on the head that it is committed on, so a delete in between is part of it."""
     table = scattered(tmp_path)
