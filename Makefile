@@ -34,6 +34,7 @@ demo: setup
 
 test: setup $(ORACLE)/.ready
 	$(BIN)/python -m pytest
+	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python -m pytest tests/memory
 
 lint: setup
 	$(BIN)/ruff check .

@@ -39,7 +39,7 @@ COMPRESSION_CODEC: Final = "write.parquet.compression-codec"
 COMPRESSION_CODEC_DEFAULT: Final = "zstd"
 COMPRESSION_LEVEL: Final = "write.parquet.compression-level"
 WRITE_MEMORY_BYTES: Final = "tableformat.write.memory-bytes"
-"""Rows that a writer holds in memory before it writes a file out, in bytes of Arrow data."""
+"""Bytes that a writer or a compaction may hold for rows at its peak (MT-63)."""
 WRITE_MEMORY_BYTES_DEFAULT: Final = 256 * 1024 * 1024
 RANGE_SPAN_BUDGET: Final = "tableformat.scan.range-span-budget"
 """Range delete spans that the planner loads; above it tasks carry the delete files instead."""

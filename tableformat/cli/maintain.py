@@ -39,8 +39,8 @@ def drop_dead_deletes(
     """Drop delete files that match no row any more, each with the proof. Opens no data file."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    with running(session, handle, dry_run=dry_run):
-        result = handle.maintenance.drop_dead_deletes(dry_run=dry_run)
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.drop_dead_deletes(dry_run=dry_run, progress=progress)
     emit_result(session, handle, result)
 
 
@@ -54,8 +54,8 @@ def merge_range_deletes(
     """Merge the range delete files of many commits, so that planning a scan opens few. Opens no data file."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    with running(session, handle, dry_run=dry_run):
-        result = handle.maintenance.merge_range_deletes(dry_run=dry_run)
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.merge_range_deletes(dry_run=dry_run, progress=progress)
     emit_result(session, handle, result)
 
 
@@ -93,8 +93,8 @@ def rewrite_manifests(
     """Put manifest entries together by partition, so that filtered scans read few manifests."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    with running(session, handle, dry_run=dry_run):
-        result = handle.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id)
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id, progress=progress)
     emit_result(session, handle, result)
 
 

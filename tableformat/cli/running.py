@@ -12,12 +12,17 @@ from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import TaskID
 
     from tableformat.maintenance.progress import Progress
     from tableformat.table import Table
 
 INTERRUPTED: Final = 130
 """Status of a command that Ctrl-C ended, as shells have it."""
+
+
+JOBS_DONE: Final = "jobs"
+"""What a run of several jobs counts beside the steps of each (MT-60)."""
 
 
 @contextmanager
@@ -41,7 +46,8 @@ def running(session: Session, table: Table, *, dry_run: bool = False) -> Iterato
 
 @contextmanager
 def drawn_progress(console: Console | None) -> Iterator[Progress | None]:
-    """A progress bar that a job drives; None, and nothing drawn, without a console."""
+    """A progress bar that a job drives, and a second one for a run of several; None, and nothing drawn, without a
+    console."""
     if console is None:
         yield None
         return
@@ -50,10 +56,18 @@ def drawn_progress(console: Console | None) -> Iterator[Progress | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bars(*columns, console=console, transient=True) as bars:
+        bar_of_run: TaskID | None = None
         bar = bars.add_task("planning", total=None)
 
         def progress(done: int, total: int, what: str) -> None:
-            bars.update(bar, description=what, completed=done, total=total)
+            nonlocal bar_of_run
+            if what != JOBS_DONE:
+                bars.update(bar, description=what, completed=done, total=total)
+                return
+            if bar_of_run is None:
+                bar_of_run = bars.add_task(what)
+            bars.update(bar_of_run, completed=done, total=total)
+            bars.reset(bar, description="planning", total=None)
 
         yield progress
 

@@ -27,21 +27,20 @@ def output_file_count(alive_bytes: float, target_file_size_bytes: int) -> int:
 
 def row_groups(batches: Iterator[pa.RecordBatch], write: WriteContext) -> Iterator[pa.RecordBatch]:
     """The rows in batches of one row group each: as many rows as the limit and the memory allow."""
-    limit = 0
+    room = max(write.memory_bytes // _MEMORY_PARTS, 1)
     gathered: list[pa.RecordBatch] = []
-    gathered_count = 0
+    row_count = size = 0
     for batch in batches:
-        if limit == 0:
-            room = write.memory_bytes / _MEMORY_PARTS
-            limit = min(write.row_group_limit, max(int(room * batch.num_rows / max(batch.nbytes, 1)), 1))
         rest = batch
         while rest.num_rows:
-            part, rest = rest.slice(0, limit - gathered_count), rest.slice(limit - gathered_count)
+            fitting = max(int((room - size) * rest.num_rows / max(rest.nbytes, 1)), 0 if gathered else 1)
+            part = rest.slice(0, min(fitting, write.row_group_limit - row_count))
             gathered.append(part)
-            gathered_count += part.num_rows
-            if gathered_count == limit:
+            row_count, size = row_count + part.num_rows, size + part.nbytes
+            rest = rest.slice(part.num_rows)
+            if rest.num_rows or row_count == write.row_group_limit:
                 yield pa.concat_batches(gathered)
-                gathered, gathered_count = [], 0
+                gathered, row_count, size = [], 0, 0
     if gathered:
         yield pa.concat_batches(gathered)
 
@@ -109,6 +108,7 @@ class GroupOutput:
                 self._key_names,
                 partition=self._partition,
                 dictionaries=self._dictionaries,
+                row_group_bytes=self._write.memory_bytes / _MEMORY_PARTS,
             )
         self._writer.write(rows)
         self._rows_in_file += rows.num_rows

@@ -39,9 +39,10 @@ from tableformat.write.staged import StagedFiles
 FAN_IN_MAX: Final = 64
 _FAN_IN_MIN: Final = 4
 _PAGE_BYTES: Final = 1024 * 1024
-"""Size of a decoded Parquet page, one for each column of each file that is open."""
-_MERGE_SHARE: Final = 2
-"""Half the memory is for merging, the rest for row groups on their way to the file."""
+"""Size of a decoded Parquet page: one for each column of each file that is open, and a dictionary of that size where
+values vary in width."""
+_MERGE_SHARE: Final = 4
+"""A quarter of the memory is for merging and as much for pages; half is for row groups on their way to the file."""
 _SPLIT_AT: Final = 2
 """A file that grows to this many target sizes is split although its rows are not all written."""
 
@@ -83,7 +84,7 @@ def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | 
     """MT-43: write the rows of the group that are alive to new data files, or to none when none is.
 
     The files are in the group's spec and partition, carry its sequence number, are sorted by the key with our marker,
-    and follow one another in key order. Holds about `tableformat.write.memory-bytes`; spills to the temporary
+    and follow one another in key order. MT-63: keeps to `tableformat.write.memory-bytes`; spills to the temporary
     directory only files that are not sorted, and where too many overlap. All files are removed when it fails.
     """
     write = replace(
@@ -141,7 +142,7 @@ def _sorted_rows(
         return
     key = KeyColumns.of(write.schema, write.key_field_ids)
     order = MergeOrder(key)
-    fan_in = _fan_in([task for task, _ in inputs], len(read.selected.fields), memory_bytes)
+    fan_in = _fan_in([task for task, _ in inputs], read.arrow_schema, memory_bytes)
     batch_bytes = memory_bytes // (4 * min(len(inputs), fan_in) + 2)
     runs: list[SortedRun] = []
     for task, deleted in inputs:
@@ -153,9 +154,10 @@ def _sorted_rows(
     yield from merged(runs, order, memory_bytes, directory, fan_in=fan_in)
 
 
-def _fan_in(tasks: Sequence[FileScanTask], column_count: int, memory_bytes: int) -> int:
+def _fan_in(tasks: Sequence[FileScanTask], schema: pa.Schema, memory_bytes: int) -> int:
     """Overlapping files that are read at the same time: as many as have their pages in the memory."""
-    pages = [min(task.data_file.file_size_bytes, column_count * _PAGE_BYTES) for task in tasks]
+    page_count = sum(1 if pa.types.is_primitive(field.type) else 2 for field in schema)
+    pages = [min(task.data_file.file_size_bytes, page_count * _PAGE_BYTES) for task in tasks]
     return max(_FAN_IN_MIN, min(FAN_IN_MAX, memory_bytes * len(pages) // max(sum(pages), 1)))
 
 

@@ -99,7 +99,8 @@ class _Window:
             if batch.num_rows:
                 self._rows.append(batch)
                 size += batch.nbytes
-                if size >= self._size_bytes:
+                # Another batch of that size would not fit.
+                if size + batch.nbytes > self._size_bytes:
                     break
         if not self._rows:
             return False

@@ -139,14 +139,21 @@ class Draft:
             checks=row_checks(self.context.properties, self.schema, table=".".join(self._iceberg.name())),
         )
 
-    def add_rows(self, rows: ConformedRows, batches: Iterable[pa.RecordBatch] | None = None) -> None:
+    def add_rows(
+        self,
+        rows: ConformedRows,
+        batches: Iterable[pa.RecordBatch] | None = None,
+        *,
+        memory_bytes: int | None = None,
+    ) -> None:
         """Write rows to data files. `batches` come from `rows` by way of what the verb does to them."""
-        self.add_batches(rows if batches is None else batches)
+        self.add_batches(rows if batches is None else batches, memory_bytes=memory_bytes)
         self.note_refused(rows)
 
-    def add_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write batches in the table's schema to data files."""
-        staged = write_conformed(self.context, batches)
+    def add_batches(self, batches: Iterable[pa.RecordBatch], *, memory_bytes: int | None = None) -> None:
+        """Write batches in the table's schema to data files, within the table's memory or a part of it."""
+        context = self.context if memory_bytes is None else self.context.with_memory(memory_bytes)
+        staged = write_conformed(context, batches)
         self._written.extend(staged.file_paths)
         self.adopt_files(staged)
 

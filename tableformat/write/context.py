@@ -79,8 +79,12 @@ class WriteContext:
 
     @cached_property
     def memory_bytes(self) -> int:
-        """Arrow bytes of rows that one writer buffers before it writes files."""
+        """MT-63: what a writer or a job may hold for rows."""
         return positive_int(self.properties, WRITE_MEMORY_BYTES, WRITE_MEMORY_BYTES_DEFAULT)
+
+    def with_memory(self, memory_bytes: int) -> WriteContext:
+        """The context of a writer that gets a part of the memory."""
+        return replace(self, properties={**self.properties, WRITE_MEMORY_BYTES: str(max(memory_bytes, 1))})
 
     def spec_of(self, spec_id: int) -> PartitionSpec:
         """Raises InvalidArgumentError for a spec that the table does not have."""

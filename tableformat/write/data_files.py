@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -33,6 +34,10 @@ Through = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _STAGE_SHARE: Final = 8
 """Batches are split into partitions together, once they fill this fraction of the memory: tiny batches cost one
 pass."""
+_BUFFER_SHARE: Final = 3 / 8
+"""Of the memory for rows that wait in buffers: putting the buffer of a partition together for sorting copies it."""
+_ROW_GROUP_SHARE: Final = 1 / 8
+"""Of the memory for one row group: its rows in order, its pages, and their compressed form exist at once."""
 _PARALLEL_FROM_PARTITIONS: Final = 4
 _THREADS_MAX: Final = 4
 
@@ -48,8 +53,8 @@ def write_data_files(
     """Write rows to new data files under the table's default spec; nothing is committed.
 
     `rows` is ConformedRows, or whatever `as_reader` takes. With `on_refused="divert"` the rows that do not fit come
-    back in `StagedFiles.refused`; with "fail" they raise RowsRefusedError. Reads `rows` once, holds about
-    `context.memory_bytes` of them, and removes its files when anything fails.
+    back in `StagedFiles.refused`; with "fail" they raise RowsRefusedError. Reads `rows` once, keeps to
+    `context.memory_bytes` (MT-63), and removes its files when anything fails.
     """
     schema = table_arrow_schema(context.schema)
     conformed = (
@@ -103,7 +108,7 @@ class _Buffer:
 
 
 class DataFileSink:
-    """Takes conformed batches and writes data files; what it buffers stays near `context.memory_bytes`."""
+    """Takes conformed batches and writes data files within `context.memory_bytes` (MT-63)."""
 
     def __init__(self, context: WriteContext, created: CreatedFiles, router: RowRouter) -> None:
         self._context = context
@@ -124,7 +129,7 @@ class DataFileSink:
         self._staged.size_bytes += batch.nbytes
         if self._staged.size_bytes * _STAGE_SHARE >= self._context.memory_bytes:
             self._split_staged()
-            while self._buffered_bytes > self._context.memory_bytes:
+            while self._buffered_bytes > _BUFFER_SHARE * self._context.memory_bytes:
                 self._flush_largest()
 
     def finish(self) -> list[DataFile]:
@@ -135,7 +140,7 @@ class DataFileSink:
             self._close_open()
             threads = min(len(partitions), os.cpu_count() or 1, _THREADS_MAX)
             with ThreadPoolExecutor(threads) as pool:
-                for files in pool.map(self._write_alone, partitions):
+                for files in pool.map(partial(self._write_alone, writer_count=threads), partitions):
                     self._files += files
         else:
             for partition in partitions:
@@ -173,8 +178,8 @@ class DataFileSink:
             self._open = self._writer(partition)
         self._open.write(self._taken(partition))
 
-    def _write_alone(self, partition: PartitionValues) -> list[DataFile]:
-        writer = self._writer(partition)
+    def _write_alone(self, partition: PartitionValues, writer_count: int) -> list[DataFile]:
+        writer = self._writer(partition, writer_count)
         try:
             writer.write(self._taken(partition))
             return writer.finish()
@@ -188,7 +193,7 @@ class DataFileSink:
         self._buffered_bytes -= buffer.size_bytes
         return one_batch(buffer.batches, self._schema)
 
-    def _writer(self, partition: PartitionValues) -> PartitionWriter:
+    def _writer(self, partition: PartitionValues, writer_count: int = 1) -> PartitionWriter:
         return PartitionWriter(
             self._context,
             self._created,
@@ -196,6 +201,7 @@ class DataFileSink:
             self._key_names,
             partition=partition,
             dictionaries=self._dictionaries,
+            row_group_bytes=_ROW_GROUP_SHARE * self._context.memory_bytes / writer_count,
         )
 
     def _close_open(self) -> None:

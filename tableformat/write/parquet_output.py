@@ -22,6 +22,12 @@ _SAMPLES: Final = 3
 _DISTINCT_SHARE: Final = 0.75
 """Columns of fixed width whose samples hold more distinct values than this are written without a dictionary: for such
 columns it makes files larger (by a quarter, on random timestamps) and doubles the time to write them."""
+_WRITE_BATCH_ROWS_MAX: Final = 1_024
+_PAGE_BYTES: Final = 1024 * 1024
+"""What Parquet aims at for a page. It looks at the size of a page after each batch of values that it was given, so a
+batch must not be larger."""
+_WIDER: Final = 8
+"""Pages may outgrow their size by this before rows need a file with smaller batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +51,11 @@ class ParquetOutput:
         key_value_metadata: Mapping[bytes, bytes] | None = None,
         dictionary_columns: Sequence[str] | bool = True,
         write_page_index: bool = False,
+        first_rows: pa.RecordBatch | pa.Table | None = None,
     ) -> None:
         """The footer gets `key_value_metadata`; the Arrow schema is not stored, Iceberg's field ids say all it
-        would."""
+        would. MT-63: how wide `first_rows` are decides how many values go to a page at a time."""
+        self._write_batch_rows = _WRITE_BATCH_ROWS_MAX if first_rows is None else _write_batch_rows(first_rows)
         self._exits = contextlib.ExitStack()
         self._sink = self._exits.enter_context(open_output(io, location))
         self._finished: list[pq.FileMetaData] = []
@@ -63,6 +71,7 @@ class ParquetOutput:
                 use_dictionary=dictionary_columns if isinstance(dictionary_columns, bool) else list(dictionary_columns),
                 write_page_index=write_page_index,
                 store_schema=False,
+                write_batch_size=self._write_batch_rows,
                 metadata_collector=self._finished,
             )
             if key_value_metadata:
@@ -77,6 +86,10 @@ class ParquetOutput:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         self._writer.write_table(table, row_group_size=max(len(table), 1))
         self.row_count += len(table)
+
+    def has_room_in_pages(self, rows: pa.RecordBatch | pa.Table) -> bool:
+        """Whether the rows are about as narrow as the first ones; pages of far wider ones would become too large."""
+        return self._write_batch_rows <= _WIDER * _write_batch_rows(rows)
 
     @property
     def size_bytes(self) -> int:
@@ -97,6 +110,12 @@ class ParquetOutput:
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
         self._exits.close()
+
+
+def _write_batch_rows(rows: pa.RecordBatch | pa.Table) -> int:
+    """Values of the widest column that fill a page."""
+    widest = max((column.nbytes for column in rows.columns), default=0) / max(rows.num_rows, 1)
+    return max(1, min(_WRITE_BATCH_ROWS_MAX, int(_PAGE_BYTES / max(widest, 1))))
 
 
 def compression_codec(properties: Mapping[str, str]) -> str:

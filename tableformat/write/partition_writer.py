@@ -23,6 +23,8 @@ _ROWS_MIN: Final = 1_024
 """Rows of a row group, at least: smaller ones cost more in footers than an exact file size is worth."""
 _FULL_SHARE: Final = 0.9
 """A file this near its target size is full: another row group for the rest would be tiny."""
+_UNEVEN: Final = 1.5
+"""Row groups may be larger by this, where rows are wider than the average of their run."""
 _COMPRESSED_SHARE: Final = 0.5
 """Parquet bytes per Arrow byte, until a file has shown its own."""
 
@@ -39,8 +41,11 @@ class PartitionWriter:
         *,
         partition: PartitionValues,
         dictionaries: DictionaryChoice,
+        row_group_bytes: float,
     ) -> None:
+        """`row_group_bytes`: Arrow bytes of a row group, at most, but for a row that is larger."""
         self.partition = partition
+        self._row_group_bytes = row_group_bytes
         self._context = context
         self._created = created
         self._schema = stored_schema(schema)
@@ -60,11 +65,13 @@ class PartitionWriter:
             self._close()
         if self._bytes_per_row is None:
             self._bytes_per_row = max(rows.nbytes * _COMPRESSED_SHARE / max(rows.num_rows, 1), 1.0)
+        rows_in_memory = max(int(self._row_group_bytes * rows.num_rows / max(rows.nbytes, 1)), 1)
         start = 0
         while start < rows.num_rows:
-            count = self._row_group_rows(rows.num_rows - start)
-            chunk = rows.slice(start, count) if order is None else rows.take(order.slice(start, count))
-            self._write_row_group(chunk)
+            count = min(self._row_group_rows(rows.num_rows - start), rows_in_memory)
+            self._write_within_memory(
+                rows.slice(start, count) if order is None else rows.take(order.slice(start, count))
+            )
             start += count
 
     def finish(self) -> list[DataFile]:
@@ -90,13 +97,24 @@ class PartitionWriter:
         return follows(self._last_key, [rows.column(name)[first] for name in self._key_names])
 
     def _row_group_rows(self, remaining: int) -> int:
-        """Rows of the next row group: the limit, or as many as the file has room for."""
+        """Rows of the next row group: the limit, or as many as the file or the memory has room for."""
         assert self._bytes_per_row is not None
         written = 0 if self._output is None else self._output.size_bytes
         room = int((self._context.target_file_size_bytes - written) / self._bytes_per_row)
         return min(remaining, self._context.row_group_limit, max(room, _ROWS_MIN))
 
+    def _write_within_memory(self, rows: pa.RecordBatch) -> None:
+        """Halves what is wider than the rows around it."""
+        if rows.num_rows == 1 or rows.nbytes <= _UNEVEN * self._row_group_bytes:
+            self._write_row_group(rows)
+            return
+        half = rows.num_rows // 2
+        self._write_within_memory(rows.slice(0, half))
+        self._write_within_memory(rows.slice(half))
+
     def _write_row_group(self, rows: pa.RecordBatch) -> None:
+        if self._output is not None and not self._output.has_room_in_pages(rows):
+            self._close()
         if self._output is None:
             self._output = self._opened(rows)
         self._output.write_row_group(stored_rows(rows, self._schema))
@@ -122,6 +140,7 @@ class PartitionWriter:
             key_value_metadata=marker,
             dictionary_columns=self._dictionaries.columns(stored_rows(first_rows, self._schema)),
             write_page_index=True,
+            first_rows=first_rows,
         )
 
     def _close(self) -> None:
