@@ -19,11 +19,13 @@ from tableformat.commit import conflicts
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.deletes import comparable_values, rules, spans
 from tableformat.deletes.comparable_values import NOT_FOUND
+from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans import SpanArray
 from tableformat.keys import encoding
 from tableformat.maintenance import conversion_plan
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.staged_change import StagedChange
+from tableformat.scan import resolve
 from tableformat.scan.task import FileScanTask
 from tableformat.testing.replacing import replaced, replaced_method
 
@@ -85,6 +87,12 @@ def _nothing_reaches_back(_change: StagedChange) -> None:
     """A delete spares the rows that its own transaction appended before it."""
 
 
+def _nothing_alive(task: FileScanTask, _context: Any) -> PositionSet:
+    """The change feed tells of every row of a file that a delete reached."""
+    del task
+    return PositionSet.empty()
+
+
 def _no_conflict(*_arguments: Any) -> None:
     """Whatever others did, the commit goes on."""
 
@@ -136,5 +144,10 @@ MISTAKES: Final = (
         "conflicts-are-not-looked-for",
         ("CP-3",),
         partial(replaced, conflicts.check_conflicts, _no_conflict),
+    ),
+    Mistake(
+        "change-feed-repeats-rows-that-are-alive",
+        ("CF-3",),
+        partial(replaced, resolve._alive, _nothing_alive),
     ),
 )

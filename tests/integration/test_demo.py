@@ -16,6 +16,7 @@ from tableformat import open_catalog
 from tableformat.demo.messages import MessagePlan, explode_messages, message_batch
 from tableformat.demo.run import TABLE, run_demo
 from tableformat.errors import InvalidArgumentError
+from tableformat.testing.replay import check_feed
 
 PLAN = MessagePlan(batch_count=3, messages_per_batch=300, key_count=400)
 
@@ -56,6 +57,16 @@ def test_local_writer_leaves_the_newest_message_of_every_key(tmp_path: Path) -> 
     assert report.delete_file_counts == {"range": 3}
     assert set(report.delete_file_counts_after) <= {"position"}
     assert "RANGE_DELETES_PARQUET" in report.refused_before_conversion
+
+
+def test_changes_of_the_stream_rebuild_every_batch(tmp_path: Path) -> None:
+    """CF-6: replacements of unknown length are told row by row; the conversion is not."""
+    run(tmp_path / "demo", "local")
+    with open_catalog(str(tmp_path / "demo" / "lake")) as catalog:
+        events = check_feed(catalog.load_table(TABLE).view)
+    batches = events.group_by("_commit_snapshot_id").aggregate([])
+    assert batches.num_rows == PLAN.batch_count
+    assert {"insert", "delete"} == set(events["_change_type"].to_pylist())
 
 
 STREAM_WITH_SPARK = """

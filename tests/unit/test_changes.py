@@ -194,6 +194,24 @@ def test_first_snapshot_must_be_an_ancestor_of_the_last(table: tf.Table) -> None
         table.changes(to_timestamp="soon")
 
 
+def test_target_of_publishing_tells_what_the_branch_did(tmp_path: Path) -> None:
+    """CF-1: its line is the branch's, with what others appended to it where the branch was given it."""
+    catalog = new_catalog(tmp_path)
+    table = new_table(catalog, 2)
+    start = table.append(rows("A", 1, 2)).snapshot_id
+    table.create_branch("ingest")
+    branch = catalog.load_table("db.t", branch="ingest")
+    branch.delete_prefix({"region": "A", "id": 1})
+    only_here = table.refresh().append(rows("B", 1)).snapshot_id
+    table.maintenance.publish("ingest")
+    told = [(change, region, number) for _, change, region, number in events(table.refresh(), from_snapshot_id=start)]
+    assert told == [("delete", "A", 1), ("insert", "B", 1)]
+    assert events(table) == events(branch.refresh())
+    check_feed(table.view)
+    with pytest.raises(InvalidArgumentError, match="no ancestor"):
+        table.changes(from_snapshot_id=only_here)
+
+
 def test_expired_snapshots_are_missed_and_the_oldest_one_named(table: tf.Table) -> None:
     """CF-2: from the beginning, from an expired snapshot, from a retained one behind the gap, up to one before it."""
     ids = [table.append(rows("A", number)).snapshot_id for number in (1, 2, 3, 4)]
