@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from tableformat.changes.range import ChangeRange
+from tableformat.changes.range import ChangeRange, parent_of
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files, manifests_of_snapshot
 from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_SNAPSHOT_ID, COMMIT_TIMESTAMP, COMMIT_VERSION
@@ -89,10 +90,11 @@ def plan_snapshot(
     context: ResolveContext | None = None,
     ordinal: int = 0,
 ) -> tuple[ChangeTask, ...]:
-    """CF-3: what one snapshot did to the rows of its parent, which is retained. Deletes come first (CF-6).
+    """CF-3: what one snapshot did to the rows of its parent. Deletes come first (CF-6).
 
     `view` says which table and in which schema rows are returned; `where` may name the columns of the feed where the
     view's schema has them. Reads metadata, and range delete files within the span budget; never a data file.
+    SnapshotNotFoundError where the parent has expired (CF-2).
     """
     if changes_no_row(snapshot):
         return ()
@@ -100,8 +102,7 @@ def plan_snapshot(
     filters = _filters(view, snapshot, where)
     if not filters:
         return ()
-    parent = snapshot.parent_snapshot_id
-    before = replace(view, snapshot=None if parent is None else view.metadata.snapshot_by_id(parent))
+    before = replace(view, snapshot=parent_of(view, snapshot))
     pair = _Pair(before, replace(view, snapshot=snapshot), shared)
     return tuple(
         ChangeTask(
@@ -133,7 +134,10 @@ class _Pair:
         self._after = after
         self._context = context
         self._diff = diff_snapshots(after.io, after.metadata, before.snapshot, after.snapshot)
-        self._touched = _touched(before, self._diff)
+
+    @cached_property
+    def _touched(self) -> list[DataFile]:
+        return _touched(self._before, self._diff)
 
     def tasks(self, change_type: ChangeType, where: BooleanExpression) -> Iterator[FileScanTask]:
         """The rows that are alive on one side only: in the parent, so they were deleted; or in the snapshot."""
@@ -154,7 +158,8 @@ class _Pair:
 
     def _touched_by_removal(self) -> Sequence[DataFile]:
         """Where a delete was taken away rows may be back. Writers that replace a delete by a better one bring none."""
-        return reached_data_files(self._before.metadata, self._touched, self._diff.removed_delete_files)
+        removed = self._diff.removed_delete_files
+        return reached_data_files(self._before.metadata, self._touched, removed) if removed else []
 
     def _plan(
         self, view: SnapshotView, data_files: Sequence[DataFile], where: BooleanExpression

@@ -45,6 +45,18 @@ def change_range(view: SnapshotView, from_snapshot_id: int | None) -> ChangeRang
     raise _unavailable(view, from_snapshot_id, path)
 
 
+def parent_of(view: SnapshotView, snapshot: Snapshot) -> Snapshot | None:
+    """CF-2: what the snapshot was committed on top of; None for the first of a line.
+
+    SnapshotNotFoundError where it has expired: without it every row would look like a new one.
+    """
+    parent_id = snapshot.parent_snapshot_id
+    parent = None if parent_id is None else view.metadata.snapshot_by_id(parent_id)
+    if parent is None and had_parent(view.io, snapshot):
+        raise _expired(snapshot, f"the parent of snapshot {snapshot.snapshot_id}")
+    return parent
+
+
 def view_until(view: SnapshotView, moment_ms: int) -> SnapshotView:
     """CF-1: the newest of the view's snapshot and its ancestors that was committed at the moment or before.
 

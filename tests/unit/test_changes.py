@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from pyiceberg.types import LongType
 from v3_tables import live, new_catalog, new_table, rows
 
 import tableformat as tf
-from tableformat.changes.plan import ChangeTask
+from tableformat.changes.plan import ChangeTask, plan_snapshot
 from tableformat.commit import ChangeKind, TableChange, transaction
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, UnknownColumnError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DeleteKind
+from tableformat.scan.context import resolve_context
+from tableformat.scan.resolve import resolve
 from tableformat.testing.replay import check_feed
 
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
@@ -222,6 +225,9 @@ def test_expired_snapshots_are_missed_and_the_oldest_one_named(table: tf.Table) 
     for missing in ({}, {"from_snapshot_id": ids[0]}, {"from_snapshot_id": ids[1]}, {"to_timestamp": times[0] - 1}):
         with pytest.raises(SnapshotNotFoundError, match=rf"expired.* changes\(from_snapshot_id={ids[2]}\)"):
             table.changes(**missing)
+    with pytest.raises(SnapshotNotFoundError, match="the parent of snapshot"):
+        plan_snapshot(table.view, table.metadata.snapshot_by_id(ids[2]))
+    assert len(plan_snapshot(table.view, table.metadata.snapshot_by_id(ids[3]))) == 1
     assert events(table, from_snapshot_id=ids[2]) == [(4, "insert", "A", 4)]
     assert events(table, to_snapshot_id=ids[0]) == [(1, "insert", "A", 1)]
 
@@ -313,6 +319,19 @@ def test_append_plans_its_own_files_only(table: tf.Table) -> None:
     (task,) = tasks(table, from_snapshot_id=before)
     assert not task.scan.has_deletes
     assert task.scan.data_file.record_count == 1
+
+
+def test_tasks_are_plain_data_that_travel(table: tf.Table) -> None:
+    """To another process, which finds the same positions."""
+    table.append(rows("A", 1, 2, 3))
+    table.delete("id = 1", mode="scan")
+    table.delete_prefix({"region": "A", "id": 2})
+    for task in tasks(table):
+        arrived = pickle.loads(pickle.dumps(task))
+        assert (arrived.scan.data_file, arrived.scan.constants) == (task.scan.data_file, task.scan.constants)
+        context = resolve_context(table.view)
+        assert resolve(arrived.scan, context) == resolve(task.scan, context)
+    assert [len(resolve(task.scan, resolve_context(table.view))) for task in tasks(table)] == [0, 2, 2]
 
 
 def test_every_form_gives_the_same_events(table: tf.Table) -> None:
