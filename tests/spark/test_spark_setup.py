@@ -124,7 +124,8 @@ def test_spark_sql_shell(java: None, tmp_path: Path) -> None:
         "INSERT INTO lake.db.t VALUES (1), (2); CALL lake.system.delete_range('db.t', array('a'), upper => 2); "
         "SELECT a FROM lake.db.t"
     )
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    # The shell asks a Python where Spark is.
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [
             str(shell),
