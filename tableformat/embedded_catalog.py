@@ -35,7 +35,7 @@ from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProper
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
-from pyiceberg.table.update import TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
+from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy import URL, Engine, Select, bindparam, event, select, update
@@ -192,14 +192,20 @@ class EmbeddedCatalog(SqlCatalog):
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> StagedTable:
-        """A new table from the updates of its creation; PyIceberg 0.12 can put it together up to version 2 only."""
+        """A new table from the updates of its creation; PyIceberg 0.12 can put it together up to version 2 only, so
+        what follows the first snapshot of a table of version 3 is done here."""
+        if not any(map(is_upgrade_to_v3, updates)):
+            return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+        places = (place for place, update in enumerate(updates) if isinstance(update, AddSnapshotUpdate))
+        first_snapshot = next(places, len(updates))
         known = tuple(
             UpgradeFormatVersionUpdate.model_validate({"format-version": 2}) if is_upgrade_to_v3(update) else update
-            for update in updates
+            for update in updates[:first_snapshot]
         )
         staged = super()._update_and_stage_table(current_table, table_identifier, requirements, known)
-        if any(map(is_upgrade_to_v3, updates)):
-            staged.metadata = upgraded_to_v3(staged.metadata)
+        metadata = apply_updates(upgraded_to_v3(staged.metadata), "", updates[first_snapshot:])
+        # There is no metadata file before this one.
+        staged.metadata = metadata.model_copy(update={"metadata_log": []})
         return staged
 
     def purge_table(self, identifier: str | Identifier) -> None:

@@ -16,6 +16,7 @@ from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.partition_column import partition_column
+from tableformat.metadata.row_lineage import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.delete_columns import value_where_missing
 from tableformat.scan.resolve import ResolveContext
@@ -99,6 +100,12 @@ class FileList:
         if PARTITION in self._columns:
             structs = partition_column(self._view.metadata, files)
             columns[PARTITION] = pa.array([{}] * len(files), pa.struct([])) if structs is None else structs
+        if ROW_ID.name in self._columns:
+            columns[ROW_ID.name] = pa.array([file.first_row_id for file in files], pa.int64())
+        if LAST_UPDATED_SEQUENCE_NUMBER.name in self._columns:
+            # A file from before version 3 has no lineage, and then no row of it has a number either.
+            numbers = [None if file.first_row_id is None else file.sequence_number for file in files]
+            columns[LAST_UPDATED_SEQUENCE_NUMBER.name] = pa.array(numbers, pa.int64())
         for name in self._layouts.lacking_columns():
             columns[name] = self._partition_values(name)
         return pa.table(columns) if columns else None

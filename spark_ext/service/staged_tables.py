@@ -215,11 +215,6 @@ def _empty(session: Session, identifier: tuple[str, ...]) -> None:
 def _publish(session: Session, staged: StagedTable) -> None:
     backend = session.catalog.iceberg
     if staged.creation is not None:
-        if staged.metadata.format_version >= 3:
-            # PyIceberg 0.12 puts a new table of version 3 together without its snapshot: the rows come right after.
-            staged.creation.commit_transaction()
-            commit_updates(backend.load_table(staged.identifier), (), staged.updates)
-            return
         staged.creation._updates += staged.updates
         staged.creation.commit_transaction()
         return

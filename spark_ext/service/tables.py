@@ -22,6 +22,7 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.spark_types import iceberg_type, spark_schema
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
 from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS, ROW_LINEAGE_NAMES
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.table import Table
 from tableformat.write.checks import check_conditions
@@ -85,6 +86,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "snapshot_id": view.snapshot.snapshot_id if view.snapshot else None,
         "is_time_travel": pin.snapshot_id is not None or pin.branch != MAIN_BRANCH,
         "schema": spark_schema(view.schema),
+        "row_lineage": spark_schema(_row_lineage(view)),
         "partition_type": spark_partition_type(partition_arrow_type(metadata)),
         "partitioning": _partitioning(metadata.spec(), metadata),
         "pruning_columns": _pruning_columns(view, key),
@@ -92,6 +94,13 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "checks": check_conditions(metadata.properties),
         "properties": _properties(table),
     }
+
+
+def _row_lineage(view: SnapshotView) -> Schema:
+    """The lineage columns; none below version 3, nor where a column of the table has the name of one."""
+    if view.metadata.format_version < 3 or {field.name for field in view.schema.fields} & set(ROW_LINEAGE_NAMES):
+        return Schema()
+    return Schema(*ROW_LINEAGE_FIELDS)
 
 
 def _has_key(view: SnapshotView) -> bool:

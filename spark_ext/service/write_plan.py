@@ -73,6 +73,8 @@ class WriteTarget:
     key_field_ids: tuple[int, ...]
     replace_prefix: tuple[str, ...]
     snapshot_properties: Mapping[str, str]
+    row_lineage: bool
+    """Whether the files store the row ids of updated rows."""
     checks: Mapping[str, str]
     """The CHECK constraints that Spark holds the rows against."""
 
@@ -108,13 +110,14 @@ class WriteTarget:
         """The context that the files were written in, whatever the table's schema and default spec are by now."""
         current = WriteContext.of(table.metadata, table.iceberg.io)
         schemas = {schema.schema_id: schema for schema in table.metadata.schemas}
-        return replace(
+        context = replace(
             current,
             schema=schemas.get(self.schema_id, current.schema),
             spec=current.spec_of(self.spec_id),
             key_field_ids=self.key_field_ids,
             sort_order_id=current.sort_order_id if self.key_field_ids == current.key_field_ids else None,
         )
+        return context.with_row_lineage() if self.row_lineage else context
 
 
 @method("plan_write")
@@ -130,11 +133,11 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
         raise InvalidArgumentError(f"option {REPLACE_PREFIX} belongs to an append; this write overwrites already.")
     if options.branch not in table.metadata.refs and options.branch != pin.branch:
         session.load(pin.table, branch=options.branch)
-    return describe_write(table, options)
+    return describe_write(table, options, row_lineage=request.arguments["row_lineage"])
 
 
-def describe_write(table: Table, options: WriteOptions) -> dict[str, Any]:
-    """The write of rows in the table's current schema and default spec."""
+def describe_write(table: Table, options: WriteOptions, *, row_lineage: bool) -> dict[str, Any]:
+    """The write of rows in the table's current schema and default spec; with `row_lineage` its columns behind them."""
     metadata = table.metadata
     if metadata.format_version < 2:
         raise UnsupportedFeatureError(
@@ -152,11 +155,13 @@ def describe_write(table: Table, options: WriteOptions) -> dict[str, Any]:
         key_field_ids=context.key_field_ids,
         replace_prefix=leading_columns(key, options.replace_prefix) if options.replace_prefix else (),
         snapshot_properties=dict(options.snapshot_properties),
+        row_lineage=row_lineage,
         checks=check_conditions(metadata.properties),
     )
+    stored = context.with_row_lineage().schema if row_lineage else context.schema
     return {
         "target": asdict(target),
-        "columns": field_trees(context.schema.fields),
+        "columns": field_trees(stored.fields),
         "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids],
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],

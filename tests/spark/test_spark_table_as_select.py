@@ -77,6 +77,7 @@ def test_version_3(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t TBLPROPERTIES ('format-version'='3') AS SELECT id FROM range(3)")
     table = lake.load_table((namespace, "t"))
     assert table.metadata.format_version == 3
+    assert len(table.metadata.metadata_log) == 0, "one commit"
     assert rows(spark, table) == [(0,), (1,), (2,)]
     assert sorted(table.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()) == [0, 1, 2]
 

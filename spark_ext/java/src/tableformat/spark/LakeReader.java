@@ -111,10 +111,27 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
       } else {
         ColumnVector column = read.column(places[i]);
         column = uuids[i] ? new UuidVector(column) : column;
+        column = factory.inheritedPlaces[i] == NOT_READ ? column : inherited(i, column, read);
         columns[i] = isSelected ? new SelectedVector(column, selection) : column;
       }
     }
     return new ColumnarBatch(columns, rowCount);
+  }
+
+  /** A row without a stored row id has the file's first one plus its position, without a number the file's. */
+  private ColumnVector inherited(int column, ColumnVector stored, ColumnarBatch read) {
+    int place = factory.inheritedPlaces[column];
+    if (task.constants().isNullAt(place)) {
+      return Constants.vector(DataTypes.LongType, null, read.numRows());
+    }
+    long base = task.constants().getLong(place);
+    ColumnVector positions = names[column].equals(MetadataColumns.ROW_ID) ? read.column(rowIndexPlace) : null;
+    OnHeapColumnVector values = new OnHeapColumnVector(read.numRows(), DataTypes.LongType);
+    for (int row = 0; row < read.numRows(); row++) {
+      values.putLong(row, !stored.isNullAt(row) ? stored.getLong(row)
+          : positions == null ? base : base + positions.getLong(row));
+    }
+    return values;
   }
 
   private ColumnVector metadataColumn(String name, ColumnarBatch read, int rowCount) {

@@ -23,16 +23,20 @@ final class LakeReaderFactory implements PartitionReaderFactory {
   /** For each layout, for each output column: its place among the constants, or -1 when the file has it. */
   final int[][] constantPlaces;
 
+  /** For each output column: for one of row lineage, the place among the constants of what rows inherit; else -1. */
+  final int[] inheritedPlaces;
+
   /** Deleted positions that are too large to travel with the tasks; null when there are none. */
   final Broadcast<byte[][]> sharedDeleted;
 
   LakeReaderFactory(
       StructType output, ParquetPartitionReaderFactory[] layouts, int[] readPlaces, int[][] constantPlaces,
-      Broadcast<byte[][]> sharedDeleted) {
+      int[] inheritedPlaces, Broadcast<byte[][]> sharedDeleted) {
     this.output = output;
     this.layouts = layouts;
     this.readPlaces = readPlaces;
     this.constantPlaces = constantPlaces;
+    this.inheritedPlaces = inheritedPlaces;
     this.sharedDeleted = sharedDeleted;
   }
 

@@ -99,7 +99,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {
-    return files().readerFactory(table.schemaWithIds(), required, predicates);
+    return files().readerFactory(table.storedColumns(), required, predicates);
   }
 
   private ScanFiles files() {

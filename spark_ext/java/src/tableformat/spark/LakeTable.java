@@ -29,6 +29,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -82,6 +83,20 @@ final class LakeTable
 
   StructType schemaWithIds() {
     return schemaWithIds;
+  }
+
+  /** The columns of row lineage; none where the format version has no row lineage. */
+  StructType lineage() {
+    return Json.struct(description.get("row_lineage"));
+  }
+
+  /** The columns that data files can have: the table's and those of row lineage. */
+  StructType storedColumns() {
+    StructType columns = schemaWithIds;
+    for (StructField field : lineage().fields()) {
+      columns = columns.add(field);
+    }
+    return columns;
   }
 
   /** The struct of all partition fields that the table has had. */
@@ -151,7 +166,7 @@ final class LakeTable
   }
 
   @Override public MetadataColumn[] metadataColumns() {
-    return MetadataColumns.of(partitionType());
+    return MetadataColumns.of(partitionType(), lineage());
   }
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {

@@ -14,11 +14,20 @@ final class MetadataColumns {
   static final String SPEC_ID = "_spec_id";
   static final String PARTITION = "_partition";
   static final String DELETED = "_deleted";
+  static final String ROW_ID = "_row_id";
+  static final String LAST_UPDATED_SEQUENCE_NUMBER = "_last_updated_sequence_number";
+
+  /** What Spark does with a row's id when the row is deleted, and inserted anew with other values: it keeps it. */
+  private static final String KEPT = Json.object().put(MetadataColumn.PRESERVE_ON_REINSERT, true).toString();
 
   private MetadataColumns() {}
 
-  /** `partition` is the struct of all partition fields that the table has had. */
-  static MetadataColumn[] of(StructType partition) {
+  static boolean isLineage(String name) {
+    return name.equals(ROW_ID) || name.equals(LAST_UPDATED_SEQUENCE_NUMBER);
+  }
+
+  /** `partition` is the struct of all partition fields that the table has had, `lineage` the lineage columns. */
+  static MetadataColumn[] of(StructType partition, StructType lineage) {
     List<MetadataColumn> columns = new ArrayList<>();
     columns.add(new Column(FILE, DataTypes.StringType, false, "Location of the row's data file"));
     columns.add(new Column(POSITION, DataTypes.LongType, false, "Position of the row in its data file"));
@@ -26,8 +35,18 @@ final class MetadataColumns {
     columns.add(new Column(PARTITION, partition, true, "Partition of the row's data file"));
     columns.add(
         new Column(DELETED, DataTypes.BooleanType, false, "Whether the row is deleted; selecting it shows deleted rows"));
+    for (String name : lineage.fieldNames()) {
+      columns.add(name.equals(ROW_ID)
+          ? new Column(name, DataTypes.LongType, true, "Number that the row keeps wherever it is moved", KEPT)
+          : new Column(name, DataTypes.LongType, true, "Sequence number of the row's last change"));
+    }
     return columns.toArray(new MetadataColumn[0]);
   }
 
-  private record Column(String name, DataType dataType, boolean isNullable, String comment) implements MetadataColumn {}
+  private record Column(String name, DataType dataType, boolean isNullable, String comment, String metadataInJSON)
+      implements MetadataColumn {
+    Column(String name, DataType dataType, boolean isNullable, String comment) {
+      this(name, dataType, isNullable, comment, null);
+    }
+  }
 }

@@ -1,6 +1,7 @@
 package tableformat.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -53,6 +54,16 @@ final class RowLevelDelta implements SupportsDelta {
     };
   }
 
+  /** An updated row keeps its id. */
+  @Override public NamedReference[] requiredMetadataAttributes() {
+    return keepsRowIds() ? new NamedReference[] {Expressions.column(MetadataColumns.ROW_ID)} : new NamedReference[0];
+  }
+
+  private boolean keepsRowIds() {
+    return List.of(table.lineage().fieldNames()).contains(MetadataColumns.ROW_ID)
+        && command() != RowLevelOperation.Command.DELETE;
+  }
+
   @Override public boolean representUpdateAsDeleteAndInsert() {
     return true;
   }
@@ -60,7 +71,7 @@ final class RowLevelDelta implements SupportsDelta {
   @Override public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo write) {
     return new DeltaWriteBuilder() {
       @Override public DeltaWrite build() {
-        return new Delta(WriteJob.plan(table, write.options(), "append"));
+        return new Delta(WriteJob.plan(table, write.options(), "append", keepsRowIds()));
       }
     };
   }
@@ -101,7 +112,7 @@ final class RowLevelDelta implements SupportsDelta {
     }
 
     @Override public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      return new TaskWriters.OfDelta(job.writers());
+      return new TaskWriters.OfDelta(job.writers(), keepsRowIds() ? table.lineage().size() : 0);
     }
 
     @Override public void commit(WriterCommitMessage[] messages) {

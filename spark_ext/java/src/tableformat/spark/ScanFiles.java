@@ -71,16 +71,18 @@ final class ScanFiles {
     return tasks;
   }
 
-  /** Reads the columns `required`, metadata columns among them, of a table whose columns have ids in `schemaWithIds`. */
-  LakeReaderFactory readerFactory(StructType schemaWithIds, StructType required, Predicate[] predicates) {
-    List<String> known = List.of(schemaWithIds.fieldNames());
+  /** Reads the columns `required`, metadata columns among them, of a table whose files can have `stored`. */
+  LakeReaderFactory readerFactory(StructType stored, StructType required, Predicate[] predicates) {
+    List<String> known = List.of(stored.fieldNames());
     StructType columns = new StructType(
         Arrays.stream(required.fields()).filter(field -> known.contains(field.name())).toArray(StructField[]::new));
     int[] readPlaces = places(required, columns);
-    columns = Schemas.withIds(columns, schemaWithIds);
-    boolean needsRowIndex = List.of(required.fieldNames()).contains(MetadataColumns.POSITION)
+    columns = Schemas.withIds(columns, stored);
+    List<String> wanted = List.of(required.fieldNames());
+    boolean needsRowIndex = wanted.contains(MetadataColumns.POSITION) || wanted.contains(MetadataColumns.ROW_ID)
         || tasks.stream().anyMatch(task -> task.deleted() != null || task.sharedDeleted() >= 0);
-    Filter[] filters = PredicateUtils.toV1(predicates);
+    Filter[] filters = PredicateUtils.toV1(
+        Arrays.stream(predicates).filter(ScanFiles::isOverStoredValues).toArray(Predicate[]::new));
     ParquetPartitionReaderFactory[] readers = new ParquetPartitionReaderFactory[layouts.size()];
     int[][] constantPlaces = new int[layouts.size()][];
     for (int i = 0; i < readers.length; i++) {
@@ -93,7 +95,25 @@ final class ScanFiles {
       constantPlaces[i] = constantPlaces(required, readPlaces, layout);
     }
     Broadcast<byte[][]> broadcast = shared.length == 0 ? null : ParquetFiles.broadcast(shared, byte[][].class);
-    return new LakeReaderFactory(required, readers, readPlaces, constantPlaces, broadcast);
+    return new LakeReaderFactory(
+        required, readers, readPlaces, constantPlaces, inheritedPlaces(required), broadcast);
+  }
+
+  /** Statistics of a lineage column say nothing of the rows that inherit their value. */
+  private static boolean isOverStoredValues(Predicate predicate) {
+    return Arrays.stream(predicate.references()).noneMatch(
+        column -> column.fieldNames().length == 1 && MetadataColumns.isLineage(column.fieldNames()[0]));
+  }
+
+  /** For a lineage column, the place among the constants of what a file's rows inherit; -1 for any other. */
+  private int[] inheritedPlaces(StructType required) {
+    int[] result = places(required, constants);
+    for (int i = 0; i < result.length; i++) {
+      if (!MetadataColumns.isLineage(required.apply(i).name())) {
+        result[i] = -1;
+      }
+    }
+    return result;
   }
 
   private static int[] places(StructType required, StructType among) {

@@ -5,6 +5,8 @@ import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.DeltaWriter;
@@ -41,13 +43,16 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
   /** The same for rows that are deleted as well. */
   static final class OfDelta implements DeltaWriterFactory {
     private final TaskWriters rows;
+    private final int lineageColumns;
 
-    OfDelta(TaskWriters rows) {
+    /** Each row is written with so many columns of row lineage behind its own, the row id first. */
+    OfDelta(TaskWriters rows, int lineageColumns) {
       this.rows = rows;
+      this.lineageColumns = lineageColumns;
     }
 
     @Override public DeltaWriter<InternalRow> createWriter(int partition, long task) {
-      return new Delta(rows.files(partition, task, "0"));
+      return new Delta(rows.files(partition, task, "0"), lineageColumns);
     }
   }
 
@@ -87,9 +92,12 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
   private static final class Delta implements DeltaWriter<InternalRow> {
     private final DataFiles files;
     private final DeletedPositions deleted = new DeletedPositions();
+    private final GenericInternalRow lineage;
+    private final JoinedRow withLineage = new JoinedRow();
 
-    Delta(DataFiles files) {
+    Delta(DataFiles files, int lineageColumns) {
       this.files = files;
+      this.lineage = lineageColumns == 0 ? null : new GenericInternalRow(lineageColumns);
     }
 
     @Override public void delete(InternalRow metadata, InternalRow id) {
@@ -97,16 +105,26 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
 
     @Override public void insert(InternalRow row) throws IOException {
-      files.write(row);
+      add(null, row);
     }
 
     @Override public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
-      files.write(row);
+      add(metadata, row);
     }
 
     @Override public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
       delete(metadata, id);
-      files.write(row);
+      add(metadata, row);
+    }
+
+    /** What is null of the lineage is inherited: a new row's id, and the number of its last change, which is this. */
+    private void add(InternalRow metadata, InternalRow row) throws IOException {
+      if (lineage == null) {
+        files.write(row);
+      } else {
+        lineage.update(0, metadata == null || metadata.isNullAt(0) ? null : metadata.getLong(0));
+        files.write(withLineage.apply(row, lineage));
+      }
     }
 
     @Override public WriterCommitMessage commit() throws IOException {

@@ -28,11 +28,17 @@ final class WriteJob {
   private WriteJob(LakeTable table, JsonNode answer) {
     this.table = table;
     this.answer = answer;
-    this.plan = new WritePlan(answer, table.schemaWithIds());
+    this.plan = new WritePlan(
+        answer, answer.get("target").get("row_lineage").asBoolean() ? table.storedColumns() : table.schemaWithIds());
   }
 
   static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode) {
-    ObjectNode arguments = table.arguments().put("mode", mode);
+    return plan(table, options, mode, false);
+  }
+
+  /** With `rowLineage` the rows have the lineage columns behind the table's own. */
+  static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode, boolean rowLineage) {
+    ObjectNode arguments = table.arguments().put("mode", mode).put("row_lineage", rowLineage);
     arguments.set("options", Json.object(options.asCaseSensitiveMap()));
     return new WriteJob(table, table.catalog().call("plan_write", arguments).result());
   }
