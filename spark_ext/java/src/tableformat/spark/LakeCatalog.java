@@ -60,6 +60,7 @@ public final class LakeCatalog
     command.add(options.getOrDefault(PYTHON, System.getenv().getOrDefault("PYSPARK_PYTHON", "python3")));
     command.addAll(List.of("-m", "spark_ext.sidecar"));
     sidecar = Sidecar.shared(command, Json.object().put("name", name).set("options", passed));
+    SourceKeyPruning.addToActiveSession();
   }
 
   @Override public String name() {

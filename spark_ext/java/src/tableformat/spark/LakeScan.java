@@ -10,6 +10,8 @@ import java.util.OptionalLong;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -90,12 +92,20 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public void filter(Predicate[] predicates) {
-    runtimePredicates = predicates;
+    runtimePredicates = RuntimeValues.condensed(predicates);
     files = null;
   }
 
   @Override public InputPartition[] planInputPartitions() {
     return Splits.of(files().tasks());
+  }
+
+  @Override public CustomMetric[] supportedCustomMetrics() {
+    return new CustomMetric[] {new DataFilesMetric()};
+  }
+
+  @Override public CustomTaskMetric[] reportDriverMetrics() {
+    return new CustomTaskMetric[] {DataFilesMetric.of(files().tasks().size())};
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {

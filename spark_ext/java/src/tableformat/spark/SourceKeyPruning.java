@@ -1,0 +1,97 @@
+package tableformat.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Lets the keys of a MERGE's source rule out files of its target before any of them is read (ST-4).
+ *
+ * <p>Spark first looks for the rows that a MERGE, or an UPDATE or DELETE with a subquery, matches: it joins the target's
+ * key columns with the source, and then reads the files that hold a match. It prunes the first of the two reads only
+ * where the source has a filter; this rule adds that for every source that is broadcast, whose keys are known then.
+ */
+final class SourceKeyPruning extends Rule<LogicalPlan> {
+  /** Adds the rule to the session that a catalog is looked up in, once. */
+  static void addToActiveSession() {
+    Option<SparkSession> session = SparkSession$.MODULE$.getActiveSession();
+    if (session.isEmpty()) {
+      return;
+    }
+    List<Rule<LogicalPlan>> rules =
+        new ArrayList<>(CollectionConverters.asJava(session.get().experimental().extraOptimizations()));
+    String name = SourceKeyPruning.class.getName();
+    if (rules.stream().noneMatch(rule -> rule.getClass().getName().equals(name))) {
+      rules.add(new SourceKeyPruning());
+      session.get().experimental().extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
+    }
+  }
+
+  @Override public LogicalPlan apply(LogicalPlan plan) {
+    return (LogicalPlan) plan.transformDown(new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
+      @Override public boolean isDefinedAt(LogicalPlan node) {
+        return node instanceof Join join && join.joinType() == LeftSemi$.MODULE$ && scanOf(join.left()) != null;
+      }
+
+      @Override public LogicalPlan apply(LogicalPlan node) {
+        return pruned((Join) node);
+      }
+    });
+  }
+
+  /** The scan of a table of ours that the rows come from unchanged, not pruned by other rows yet; else null. */
+  private static DataSourceV2ScanRelation scanOf(LogicalPlan plan) {
+    LogicalPlan below = plan;
+    while (below instanceof Project || below instanceof Filter) {
+      if (below instanceof Filter filter && filter.condition().exists(each -> each instanceof DynamicPruningSubquery)) {
+        return null;
+      }
+      below = below.children().head();
+    }
+    return below instanceof DataSourceV2ScanRelation scan && scan.scan() instanceof LakeScan ? scan : null;
+  }
+
+  private static LogicalPlan pruned(Join join) {
+    var keys = ExtractEquiJoinKeys$.MODULE$.unapply(join);
+    if (keys.isEmpty()) {
+      return join;
+    }
+    DataSourceV2ScanRelation scan = scanOf(join.left());
+    Seq<Expression> ours = keys.get()._2();
+    Seq<Expression> theirs = keys.get()._3();
+    for (int i = 0; i < ours.size(); i++) {
+      if (ours.apply(i) instanceof Attribute column && scan.runtimeFilterAttrs().contains(column)) {
+        Expression matches = new DynamicPruningSubquery(
+            column, join.right(), theirs, Scala.seq((Object) i), true, NamedExpression$.MODULE$.newExprId(),
+            Option.empty(), Option.empty());
+        return (LogicalPlan) join.withNewChildren(
+            Scala.seq(onScan(join.left(), matches), join.right()));
+      }
+    }
+    return join;
+  }
+
+  private static LogicalPlan onScan(LogicalPlan plan, Expression condition) {
+    if (plan instanceof DataSourceV2ScanRelation) {
+      return new Filter(condition, plan);
+    }
+    return (LogicalPlan) plan.withNewChildren(Scala.seq(onScan(plan.children().head(), condition)));
+  }
+}

@@ -1,0 +1,162 @@
+"""Files of the target that the source's keys rule out are not read: counted by the scans' metric."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("day", pa.date32()), ("v", pa.int64())])
+FILES = 8
+ROWS = 2000
+"""In each file."""
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """File f has the ids from f * 10,000 on."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    for number in range(FILES):
+        ids = range(number * 10_000, number * 10_000 + ROWS)
+        created.append(pa.table({"id": ids, "day": [None] * ROWS, "v": [0] * ROWS}, schema=SCHEMA))
+    return created
+
+
+@pytest.fixture
+def source(spark: SparkSession, namespace: str) -> str:
+    """A table of two ids of the file 3 and a new one, without any filter."""
+    name = f"lake.{namespace}.s"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v BIGINT)")
+    spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id, 5L FROM VALUES (30001L), (30002L), (33333L) AS s(id)")
+    return name
+
+
+def files_read(spark: SparkSession, statement: str) -> list[int]:
+    """Data files that each scan of the statement read, fewest first."""
+    context, store = spark.sparkContext._jsc.sc(), spark._jsparkSession.sharedState().statusStore()
+    context.listenerBus().waitUntilEmpty()
+    before = store.executionsCount()
+    spark.sql(statement).collect()
+    context.listenerBus().waitUntilEmpty()
+    found = {}
+    executions = store.executionsList(int(before), 100)
+    for place in range(executions.size()):
+        execution = executions.apply(place)
+        values = store.executionMetrics(execution.executionId())
+        metrics = execution.metrics()
+        for index in range(metrics.size()):
+            metric = metrics.apply(index)
+            if metric.name() == "number of data files read" and values.contains(metric.accumulatorId()):
+                found[metric.accumulatorId()] = int(values.apply(metric.accumulatorId()))
+    return sorted(found.values())
+
+
+def changed(table: Table) -> list[tuple[int, int]]:
+    return sorted((row["id"], row["v"]) for row in table.refresh().scan("v != 0").to_arrow().to_pylist())
+
+
+def test_metric_counts_the_files_of_a_scan(spark: SparkSession, table: Table) -> None:
+    assert files_read(spark, f"SELECT count(v) FROM lake.{table.name} WHERE v >= 0") == [FILES]
+    assert files_read(spark, f"SELECT count(v) FROM lake.{table.name} WHERE id = 5 AND v >= 0") == [1]
+
+
+def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table: Table, source: str) -> None:
+    """ST-4: neither to find the rows nor to change them."""
+    read = files_read(
+        spark,
+        f"""
+        MERGE INTO lake.{table.name} t USING {source} s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)
+        """,
+    )
+    assert max(read) == 1
+    assert changed(table) == [(30001, 5), (30002, 5), (33333, 5)]
+
+
+def test_merge_that_only_updates(spark: SparkSession, table: Table, source: str) -> None:
+    read = files_read(
+        spark, f"MERGE INTO lake.{table.name} t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"
+    )
+    assert max(read) == 1
+    assert changed(table) == [(30001, 5), (30002, 5)]
+
+
+def test_delete_with_a_subquery(spark: SparkSession, table: Table, source: str) -> None:
+    read = files_read(spark, f"DELETE FROM lake.{table.name} WHERE id IN (SELECT id FROM {source})")
+    assert max(read) == 1
+    assert table.refresh().scan().to_arrow().num_rows == FILES * ROWS - 2
+
+
+def test_update_with_a_subquery(spark: SparkSession, table: Table, source: str) -> None:
+    read = files_read(spark, f"UPDATE lake.{table.name} SET v = 7 WHERE id IN (SELECT id FROM {source})")
+    assert max(read) == 1
+    assert changed(table) == [(30001, 7), (30002, 7)]
+
+
+def test_merge_by_source_reads_everything(spark: SparkSession, table: Table, source: str) -> None:
+    """Rows that the source does not name matter here."""
+    read = files_read(
+        spark,
+        f"""
+        MERGE INTO lake.{table.name} t USING {source} s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED BY SOURCE AND t.id % 10000 = 7 THEN DELETE
+        """,
+    )
+    assert max(read) == FILES
+    assert table.refresh().scan().to_arrow().num_rows == FILES * ROWS - FILES
+
+
+def test_many_keys_rule_files_out_as_ranges(spark: SparkSession, table: Table) -> None:
+    """More than are listed one by one: all rows of one file and half of another."""
+    read = files_read(
+        spark,
+        f"""
+        MERGE INTO lake.{table.name} t
+        USING (SELECT id + 20000 id FROM range({ROWS}) UNION ALL SELECT id + 60000 FROM range({ROWS} div 2)) s
+        ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 1
+        """,
+    )
+    assert max(read) == 2
+    assert [n for n, _ in changed(table)] == [*range(20_000, 20_000 + ROWS), *range(60_000, 60_000 + ROWS // 2)]
+
+
+def test_partitions_are_ruled_out(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    name = f"lake.{namespace}.p"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, day DATE, v BIGINT) PARTITIONED BY (days(day))")
+    days = "date_add(DATE '2026-01-01', int(id % 6))"
+    spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id, {days}, 0 FROM range(60)")
+    spark.sql(f"CREATE TABLE lake.{namespace}.s (day DATE, v BIGINT)")
+    spark.sql(f"INSERT INTO lake.{namespace}.s VALUES (DATE '2026-01-02', 3)")
+    read = files_read(
+        spark, f"MERGE INTO {name} t USING lake.{namespace}.s s ON t.day = s.day WHEN MATCHED THEN UPDATE SET v = s.v"
+    )
+    assert max(read) == 1
+    assert spark.table(name).where("v = 3").count() == 10
+
+
+def test_merges_of_different_files_do_not_conflict(spark: SparkSession, table: Table, source: str) -> None:
+    """ST-2: the keys found at run time are part of what was read, so a row elsewhere does not matter."""
+    from urllib.parse import unquote
+
+    from pyspark.sql.functions import udf
+
+    from tableformat import open_catalog
+
+    warehouse = unquote(str(table.catalog.iceberg.properties["warehouse"]).removeprefix("file://"))  # type: ignore[union-attr]
+    name = table.name
+
+    def meanwhile(v):  # type: ignore[no-untyped-def]  # With hints it would be taken for a function of columns.
+        with open_catalog(warehouse) as catalog:
+            found = catalog.load_table(name)
+            if found.scan("id = 99999").to_arrow().num_rows == 0:
+                found.append(pa.table({"id": [99_999], "day": [None], "v": [0]}, schema=SCHEMA))
+        return v
+
+    spark.udf.register("meanwhile", udf(meanwhile, "long"))
+    spark.sql(f"""
+        MERGE INTO lake.{name} t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = meanwhile(s.v)
+    """)
+    assert changed(table) == [(30001, 5), (30002, 5)]
+    assert table.scan("id = 99999").to_arrow().num_rows == 1
