@@ -160,6 +160,7 @@ def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[dict[str
 
 
 def _pruning_columns(view: SnapshotView, key: tuple[str, ...]) -> list[str]:
+    """ST-4: columns whose values, when a join finds them at run time, rule files out."""
     sources = {
         field.source_id for field in view.metadata.spec().fields if not isinstance(field.transform, VoidTransform)
     }
