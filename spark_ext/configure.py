@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from spark_ext.jar import catalog_jar
+from spark_ext.jar import JarError, catalog_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,10 +28,12 @@ def configure(
 
     `catalog` is its name in SQL. `warehouse` is a directory, created when missing, or where tables lie in an object
     store; without it `catalog` is the name of a catalog in PyIceberg's configuration. `options` go to
-    `tableformat.open_catalog`. Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled.
+    `tableformat.open_catalog`. Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled,
+    and when this process runs Spark already, without it: Java takes jars when it starts. `attach` is for that.
 
     Jars that the builder has already are kept.
     """
+    _refuse_running_java_without_jar(catalog)
     for name, value in catalog_options(catalog, warehouse, **options).items():
         builder = builder.config(name, value)
     known = getattr(builder, "_options", {}).get(_JARS, "")
@@ -57,6 +59,17 @@ def catalog_options(catalog: str, warehouse: str | os.PathLike[str] | None = Non
         configuration[f"{prefix}.warehouse"] = _absolute(os.fspath(warehouse))
     configuration |= {f"{prefix}.{name}": str(value) for name, value in options.items()}
     return configuration
+
+
+def _refuse_running_java_without_jar(catalog: str) -> None:
+    """A Java process outlives the sessions in it, so it may be there when no session is."""
+    context = sys.modules.get("pyspark.core.context")
+    java = getattr(context, "SparkContext", None) and context.SparkContext._jvm  # type: ignore[union-attr]
+    if java and not java.org.apache.spark.util.Utils.classIsLoadable(CATALOG_CLASS):
+        raise JarError(
+            "Spark runs in this process already and was started without the catalog's jar, which it takes at its start "
+            f"only. Add the catalog to the session: spark_ext.attach(spark, catalog={catalog!r}, warehouse=...)."
+        )
 
 
 def _absolute(warehouse: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from spark_ext import attach
+from spark_ext import attach, configure
 from spark_ext.__main__ import main
 from spark_ext.configure import catalog_options
 from spark_ext.jar import JarError, catalog_jar, compile_jar, find_compiler, jar_name, spark_jars, spark_version
@@ -188,3 +188,40 @@ def test_spark_connect(java: None, tmp_path: Path) -> None:
     assert lines[1] == "0"
     assert "TABLEFORMAT_INVALID_ARGUMENT" in done.stdout
     assert "belongs to the key" in done.stdout
+
+
+_RUNNING_SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+from spark_ext import attach, configure
+from spark_ext.jar import JarError
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+builder.getOrCreate().stop()
+try:
+    configure(SparkSession.builder, warehouse=sys.argv[1])
+except JarError as error:
+    print(error)
+spark = attach(builder.getOrCreate(), warehouse=sys.argv[1])
+spark.sql("CREATE NAMESPACE lake.db")
+print([row.namespace for row in spark.sql("SHOW NAMESPACES IN lake").collect()])
+"""
+
+
+def test_configure_in_a_process_that_runs_spark_already_says_to_attach(java: None, tmp_path: Path) -> None:
+    """Also after the session was stopped: its Java process stays."""
+    done = subprocess.run(
+        [sys.executable, "-c", _RUNNING_SCRIPT, str(tmp_path / "lake")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        timeout=_SCRIPT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "spark_ext.attach(spark, catalog='lake'" in done.stdout
+    assert "['db']" in done.stdout
+
+
+def test_configure_again_where_the_jar_is(spark: SparkSession, tmp_path: Path) -> None:
+    configure(SparkSession.builder, catalog="again", warehouse=tmp_path / "again")
