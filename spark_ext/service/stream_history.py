@@ -86,8 +86,8 @@ class History:
         if is_first or (known is not None and known.timestamp_ms > oldest.timestamp_ms):
             raise self._rolled_back(snapshot_id)
         raise SnapshotNotFoundError(
-            f"a stream from {self.table}: snapshots after {snapshot_id}, up to which the stream has read, were expired "
-            f"before it read them; the oldest that is left is {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}. "
+            f"a stream from {self.table}: snapshots after {snapshot_id} were expired before the stream read them; "
+            f" the oldest that is left is {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}. "
             f"{_START_ANEW} To keep snapshots for longer, set history.expire.max-snapshot-age-ms."
         )
 
@@ -108,7 +108,7 @@ class History:
 
     def _rolled_back(self, snapshot_id: int | None) -> SnapshotNotFoundError:
         return SnapshotNotFoundError(
-            f"a stream from {self.table}: snapshot {snapshot_id}, up to which the stream has read, is not in the "
+            f"a stream from {self.table}: snapshot {snapshot_id}, after which the stream goes on, is not in the "
             f"history of the branch: it was rolled back, or the table was replaced. {_START_ANEW}"
         )
 

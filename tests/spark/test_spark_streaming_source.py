@@ -272,7 +272,9 @@ def test_expired_snapshots_that_were_not_read(table: Table, source: Source) -> N
     second, third = add(table, 2), add(table, 3)
     add(table, 4)
     table.refresh().maintenance.expire_snapshots(snapshot_ids=[second, third])
-    with pytest.raises(Exception, match=r"were expired before it read them; .*Start the query with a new checkpoint"):
+    with pytest.raises(
+        Exception, match=r"were expired before the stream read them; .*Start the query with a new checkpoint"
+    ):
         source.batches()
 
 
@@ -368,11 +370,13 @@ def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, t
         ({"start-snapshot-id": "first"}, "option start-snapshot-id is a number, not 'first'"),
         ({"streaming-max-rows-per-micro-batch": "0"}, "option streaming-max-rows-per-micro-batch is at least 1, not 0"),
         ({"streaming-skip-delete-snapshots": "yes"}, "is true or false, not 'yes'"),
+        ({"start-snapshot-id": "77"}, "snapshot 77, after which the stream goes on, is not in the history"),
         ({"stream-from-timestamp": "yesterday"}, "yesterday.*is not ISO 8601"),
         ({"branch": "nowhere"}, "no branch 'nowhere'"),
     ],
 )
 def test_options_that_cannot_be(table: Table, source: Source, options: dict[str, str], message: str) -> None:
+    add(table, 1)
     source.options |= options
     with pytest.raises(Exception, match=message):
         source.batches()
