@@ -87,7 +87,7 @@ class History:
             raise self._rolled_back(snapshot_id)
         raise SnapshotNotFoundError(
             f"a stream from {self.table}: snapshots after {snapshot_id} were expired before the stream read them; "
-            f" the oldest that is left is {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}. "
+            f"the oldest that is left is {oldest.snapshot_id} of {_text(oldest.timestamp_ms)}. "
             f"{_START_ANEW} To keep snapshots for longer, set history.expire.max-snapshot-age-ms."
         )
 
