@@ -51,3 +51,30 @@ def test_conversion_of_a_thousand_prefix_deletes(
     show("written", f"{result.rewritten_bytes:,} bytes of position deletes")
     assert result.deleted_row_count == _PREFIX_DELETES * ROWS_PER_MESSAGE
     assert table.scan().count() == 9_000_000 - result.deleted_row_count
+
+
+def test_conversion_in_slices(base: NineMillionRows, benchmark: Any, tmp_path: Path) -> None:
+    """MT-14: a commit for each data file costs the commits; no data file is read twice."""
+    homes = iter(tmp_path / str(number) for number in range(1_000))
+
+    def with_deletes() -> tf.Table:
+        home = next(homes)
+        in_a_file_each(base.copy(home))
+        table = loaded(home)
+        table.set_properties(**{"write.target-file-size-bytes": "1"})
+        return table
+
+    contenders = {
+        "convert_deletes, a slice for each file": Contender(
+            lambda table: table.maintenance.convert_deletes(max_commits=100), with_deletes
+        ),
+        "convert_deletes, one commit": Contender(
+            lambda table: table.maintenance.convert_deletes(partial_progress=False), with_deletes
+        ),
+    }
+    timings = race(benchmark, contenders, rounds=_ROUNDS)
+    sliced, whole = timings.values()
+    heading(f"conversion of {_PREFIX_DELETES:,} prefix deletes in slices")
+    show_all(timings)
+    against_target("convert_deletes in slices against one commit", sliced.wall / whole.wall, 2.0)
+    against_target("the same, CPU time", sliced.cpu / whole.cpu, 2.0)

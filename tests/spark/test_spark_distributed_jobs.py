@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +164,51 @@ def test_cancelled_on_spark(spark: SparkSession, lake: Catalog, namespace: str) 
         table.maintenance.compact(rewrite_all=True, executor=spark, partial_progress=False, progress=stop)
     assert table.refresh().snapshot_id == head
     assert contents(table) == before
+
+
+_CONNECT_SCRIPT = """
+import sys
+import pyarrow as pa
+from pyspark.sql import SparkSession
+import tableformat as tf
+
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+print(type(spark).__module__)
+catalog = tf.open_catalog(sys.argv[1])
+catalog.create_namespace("db")
+schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+table = catalog.create_table("db.t", schema, key=["id"], properties={"write.target-file-size-bytes": "1"})
+for start in range(3):
+    table.append(pa.table({"id": list(range(start, 30, 3))}, schema=schema))
+table.delete_range(lower=(4,), upper=(9,))
+table.delete_rows(pa.table({"id": [20]}))
+converted = table.maintenance.convert_deletes(executor=spark)
+print(converted.deleted_row_count, converted.commit_count)
+compacted = table.maintenance.compact(executor=spark, rewrite_all=True, target_file_size_bytes=1_000_000)
+print(compacted.rewritten_data_file_count, compacted.added_data_file_count)
+print(table.scan().to_arrow()["id"].to_pylist())
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_jobs_on_spark_connect(java: None, tmp_path: Path) -> None:
+    """MT-61: a session without a context of its own."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    script = tmp_path / "script.py"
+    script.write_text(_CONNECT_SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "lake")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "pyspark.sql.connect.session",
+        "6 3",
+        "3 1",
+        str([number for number in range(30) if not 4 <= number < 9 and number != 20]),
+    ]

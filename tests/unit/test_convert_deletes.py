@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import contents, files_on_disk, keyed_table, live, live_deletes, rows
 
@@ -216,6 +217,34 @@ def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
     result = table.maintenance.convert_deletes()
     assert result.resumed_data_file_count == 0
     assert contents(table) == before
+    assert keyed_deletes(table) == []
+
+
+def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None:
+    """MT-14: planned before the delete, so with an older number; committed after the record, with a path before it."""
+    table = keyed_table(tmp_path)
+    for start in range(4):
+        table.append(rows("a", range(10 * start, 10 * start + 10)))
+    table.set_properties(**EACH_FILE, **{"write.data.path": f"{table.location}/data/0"})
+    last = pq.read_table(data_paths(table)[-1].removeprefix("file://"))["id2"].to_pylist()
+    other = another_handle(table)
+
+    def delete_and_convert_one() -> None:
+        table.refresh().delete_rows(rows("a", [3, 13, 23, 33]).select(["id1", "id2"]))
+        stopped_after(table, 1)
+
+    compacted = other.maintenance.compact(
+        rewrite_all=True,
+        where=f"id2 >= {last[0]} and id2 <= {last[-1]}",
+        target_file_size_bytes=1_000_000,
+        progress=Meanwhile(delete_and_convert_one),
+    )
+    assert (compacted.group_count, compacted.added_data_file_count) == (1, 1)
+    table = another_handle(table)
+    record = table.metadata.snapshots[-2].summary.additional_properties
+    assert data_paths(table)[0] < record[CONVERTED_FILES_UNTIL]
+    assert table.maintenance.convert_deletes().resumed_data_file_count == 1
+    assert [row[1] for row in contents(table)] == [number for number in range(40) if number % 10 != 3]
     assert keyed_deletes(table) == []
 
 
