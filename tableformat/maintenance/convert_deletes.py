@@ -211,7 +211,7 @@ class _Conversion:
         for part in plan.slices:
             is_last = part is plan.slices[-1]
             files = self._convert(part, so_far)
-            dead = _dead(files.values(), so_far) if is_last else ()
+            dead = _dead(files.values(), part, so_far) if is_last else ()
             change = _change(files.values(), part, dead, so_far)
             result = _plus(self._result, files.values(), change, dead, view.metadata.format_version)
             if not self._dry_run and not change.is_empty:
@@ -285,10 +285,11 @@ def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[
         yield group
 
 
-def _dead(files: Iterable[ConvertedFile], so_far: _Progressed) -> tuple[DeadDelete, ...]:
+def _dead(files: Iterable[ConvertedFile], part: ConversionSlice, so_far: _Progressed) -> tuple[DeadDelete, ...]:
     """MT-10: deletes that match nothing once the emptied data files are gone, less those that leave anyway."""
     plan = so_far.plan
-    leaving = so_far.removed | file_keys(delete for file in files for delete in file.replaced)
+    replaced = (delete for file in files for delete in file.replaced)
+    leaving = so_far.removed | file_keys((*part.leaving, *replaced))
     candidates = [delete for delete in plan.deletes if file_key(delete) not in leaving]
     return dead_deletes(plan.view, so_far.staying(files), candidates, so_far.context.resolve)
 
@@ -299,13 +300,12 @@ def _change(
     plan = so_far.plan
     snapshot = plan.view.snapshot
     replaced = (delete for file in files for delete in file.replaced)
-    removed = {file_key(each): each for each in (*part.leaving, *replaced, *(each.delete for each in dead))}
     return TableChange(
         operation=Operation.OVERWRITE,
         kind=ChangeKind.CONVERSION,
         added_delete_files=tuple(delete for file in files for delete in file.added),
         removed_data_files=tuple(file.task.data_file for file in files if file.is_emptied),
-        removed_delete_files=tuple(removed.values()),
+        removed_delete_files=(*part.leaving, *replaced, *(each.delete for each in dead)),
         planned_snapshot_id=snapshot.snapshot_id if snapshot else None,
         planned_sequence_number=plan.view.sequence_number,
         relied_on_snapshot_id=so_far.last_snapshot_id,
