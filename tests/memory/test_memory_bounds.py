@@ -162,3 +162,9 @@ class TestScan:
     def test_to_batches_does_not_grow_with_the_table(self, table: tf.Table) -> None:
         """MT-63: four stretches are in flight on two cores, each as it is in the file and decoded."""
         assert sum(batch.nbytes for batch in table.scan().to_batches()) > 45 * MIB
+
+    @pytest.mark.limit_memory("48 MB")
+    def test_changes_do_not_grow_with_the_deleted_rows(self, table: tf.Table) -> None:
+        """CF-7: four files come, and one range delete, which covers them whole, takes every row away."""
+        table.delete_range(lower=None, upper=None)
+        assert sum(batch.nbytes for batch in table.changes().to_batches()) > 2 * 45 * MIB
