@@ -21,7 +21,7 @@ from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 
 from tableformat.changes.changes import Changes
-from tableformat.changes.range import change_range, newest_at, view_until
+from tableformat.changes.range import change_range_of_times
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.metadata.arrow_schema import arrow_schema
@@ -177,13 +177,13 @@ class Table:
         """
         references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp)
         references.at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
-        view = self.at(snapshot_id=to_snapshot_id)
-        if to_timestamp is not None:
-            view = view_until(view, to_epoch_ms(to_timestamp, "to_timestamp"))
-        if from_timestamp is not None:
-            begin = newest_at(view, to_epoch_ms(from_timestamp, "from_timestamp"))
-            from_snapshot_id = None if begin is None else begin.snapshot_id
-        return Changes(change_range(view, from_snapshot_id), where, columns, limit)
+        changes = change_range_of_times(
+            self.at(snapshot_id=to_snapshot_id),
+            from_snapshot_id=from_snapshot_id,
+            from_ms=None if from_timestamp is None else to_epoch_ms(from_timestamp, "from_timestamp"),
+            to_ms=None if to_timestamp is None else to_epoch_ms(to_timestamp, "to_timestamp"),
+        )
+        return Changes(changes, where, columns, limit)
 
     def history(self) -> pa.Table:
         """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`."""

@@ -42,7 +42,26 @@ def change_range(view: SnapshotView, from_snapshot_id: int | None) -> ChangeRang
         path.append(snapshot)
     if from_snapshot_id is None and not (path and had_parent(view.io, path[-1])):
         return ChangeRange(view, None, tuple(path[::-1]))
+    if not path:
+        raise SnapshotNotFoundError(
+            f"no snapshot {from_snapshot_id} to begin after: where the changes end there was no snapshot yet."
+        )
     raise _unavailable(view, from_snapshot_id, path)
+
+
+def change_range_of_times(
+    view: SnapshotView, *, from_snapshot_id: int | None, from_ms: int | None, to_ms: int | None
+) -> ChangeRange:
+    """CF-1: the same with moments for the beginning, in the place of `from_snapshot_id`, and for the end."""
+    if from_ms is not None and to_ms is not None and from_ms > to_ms:
+        raise InvalidArgumentError(
+            "the changes cannot begin after they end: from_timestamp is later than to_timestamp."
+        )
+    until = view if to_ms is None else view_until(view, to_ms)
+    if from_ms is None:
+        return change_range(until, from_snapshot_id)
+    begin = newest_at(until, from_ms)
+    return change_range(until, None if begin is None else begin.snapshot_id)
 
 
 def parent_of(view: SnapshotView, snapshot: Snapshot) -> Snapshot | None:
@@ -84,12 +103,10 @@ def _unavailable(
     if from_snapshot_id is None:
         return _expired(line[-1], "the first snapshots")
     first = view.metadata.snapshot_by_id(from_snapshot_id)
-    is_cut = bool(line) and had_parent(view.io, line[-1])
+    is_cut = had_parent(view.io, line[-1])
     if first is None:
-        if line:
-            return _expired(line[-1], f"snapshot {from_snapshot_id}")
-        return SnapshotNotFoundError(f"no snapshot {from_snapshot_id}; the table has none.")
-    last = view.snapshot.snapshot_id if view.snapshot is not None else None
+        return _expired(line[-1], f"snapshot {from_snapshot_id}")
+    last = line[0].snapshot_id
     if any(snapshot.snapshot_id == last for snapshot in ancestors(view.metadata, first)):
         return InvalidArgumentError(
             f"the changes cannot begin after snapshot {from_snapshot_id} and end with {last}: {last} is the older one."

@@ -193,6 +193,10 @@ def test_first_snapshot_must_be_an_ancestor_of_the_last(table: tf.Table) -> None
     assert [event[3] for event in events(table)] == [1, 3]
     with pytest.raises(InvalidArgumentError, match="from_snapshot_id, from_timestamp"):
         table.changes(from_snapshot_id=first, from_timestamp=0)
+    with pytest.raises(SnapshotNotFoundError, match="where the changes end there was no snapshot yet"):
+        table.changes(from_snapshot_id=first, to_timestamp="2001-01-01")
+    with pytest.raises(InvalidArgumentError, match="from_timestamp is later"):
+        table.changes(from_timestamp="2001-01-02", to_timestamp="2001-01-01")
     with pytest.raises(InvalidArgumentError, match="to_timestamp 'soon' is not ISO 8601"):
         table.changes(to_timestamp="soon")
 
