@@ -1,4 +1,4 @@
-"""Converting a thousand prefix deletes reads less than the key columns."""
+"""Converting prefix and equality deletes against reading the key columns, and not reading at all what bounds clear."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from measuring import Contender, against_target, bytes_read_by_process, heading, race, show, show_all
-from nine_million_rows import ROWS_PER_MESSAGE, NineMillionRows, loaded
+from nine_million_rows import ROWS_PER_MESSAGE, NineMillionRows, loaded, some_messages
+from opened_files import OpenedFiles
 from test_scan_bench import in_a_file_each, in_one_file
 
 import tableformat as tf
 from tableformat.demo.messages import KEY
 
 _PREFIX_DELETES = 1_000
+_EQUALITY_DELETES = 100_000
 _ROUNDS = 5
 
 
@@ -78,3 +82,76 @@ def test_conversion_in_slices(base: NineMillionRows, benchmark: Any, tmp_path: P
     show_all(timings)
     against_target("convert_deletes in slices against one commit", sliced.wall / whole.wall, 2.0)
     against_target("the same, CPU time", sliced.cpu / whole.cpu, 2.0)
+
+
+def some_rows() -> pa.Table:
+    """Whole keys, one row each, of messages that no prefix delete names."""
+    named = set(map(tuple, (row.values() for row in some_messages(_PREFIX_DELETES, seed=11).to_pylist())))
+    messages = some_messages(_EQUALITY_DELETES + _PREFIX_DELETES, seed=12)
+    others = [tuple(row.values()) not in named for row in messages.to_pylist()]
+    chosen = messages.filter(pa.array(others)).slice(0, _EQUALITY_DELETES)
+    numbers = np.random.default_rng(13).integers(1, ROWS_PER_MESSAGE + 1, _EQUALITY_DELETES).astype(np.int32)
+    return chosen.append_column("num_cal", pa.array(numbers))
+
+
+@pytest.mark.parametrize("format_version", [2, 3], ids="v{}".format)
+@pytest.mark.parametrize("equality_file_count", [1, 100], ids="{} equality files".format)
+def test_conversion_of_prefix_and_equality_deletes(
+    base: NineMillionRows, benchmark: Any, tmp_path: Path, equality_file_count: int, format_version: int
+) -> None:
+    """In one conversion: 1,000 prefixes and 100,000 keys, each key with one row, all over the table."""
+    homes = iter(tmp_path / str(number) for number in range(1_000))
+    rows = some_rows()
+    per_file = _EQUALITY_DELETES // equality_file_count
+
+    def with_deletes() -> tf.Table:
+        home = next(homes)
+        table = base.copy(home, **{"format-version": str(format_version)})
+        in_one_file(table)
+        with table.transaction() as transaction:
+            for start in range(0, _EQUALITY_DELETES, per_file):
+                transaction.delete_rows(rows.slice(start, per_file))
+        return loaded(home)
+
+    contenders = {
+        "convert_deletes": Contender(lambda table: table.maintenance.convert_deletes(), with_deletes),
+        "pyarrow.parquet.read_table, key columns": Contender(lambda _: pq.read_table(base.paths, columns=list(KEY))),
+    }
+    timings = race(benchmark, contenders, rounds=_ROUNDS)
+    ours, keys = timings["convert_deletes"], timings["pyarrow.parquet.read_table, key columns"]
+    heading(
+        f"conversion of {_PREFIX_DELETES:,} prefix and {_EQUALITY_DELETES:,} equality deletes in {equality_file_count} "
+        f"equality files, v{format_version}"
+    )
+    show_all(timings)
+    against_target("convert_deletes against reading the key columns", ours.wall / keys.wall, 3.0)
+    against_target("the same, CPU time", ours.cpu / keys.cpu, 3.0)
+    table = with_deletes()
+    result = table.maintenance.convert_deletes()
+    assert result.removed_equality_delete_file_count == equality_file_count
+    assert result.deleted_row_count == _PREFIX_DELETES * ROWS_PER_MESSAGE + _EQUALITY_DELETES
+
+
+@pytest.mark.parametrize("format_version", [2, 3], ids="v{}".format)
+@pytest.mark.parametrize(("partner", "file_count"), [("zz-nobody", 0), ("heavy-100k", 1)])
+def test_files_that_bounds_clear_are_not_opened(
+    base: NineMillionRows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    partner: str,
+    file_count: int,
+    format_version: int,
+) -> None:
+    """Only files that may hold the partner are read, whatever else is in the table."""
+    table = base.copy(tmp_path, **{"format-version": str(format_version)})
+    table.delete_prefix({"id1": partner, "id2": 5})
+    table.delete_rows(pa.table({"id1": [partner], "id2": [7], "num_cal": pa.array([1], pa.int32())}))
+    opened = OpenedFiles()
+    opened.watch(monkeypatch)
+    result = loaded(tmp_path).maintenance.convert_deletes()
+    read = {location.removeprefix("file://") for location in opened.locations} & set(base.paths)
+    heading(f"deletes of {partner}, v{format_version}")
+    show("opened", f"{len(read)} of {len(base.paths)} data files")
+    assert len(read) == file_count
+    assert result.deleted_row_count == (ROWS_PER_MESSAGE + 1 if file_count else 0)
+    assert result.clean_data_file_count == len(base.paths) - file_count
