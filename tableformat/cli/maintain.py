@@ -18,6 +18,11 @@ def convert_deletes(
     context: typer.Context,
     table: WritableTableArgument,
     *,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="Only data files that may hold a matching row; other deletes stay."),
+    ] = None,
+    max_commits: Annotated[int, typer.Option(metavar="N", help="Snapshots to commit a large table in.")] = 10,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
@@ -25,7 +30,9 @@ def convert_deletes(
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
-        result = handle.maintenance.convert_deletes(dry_run=dry_run, progress=progress)
+        result = handle.maintenance.convert_deletes(
+            where=where, max_commits=max_commits, dry_run=dry_run, progress=progress
+        )
     emit_result(session, handle, result)
 
 

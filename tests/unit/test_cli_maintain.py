@@ -286,6 +286,25 @@ class TestDeletesAndManifests:
         assert ill.error("rewrite-manifests", "db.t", "--spec-id", "7")["message"].startswith("the table has no part")
 
 
+class TestConvertDeletes:
+    def test_only_some_files(self, tmp_path: Path) -> None:
+        table = keyed_table(tmp_path)
+        for id1 in "ab":
+            table.append(rows(id1, range(5)))
+        table.delete(where="id2 = 1")
+        table.delete_prefix({"id1": "a", "id2": 2})
+        table.delete_rows(pa.table({"id2": [3]}))
+        lake = Lake(tmp_path / "lake")
+        before = keys(lake, "db.t")
+        some = lake.json("convert-deletes", "db.t", "--where", "id1 = 'a'")
+        assert (some["resolved_data_file_count"], some["removed_equality_delete_file_count"]) == (1, 0)
+        rest = lake.json("convert-deletes", "db.t", "--max-commits", "1")
+        assert rest["removed_equality_delete_file_count"] == 2
+        assert keys(lake, "db.t") == before
+        assert "unknown column 'id3'" in lake.error("convert-deletes", "db.t", "--where", "id3 = 1")["message"]
+        assert "max_commits" in lake.error("convert-deletes", "db.t", "--max-commits", "0")["message"]
+
+
 class TestPublish:
     def test_ingest_to_main_by_default(self, tmp_path: Path) -> None:
         table = keyed_table(tmp_path)
