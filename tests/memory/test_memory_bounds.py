@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from wide_rows import MIB, WideRows, loaded, new_table
+from rows_of_width import MIB, WideRows, loaded, new_table
 
 import tableformat as tf
 from tableformat.scan import reader
