@@ -18,6 +18,7 @@ from spark_ext.service.check_constraints import (
     is_check_property,
     refuse_column_of_check,
 )
+from spark_ext.service.named_states import is_state, pin_of_state
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.spark_types import default_value, iceberg_type
@@ -38,7 +39,10 @@ _FIXED_PROPERTIES: Final = frozenset({"provider", "location", "owner", KEY_FIELD
 @method("alter_table")
 def alter_table(session: Session, request: Request) -> dict[str, Any]:
     """Columns are changed in one commit, properties in another; a statement has one kind of them."""
-    table = session.load(request.table)
+    identifier, name = request.table, request.table[-1]
+    by_state = len(identifier) > 2 and is_state(name) and not session.catalog.table_exists(identifier)
+    identifier = identifier[:-1] if by_state else identifier
+    table = session.load(identifier)
     changes: list[Change] = request.arguments["changes"]
     _alter_columns(table, [change for change in changes if change["change"] in _COLUMN_CHANGES])
     _alter_properties(table, [change for change in changes if change["change"] in _PROPERTY_CHANGES])
@@ -49,7 +53,9 @@ def alter_table(session: Session, request: Request) -> dict[str, Any]:
             add_checks(table, change["checks"], change["validated_version"])
         elif change["change"] == "DropConstraint":
             drop_constraint(table, change["constraint"], if_exists=change["if_exists"])
-    return describe_table(session, Pin(request.table, session.load(request.table).iceberg.metadata_location))
+    altered = session.load(identifier)
+    pin = Pin(identifier, altered.iceberg.metadata_location)
+    return describe_table(session, pin_of_state(altered, identifier, name) if by_state else pin)
 
 
 def _alter_columns(table: Table, changes: Sequence[Change]) -> None:

@@ -9,11 +9,11 @@ from typing import Any, Final
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.transforms import BucketTransform, TruncateTransform, VoidTransform
 from pyiceberg.types import NestedField
 
-from spark_ext.service import metadata_tables
+from spark_ext.service import metadata_tables, named_states
 from spark_ext.service.check_constraints import check_properties
 from spark_ext.service.partition_type import partition_arrow_type, spark_partition_type
 from spark_ext.service.paths import path_of
@@ -59,16 +59,20 @@ def list_tables(session: Session, request: Request) -> list[str]:
 
 @method("load_table")
 def load_table(session: Session, request: Request) -> dict[str, Any]:
-    """A table, or a metadata table of one, as it is now or as of `version` or `timestamp_micros`."""
+    """A table, one at a named state, or a metadata table of one, as it is now or as of `version` or
+    `timestamp_micros`."""
     identifier, arguments = request.table, request.arguments
     try:
         if len(identifier) < 2:
             raise TableNotFoundError(f"no table {identifier[0]!r}: a table lies in a namespace.")
         table = session.load(identifier)
     except TableNotFoundError:
-        if len(identifier) < 3 or not metadata_tables.is_metadata_table(identifier[-1]):
+        name = identifier[-1]
+        if len(identifier) < 3 or not (metadata_tables.is_metadata_table(name) or named_states.is_state(name)):
             raise
         table = session.load(identifier[:-1])
+        if named_states.is_state(name):
+            return describe_table(session, named_states.pin_of_state(table, identifier[:-1], name))
         pin = _pin(table, identifier[:-1], arguments)
         return metadata_tables.describe(session, identifier[-1], pin)
     return describe_table(session, _pin(table, identifier, arguments))
@@ -84,7 +88,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "pin": pin.to_json(),
         "uuid": str(metadata.table_uuid),
         "snapshot_id": view.snapshot.snapshot_id if view.snapshot else None,
-        "is_time_travel": pin.snapshot_id is not None or pin.branch != MAIN_BRANCH,
+        "is_time_travel": pin.snapshot_id is not None,
         "schema": spark_schema(view.schema),
         "row_lineage": spark_schema(_row_lineage(view)),
         "partition_type": spark_partition_type(partition_arrow_type(metadata)),
