@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 from tableformat import Catalog, Table
 
@@ -241,3 +242,10 @@ def _with_commit_meanwhile(spark: SparkSession, table: Table, values: str, write
 
     source: DataFrame = spark.range(1).selectExpr("id", "DATE '2024-01-01' day", "'' v").coalesce(1)
     write(source.mapInArrow(commit, "id long, day date, v string"))  # type: ignore[operator]
+
+
+def test_overwrite_by_a_condition_that_cannot_be_followed_exactly(spark: SparkSession, events: Table) -> None:
+    rows = spark.table(f"lake.{events.name}").limit(0)
+    with pytest.raises(AnalysisException, match="cannot be overwritten.*DELETE FROM") as caught:
+        rows.writeTo(f"lake.{events.name}").overwrite(expr("id % 2 = 0"))
+    assert caught.value.getCondition() == "TABLEFORMAT_UNSUPPORTED"

@@ -147,6 +147,27 @@ def test_filter_on_a_name_that_another_column_had(spark: SparkSession, lake: Cat
     assert frame.where("V > 400").collect() == []
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "s = 'a' OR upper(s) = 'B'",
+        "s = 'a' OR n > CAST(1.5 AS DOUBLE)",
+        "upper(s) = 'B' OR s = 'a'",
+        "NOT (s <> 'a' AND upper(s) <> 'B')",
+        "s = 'a' OR (n = 2 AND upper(s) = 'B')",
+    ],
+)
+def test_half_of_an_or_rules_out_no_row_group(spark: SparkSession, lake: Catalog, namespace: str, where: str) -> None:
+    """The half that Parquet's filters can say must not stand for the whole."""
+    schema = pa.schema([("s", pa.string()), ("n", pa.int32())])
+    table = lake.create_table((namespace, "t"), schema)
+    table.append(pa.table({"s": ["a", "c"], "n": [1, 1]}, schema=schema))
+    table.append(pa.table({"s": ["b", "d"], "n": [2, 1]}, schema=schema))
+    assert sorted(row.s for row in spark.table(f"lake.{namespace}.t").where(where).collect()) == ["a", "b"]
+    spark.sql(f"DELETE FROM lake.{namespace}.t WHERE {where}")
+    assert sorted(row.s for row in spark.table(f"lake.{namespace}.t").collect()) == ["c", "d"]
+
+
 @pytest.mark.parametrize("widened", [False, True])
 def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_own_types(
     spark: SparkSession, lake: Catalog, namespace: str, widened: bool

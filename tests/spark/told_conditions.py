@@ -165,7 +165,7 @@ def key_conditions(key: Sequence[Column]) -> st.SearchStrategy[Condition]:
         st.builds(_and, prefix, interval),
         st.builds(_and, prefix, point),
         st.builds(_or, st.builds(_and, prefix, point), st.builds(_and, prefix, interval)),
-        _memberships(first),
+        st.lists(values_of(first), min_size=1, max_size=3).map(lambda values: _is_in(first, values, False)),
     )
 
 

@@ -1,6 +1,7 @@
 package tableformat.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
@@ -26,7 +27,13 @@ final class LakeWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Suppo
 
   @Override public boolean canOverwrite(Predicate[] predicates) {
     ObjectNode arguments = table.arguments().set("predicates", ExpressionJson.of(predicates));
-    return table.catalog().call("can_overwrite", arguments).result().asBoolean();
+    if (!table.catalog().call("can_overwrite", arguments).result().asBoolean()) {
+      // Spark's own refusal names a Java object and has no condition.
+      throw Errors.unsupported("rows of " + table.name() + " where " + Arrays.toString(predicates)
+          + " cannot be overwritten: the rows are found by comparisons of columns with values that are not null. Delete "
+          + "them first with DELETE FROM, or use MERGE.");
+    }
+    return true;
   }
 
   @Override public WriteBuilder overwrite(Predicate[] predicates) {

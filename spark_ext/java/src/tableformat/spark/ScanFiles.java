@@ -10,7 +10,6 @@ import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
-import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -81,7 +80,7 @@ final class ScanFiles {
     List<String> wanted = List.of(required.fieldNames());
     boolean needsRowIndex = wanted.contains(MetadataColumns.POSITION) || wanted.contains(MetadataColumns.ROW_ID)
         || tasks.stream().anyMatch(task -> task.deleted() != null || task.sharedDeleted() >= 0);
-    Filter[] filters = PredicateUtils.toV1(
+    Filter[] filters = RowGroupFilters.of(
         Arrays.stream(predicates).filter(ScanFiles::isOverStoredValues).toArray(Predicate[]::new));
     ParquetPartitionReaderFactory[] readers = new ParquetPartitionReaderFactory[layouts.size()];
     int[][] constantPlaces = new int[layouts.size()][];

@@ -1,0 +1,41 @@
+package tableformat.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.filter.And;
+import org.apache.spark.sql.connector.expressions.filter.Not;
+import org.apache.spark.sql.connector.expressions.filter.Or;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.sources.Filter;
+
+/**
+ * Predicates as the Parquet reader takes them to rule out row groups. One that has no such form is left out as a whole:
+ * Spark's own conversion would keep one side of an OR whose other side has none, and rule out rows that match.
+ */
+final class RowGroupFilters {
+  private RowGroupFilters() {}
+
+  static Filter[] of(Predicate[] predicates) {
+    List<Filter> filters = new ArrayList<>();
+    for (Predicate predicate : predicates) {
+      if (isConvertible(predicate)) {
+        filters.add(PredicateUtils.toV1(predicate).get());
+      }
+    }
+    return filters.toArray(new Filter[0]);
+  }
+
+  private static boolean isConvertible(Predicate predicate) {
+    if (predicate instanceof And and) {
+      return isConvertible(and.left()) && isConvertible(and.right());
+    }
+    if (predicate instanceof Or or) {
+      return isConvertible(or.left()) && isConvertible(or.right());
+    }
+    if (predicate instanceof Not not) {
+      return isConvertible(not.child());
+    }
+    return PredicateUtils.toV1(predicate).isDefined();
+  }
+}
