@@ -246,6 +246,6 @@ def _with_commit_meanwhile(spark: SparkSession, table: Table, values: str, write
 
 def test_overwrite_by_a_condition_that_cannot_be_followed_exactly(spark: SparkSession, events: Table) -> None:
     rows = spark.table(f"lake.{events.name}").limit(0)
-    with pytest.raises(AnalysisException, match="cannot be overwritten.*DELETE FROM") as caught:
+    with pytest.raises(AnalysisException, match=r"cannot be overwritten.*DELETE FROM") as caught:
         rows.writeTo(f"lake.{events.name}").overwrite(expr("id % 2 = 0"))
     assert caught.value.getCondition() == "TABLEFORMAT_UNSUPPORTED"
