@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tableformat.cli.maintain import emit_result
-from tableformat.cli.options import JobBranchOption, WhereOption, WritableTableArgument
+from tableformat.cli.options import FilesWhereOption, JobBranchOption, WritableTableArgument
 from tableformat.cli.quantities import parse_size
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
@@ -32,7 +32,6 @@ TargetOption = Annotated[
     str | None,
     typer.Option(
         "--target-file-size",
-        "--target-file-size-bytes",
         metavar="SIZE",
         help="Of new files, such as 512MB; default the table's setting.",
         rich_help_panel=_WHAT,
@@ -70,7 +69,7 @@ def compact(
     *,
     dry_run: PlanOption = False,
     branch: JobBranchOption = None,
-    where: WhereOption = None,
+    where: FilesWhereOption = None,
     depth: DepthOption = None,
     target_file_size_bytes: TargetOption = None,
     min_input_files: MinInputOption = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tableformat.cli.options import DryRunOption, JobBranchOption, WritableTableArgument
+from tableformat.cli.options import DryRunOption, FilesWhereOption, JobBranchOption, WritableTableArgument
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
 
@@ -18,10 +18,7 @@ def convert_deletes(
     context: typer.Context,
     table: WritableTableArgument,
     *,
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="SQL", help="Only data files that may hold a matching row; other deletes stay."),
-    ] = None,
+    where: FilesWhereOption = None,
     max_commits: Annotated[int, typer.Option(metavar="N", help="Snapshots to commit a large table in.")] = 10,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
@@ -70,9 +67,7 @@ def rewrite_position_delete_files(
     context: typer.Context,
     table: WritableTableArgument,
     *,
-    where: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="Only data files that may hold rows which match.")
-    ] = None,
+    where: FilesWhereOption = None,
     rewrite_all: Annotated[bool, typer.Option("--all", help="Also data files that one delete file names.")] = False,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,

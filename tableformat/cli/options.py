@@ -36,6 +36,9 @@ BranchOption = Annotated[
 WhereOption = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Only rows that match, such as \"id1 = 'A' AND n >= 3\".")
 ]
+FilesWhereOption = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help="Only data files that may hold a matching row.")
+]
 ColumnsOption = Annotated[
     str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order.")
 ]
