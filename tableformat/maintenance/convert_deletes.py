@@ -52,8 +52,10 @@ _ATTEMPTS: Final = 5
 """Times in a row that the job plans again because a commit of others made its plan out of date."""
 _TASKS_IN_SLICE: Final = 32
 _TASK_BYTES: Final = 16 * 1024 * 1024
-"""Data files that a task takes at least, where there are as many: vectors of one task share a file."""
+"""Data files that a task takes, unless some processors would have none: vectors of one task share a file."""
 _TASK_FILES: Final = 64
+_AT_ONCE: Final = os.cpu_count() or 1
+"""Tasks in threads of this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +238,7 @@ class _Conversion:
             convert_files, context, lambda files: discard(io, files)
         )
         self._count(so_far, len(wanted) - len(missing))
-        with closing(self._runner.run(work, tasks, at_once=os.cpu_count() or 1)) as results:
+        with closing(self._runner.run(work, tasks, at_once=_AT_ONCE)) as results:
             for place, files in results:
                 self._waiting.update(zip((key for key, _ in groups[place]), files, strict=True))
                 self._count(so_far, len(files))
@@ -272,7 +274,8 @@ def _key(file: FileToConvert, context: ConversionContext) -> _Key:
 
 def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[_Key, FileToConvert]]]:
     """Neighbours for one task each: many tasks for a large slice, one for some small files."""
-    limit = max(sum(file.weight for _, file in files) / _TASKS_IN_SLICE, _TASK_BYTES)
+    whole = sum(file.weight for _, file in files)
+    limit = max(whole / _TASKS_IN_SLICE, min(whole / _AT_ONCE, _TASK_BYTES))
     group: list[tuple[_Key, FileToConvert]] = []
     weight = 0
     for each in files:
