@@ -12,6 +12,7 @@ from spark_ext.service.change_bounds import RANGE_OPTIONS, last_snapshot, snapsh
 from spark_ext.service.change_rows import FEED_COLUMNS, add_changes
 from spark_ext.service.expressions import pruning_filter
 from spark_ext.service.file_list import FileList
+from spark_ext.service.named_states import is_state, pin_of_state
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.spark_types import spark_schema
@@ -19,6 +20,7 @@ from spark_ext.service.stream_options import BRANCH, check_options
 from spark_ext.service.tables import describe_table
 from tableformat.changes.plan import plan_changes
 from tableformat.changes.range import change_range
+from tableformat.errors import TableNotFoundError
 from tableformat.metadata.change_columns import schema_with_change_columns
 
 
@@ -31,14 +33,24 @@ def load_changes(session: Session, request: Request) -> dict[str, Any]:
     """
     arguments = request.arguments
     options = {name.casefold(): value for name, value in arguments["options"].items()}
-    branch = options.get(BRANCH, MAIN_BRANCH)
-    table = session.load(request.table, branch=branch)
-    last = last_snapshot(table.metadata, table.view.snapshot, arguments["bounds"])
-    pin = Pin(request.table, table.iceberg.metadata_location, branch=branch)
+    pin = _pin(session, request.table, options.get(BRANCH, MAIN_BRANCH))
+    view = session.view(pin)
+    last = last_snapshot(view.metadata, view.snapshot, arguments["bounds"])
     if arguments["bounds"]["end"] is not None and last is not None:
         pin = replace(pin, snapshot_id=last.snapshot_id)
     schema_with_change_columns(session.view(pin).schema)  # A column of one of these names is an error now.
     return {**describe_table(session, pin), "feed_columns": spark_schema(Schema(*FEED_COLUMNS))}
+
+
+def _pin(session: Session, identifier: tuple[str, ...], branch: str) -> Pin:
+    """The table, or one at a named state, such as `db.t.branch_x`."""
+    try:
+        table = session.load(identifier, branch=branch)
+    except TableNotFoundError:
+        if len(identifier) < 3 or not is_state(identifier[-1]):
+            raise
+        return pin_of_state(session.load(identifier[:-1]), identifier[:-1], identifier[-1])
+    return Pin(identifier, table.iceberg.metadata_location, branch=branch)
 
 
 @method("change_files")

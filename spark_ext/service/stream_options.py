@@ -52,7 +52,14 @@ class StreamOptions:
     branch: str
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, table: str, has_changes: bool = False) -> StreamOptions:
+    def parse(
+        cls,
+        options: Mapping[str, str],
+        *,
+        table: str,
+        default_branch: str = MAIN_BRANCH,
+        has_changes: bool = False,
+    ) -> StreamOptions:
         """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads.
 
         With `has_changes` those of a stream of changes, which begins where Spark's own options say.
@@ -69,7 +76,7 @@ class StreamOptions:
             skipped=frozenset(operation for operation, name in SKIP_OPTIONS.items() if _is_true(given, name)),
             max_files=_limit(given, MAX_FILES),
             max_rows=_limit(given, MAX_ROWS),
-            branch=given.get(BRANCH, MAIN_BRANCH),
+            branch=given.get(BRANCH, default_branch),
         )
 
 

@@ -35,17 +35,19 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
     `changes` is null for a stream of appends; else its `bounds`, and whether Spark derives updates from the rows.
     """
     pin, given = Pin.from_json(request.arguments["pin"]), request.arguments["options"]
-    changes = request.arguments["changes"]
-    options = StreamOptions.parse(given, table=".".join(pin.table), has_changes=changes is not None)
-    if changes is not None and changes["bounds"]["end"] is not None:
+    name, changes = ".".join(pin.table), request.arguments["changes"]
+    options = StreamOptions.parse(given, table=name, default_branch=pin.branch, has_changes=changes is not None)
+    if pin.snapshot_id is not None:
         raise InvalidArgumentError(
-            f"a stream from the changes of {'.'.join(pin.table)} goes on: leave the end of the range out, or "
-            "read the range with spark.read.changes."
+            f"a stream from the changes of {name} goes on: leave the end of the range out, or read the range with "
+            "spark.read.changes."
         )
     table = session.pinned(pin)
     view = head_view(table.metadata, table.iceberg.io, options.branch)
     return {
         "stream": {
+            "table": pin.table,
+            "branch": options.branch,
             "schema_id": view.schema.schema_id,
             "sequence_number": view.sequence_number,
             "options": given,
@@ -123,10 +125,10 @@ class _Stream:
 
     @classmethod
     def load(cls, session: Session, request: Request) -> _Stream:
-        name, state = ".".join(request.table), request.arguments["stream"]
-        changes = state["changes"]
+        state = request.arguments["stream"]
+        name, changes = ".".join(state["table"]), state["changes"]
         options = StreamOptions.parse(state["options"], table=name, has_changes=changes is not None)
-        table = session.load(request.table, branch=options.branch)
+        table = session.load(tuple(state["table"]), branch=state["branch"])
         history = History(name, table.metadata, table.iceberg.io, table.view.snapshot)
         feed = ChangesOf(session, name, changes["derives"]) if changes else Appends(session, name, options)
         return cls(table, state, options, history, feed, session)

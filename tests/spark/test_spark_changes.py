@@ -242,6 +242,8 @@ def test_branch(spark: SparkSession, table: Table, lake: Catalog) -> None:
     reader = spark.read.option("startingVersion", "2").option("Branch", "side")
     assert events(reader.changes(f"lake.{table.name}")) == ["2 insert 20 old20"]
     assert changes(spark, table, "FROM VERSION 2") == ["3 insert 30 old30"]
+    by_name = f"SELECT * FROM lake.{table.name}.branch_side CHANGES FROM VERSION 2"
+    assert events(spark.sql(by_name)) == ["2 insert 20 old20"]
 
 
 # -- what Spark makes of them -----------------------------------------------------------------------------------------

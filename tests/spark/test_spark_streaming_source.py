@@ -133,7 +133,7 @@ def test_snapshot_that_is_not_there(table: Table, source: Source) -> None:
         source.batches()
 
 
-def test_branch(table: Table, source: Source) -> None:
+def test_branch(spark: SparkSession, table: Table, source: Source, tmp_path: Path) -> None:
     add(table, 1)
     table.create_branch("side")
     add(table, 2)
@@ -143,6 +143,12 @@ def test_branch(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[1]]
     add(side, 3)
     assert ids(source.batches()) == [[3]]
+    by_name = Source(
+        spark, f"lake.{table.name}.branch_side", tmp_path / "by_name", columns=lambda rows: rows.select("id")
+    )
+    assert ids(by_name.batches()) == [[1, 3]]
+    add(side, 4)
+    assert ids(by_name.batches()) == [[4]]
 
 
 def test_rows_that_were_carried_to_a_branch_come_as_they_are_there(table: Table, source: Source) -> None:

@@ -107,7 +107,7 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
   @Override public void stop() {}
 
   private ObjectNode arguments() {
-    return table.target().set("stream", opened.get("stream"));
+    return Json.object().set("stream", opened.get("stream"));
   }
 
   private Sidecar.Answer call(String method, ObjectNode arguments) {

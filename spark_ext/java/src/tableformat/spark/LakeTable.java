@@ -61,12 +61,7 @@ final class LakeTable
 
   /** Arguments of a call about this table as it was loaded. */
   ObjectNode arguments() {
-    return target().set("pin", pin());
-  }
-
-  /** Arguments of a call about this table as it is now. */
-  ObjectNode target() {
-    return Json.table(identifier);
+    return Json.table(identifier).set("pin", pin());
   }
 
   /** The rows that match were read: a write of the same statement depends on them. */
