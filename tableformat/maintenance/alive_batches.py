@@ -96,8 +96,9 @@ def _stored_batches(
     has_codes = any(chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY" for chunk in chunks)
     read = 0
     while read < row_group.num_rows:
+        is_measuring = has_codes and not width.is_measured
         row_count = width.rows_in(batch_bytes, stored_width)
-        if has_codes and not width.is_measured:
+        if is_measuring:
             row_count = min(row_count, _MEASURED_ROWS)
         end = 0
         with unreadable_as_corrupt(file.location):
@@ -107,12 +108,13 @@ def _stored_batches(
                 start, end = end, end + batch.num_rows
                 if end <= read:
                     continue
-                was_measured = width.is_measured
                 width.note(batch)
                 yield batch.slice(read - start)
                 read = end
-                if not was_measured or row_count > _WIDER * width.rows_in(batch_bytes, stored_width):
+                if is_measuring or row_count > _WIDER * width.rows_in(batch_bytes, stored_width):
                     break
+            else:
+                return
 
 
 def _row_bytes_min(schema: pa.Schema) -> int:
