@@ -131,6 +131,7 @@ class Maintenance:
         source: str = "ingest",
         target: str = MAIN_BRANCH,
         *,
+        executor: Executor = LOCAL,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> PublishResult:
@@ -141,9 +142,9 @@ class Maintenance:
         in their place in the order of commits. Both branches then move in one commit. Where `target` got deletes or
         rewrites, PublishRefusedError says which, and nothing moves.
         Set the table property `tableformat.publish-target.<source>` when the branch is made; publishing sets it too. It
-        keeps row deletes and rewrites of this library away from `target`.
+        keeps row deletes and rewrites of this library away from `target`. The conversion takes the `executor`.
         """
-        return publish(self.iceberg, source, target, dry_run=dry_run, progress=progress)
+        return publish(self.iceberg, source, target, executor=executor, dry_run=dry_run, progress=progress)
 
     def expire_snapshots(
         self,
@@ -264,6 +265,7 @@ class Maintenance:
         byte_budget: int | None = None,
         dry_run: bool = False,
         only: Sequence[str] | None = None,
+        executor: Executor = LOCAL,
         progress: Progress | None = None,
     ) -> RunResult:
         """All jobs in a safe order, as far as the budgets go: convert deletes, drop dead ones, merge ranges, compact,
@@ -272,7 +274,7 @@ class Maintenance:
         No job begins after `time_budget_seconds`, and conversion and compaction stop there without harm.
         `byte_budget` bounds the bytes that compaction reads to rewrite. `only` names the jobs to run. An error of a job
         is in its report and the next job goes on. Print the result, or look at `report_of(job)`. `progress` gets what
-        the jobs tell, and how many "jobs" are done.
+        the jobs tell, and how many "jobs" are done. Conversion and compaction take the `executor`.
         """
         return run_jobs(
             self.iceberg,
@@ -281,5 +283,6 @@ class Maintenance:
             byte_budget=byte_budget,
             dry_run=dry_run,
             only=None if only is None else tuple(only),
+            executor=executor,
             progress=progress,
         )

@@ -27,6 +27,7 @@ from tableformat.commit.transaction import Accompany, UpdatesAndRequirements
 from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.maintenance.carry_appends import CarriedFiles, all_carried, carry_appends
 from tableformat.maintenance.convert_deletes import ConvertResult, convert_deletes
+from tableformat.maintenance.executors import LOCAL, Executor
 from tableformat.maintenance.head_jobs import head_state
 from tableformat.maintenance.progress import Progress
 from tableformat.maintenance.publish_scope import TargetState, target_state
@@ -69,6 +70,7 @@ def publish(
     source: str,
     target: str = MAIN_BRANCH,
     *,
+    executor: Executor = LOCAL,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> PublishResult:
@@ -98,7 +100,7 @@ def publish(
         result = replace(result, rounds=rounds)
         try:
             carried = carry_appends(iceberg, source)
-            converted = convert_deletes(iceberg, source, progress=progress, accompany=_moving_target)
+            converted = convert_deletes(iceberg, source, executor=executor, progress=progress, accompany=_moving_target)
             result = _plus(result, carried, converted)
             if iceberg.metadata.refs[target].snapshot_id != converted.snapshot_id:
                 _move_both(iceberg, source)

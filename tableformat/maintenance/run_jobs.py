@@ -25,6 +25,7 @@ from tableformat.maintenance.compaction import compact
 from tableformat.maintenance.compaction_plan import CompactionOptions
 from tableformat.maintenance.convert_deletes import convert_deletes
 from tableformat.maintenance.drop_dead_deletes import drop_dead_deletes
+from tableformat.maintenance.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.expire_snapshots import expire_snapshots
 from tableformat.maintenance.merge_range_deletes import merge_range_deletes
 from tableformat.maintenance.progress import Progress, silent
@@ -118,6 +119,7 @@ def run_jobs(
     byte_budget: int | None = None,
     dry_run: bool = False,
     only: tuple[str, ...] | None = None,
+    executor: Executor = LOCAL,
     progress: Progress | None = None,
 ) -> RunResult:
     """Run the jobs; an error of one is reported and the next goes on, but for an unknown outcome, which ends the run.
@@ -127,7 +129,8 @@ def run_jobs(
     rewritten before it. `only` limits the run to some jobs. InvalidArgumentError for a budget or a job that is none.
     """
     jobs = _checked(only, time_budget_seconds, byte_budget)
-    run = _Run(iceberg, branch, time_budget_seconds, byte_budget, dry_run, progress)
+    task_runner(executor)  # refuses what is no executor, before any job runs
+    run = _Run(iceberg, branch, time_budget_seconds, byte_budget, dry_run, executor, progress)
     return run.run(jobs)
 
 
@@ -151,6 +154,7 @@ class _Run:
         time_budget_seconds: float | None,
         byte_budget: int | None,
         dry_run: bool,
+        executor: Executor,
         progress: Progress | None,
     ) -> None:
         self._iceberg = iceberg
@@ -159,6 +163,7 @@ class _Run:
         self._time_budget_seconds = time_budget_seconds
         self._byte_budget = byte_budget
         self._dry_run = dry_run
+        self._executor = executor
         self._tell = progress or silent
         self._rewritten_bytes = 0
         self._is_over = ""
@@ -213,7 +218,12 @@ class _Run:
         iceberg, branch, dry_run = self._iceberg, self._branch, self._dry_run
         jobs: dict[str, _Job] = {
             "convert_deletes": partial(
-                convert_deletes, iceberg, branch, dry_run=dry_run, progress=self._until_out_of_time
+                convert_deletes,
+                iceberg,
+                branch,
+                executor=self._executor,
+                dry_run=dry_run,
+                progress=self._until_out_of_time,
             ),
             "drop_dead_deletes": partial(drop_dead_deletes, iceberg, branch, dry_run=dry_run, progress=self._tell),
             "merge_range_deletes": partial(merge_range_deletes, iceberg, branch, dry_run=dry_run, progress=self._tell),
@@ -228,12 +238,26 @@ class _Run:
     def _compact(self) -> Any:
         view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
         options = replace(CompactionOptions.of(view), max_rewritten_bytes=self._bytes_left())
-        return compact(self._iceberg, self._branch, options, dry_run=self._dry_run, progress=self._until_out_of_time)
+        return compact(
+            self._iceberg,
+            self._branch,
+            options,
+            executor=self._executor,
+            dry_run=self._dry_run,
+            progress=self._until_out_of_time,
+        )
 
     def _publish(self) -> Any:
         target = publish_target_of(self._iceberg.metadata, self._branch)
         assert target is not None, "a branch without a target is skipped"
-        return publish(self._iceberg, self._branch, target, dry_run=self._dry_run, progress=self._until_out_of_time)
+        return publish(
+            self._iceberg,
+            self._branch,
+            target,
+            executor=self._executor,
+            dry_run=self._dry_run,
+            progress=self._until_out_of_time,
+        )
 
     def _bytes_left(self) -> int | None:
         return None if self._byte_budget is None else max(self._byte_budget - self._rewritten_bytes, 0)

@@ -212,3 +212,21 @@ def test_jobs_on_spark_connect(java: None, tmp_path: Path) -> None:
         "3 1",
         str([number for number in range(30) if not 4 <= number < 9 and number != 20]),
     ]
+
+
+def test_run_and_publish_take_the_session_along(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """MT-33, MT-60, MT-61"""
+    table = worn_table(lake, (namespace, "all_jobs"), "2")
+    before = contents(table)
+    result = table.maintenance.run(only=["convert_deletes", "compact"], executor=spark)
+    assert result.is_complete
+    assert result.report_of("convert_deletes").result.deleted_row_count > 0
+    assert contents(table) == before
+    assert spark.table(f"lake.{namespace}.all_jobs").count() == len(before)
+
+    table.create_branch("ingest")
+    ingest = lake.load_table((namespace, "all_jobs"), branch="ingest")
+    ingest.delete_prefix({"id1": "a"})
+    published = table.refresh().maintenance.publish("ingest", executor=spark)
+    assert published.converted_rows_count == sum(row[0] == "a" for row in before)
+    assert contents(table) == [row for row in before if row[0] != "a"]

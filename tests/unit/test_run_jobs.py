@@ -169,3 +169,12 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
     ]
     with pytest.raises(InvalidArgumentError, match="no job 'publish' in this run"):
         table.maintenance.run(only=["compact"]).report_of("publish")
+
+
+def test_what_is_no_executor_is_refused_before_any_job(tmp_path: Path) -> None:
+    """MT-61"""
+    table = worn_table(tmp_path)
+    before = table.snapshot_id
+    with pytest.raises(InvalidArgumentError, match="executor must be"):
+        table.maintenance.run(executor="spark")
+    assert table.refresh().snapshot_id == before
