@@ -101,7 +101,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
-    return new CustomMetric[] {new DataFilesMetric()};
+    return DataFilesMetric.forSpark();
   }
 
   @Override public CustomTaskMetric[] reportDriverMetrics() {

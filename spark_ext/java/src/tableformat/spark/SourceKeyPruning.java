@@ -37,8 +37,8 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
     }
     List<Rule<LogicalPlan>> rules =
         new ArrayList<>(CollectionConverters.asJava(session.get().experimental().extraOptimizations()));
-    String name = SourceKeyPruning.class.getName();
-    if (rules.stream().noneMatch(rule -> rule.getClass().getName().equals(name))) {
+    // Each class loader that a jar added to a running session is loaded by has scans, and a rule for them, of its own.
+    if (rules.stream().noneMatch(rule -> rule instanceof SourceKeyPruning)) {
       rules.add(new SourceKeyPruning());
       session.get().experimental().extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
     }

@@ -1,0 +1,116 @@
+"""MERGE and UPDATE inside of structs, and MERGE that changes the table's columns."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+
+
+@pytest.fixture
+def table(spark: SparkSession, lake: Catalog, namespace: str) -> Table:
+    """Rows 1 and 2 with a struct, a list and a map each."""
+    spark.sql(f"""
+        CREATE TABLE lake.{namespace}.t
+        (id INT NOT NULL, s STRUCT<a: INT, n: STRUCT<b: STRING>>, l ARRAY<INT>, m MAP<STRING, INT>, PRIMARY KEY (id))
+    """)
+    spark.sql(f"""
+        INSERT INTO lake.{namespace}.t
+        SELECT /*+ COALESCE(1) */ id, named_struct('a', id * 10, 'n', named_struct('b', 'x')), array(id),
+               map('k', id) FROM VALUES (1), (2) AS v(id)
+    """)
+    return lake.load_table((namespace, "t"))
+
+
+def rows(spark: SparkSession, table: Table) -> list[dict[str, object]]:
+    """Spark's rows, which are Python's."""
+    found = [row.asDict(recursive=True) for row in spark.table(f"lake.{table.name}").orderBy("id").collect()]
+    read = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
+    assert found == [{**row, "m": None if row["m"] is None else dict(row["m"])} for row in read]
+    return found
+
+
+def test_update_inside_of_structs(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"UPDATE lake.{table.name} SET s.a = s.a + 1, s.n.b = 'y' WHERE id = 2")
+    spark.sql(f"UPDATE lake.{table.name} SET m = map('new', 5), l = array() WHERE s.n.b = 'y'")
+    assert rows(spark, table) == [
+        {"id": 1, "s": {"a": 10, "n": {"b": "x"}}, "l": [1], "m": {"k": 1}},
+        {"id": 2, "s": {"a": 21, "n": {"b": "y"}}, "l": [], "m": {"new": 5}},
+    ]
+
+
+def test_merge_inside_of_structs(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t USING (SELECT explode(array(1, 3)) id) s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET t.s.n.b = 'merged'
+        WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, named_struct('a', 0, 'n', named_struct('b', 'new')))
+        WHEN NOT MATCHED BY SOURCE AND t.s.a = 20 THEN UPDATE SET t.s.a = NULL
+    """)
+    assert [(row["id"], row["s"], row["l"]) for row in rows(spark, table)] == [
+        (1, {"a": 10, "n": {"b": "merged"}}, [1]),
+        (2, {"a": None, "n": {"b": "x"}}, [2]),
+        (3, {"a": 0, "n": {"b": "new"}}, None),
+    ]
+
+
+def test_merge_adds_columns_at_every_depth(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"""
+        MERGE WITH SCHEMA EVOLUTION INTO lake.{table.name} t
+        USING (SELECT id, named_struct('a', 7, 'n', named_struct('b', 'z', 'c', 8L)) s,
+                      array(9) l, map('q', 1) m, 'extra' e
+               FROM VALUES (2), (3) AS v(id)) s
+        ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+    """)
+    new = {"s": {"a": 7, "n": {"b": "z", "c": 8}}, "l": [9], "m": {"q": 1}, "e": "extra"}
+    assert rows(spark, table) == [
+        {"id": 1, "s": {"a": 10, "n": {"b": "x", "c": None}}, "l": [1], "m": {"k": 1}, "e": None},
+        {"id": 2, **new},
+        {"id": 3, **new},
+    ]
+
+
+def test_merge_widens_a_column(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"""
+        MERGE WITH SCHEMA EVOLUTION INTO lake.{table.name} t
+        USING (SELECT 2 id, named_struct('a', 5000000000L, 'n', named_struct('b', 'z')) s) s
+        ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = s.s
+    """)
+    assert [row["s"]["a"] for row in rows(spark, table)] == [10, 5_000_000_000]  # type: ignore[index]
+    assert dict(spark.table(f"lake.{table.name}").dtypes)["s"] == "struct<a:bigint,n:struct<b:string>>"
+
+
+def test_merge_does_not_add_columns_unasked(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t USING (SELECT 1 id, array(4) l, 'extra' e) s
+        ON t.id = s.id WHEN MATCHED THEN UPDATE SET l = s.l
+    """)
+    assert list(rows(spark, table)[0]) == ["id", "s", "l", "m"]
+    with pytest.raises(AnalysisException, match="`e`"):
+        spark.sql(f"""
+            MERGE INTO lake.{table.name} t USING (SELECT 1 id, 'extra' e) s
+            ON t.id = s.id WHEN MATCHED THEN UPDATE SET e = s.e
+        """)
+
+
+def test_merge_by_source_alone(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t USING (SELECT 1 id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE
+    """)
+    assert [row["id"] for row in rows(spark, table)] == [1]
+
+
+def test_merge_into_files_of_before_a_rename(spark: SparkSession, table: Table) -> None:
+    """Old files have the old names and types."""
+    spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN s.n.b TO text")
+    spark.sql(f"ALTER TABLE lake.{table.name} ALTER COLUMN s.a TYPE BIGINT")
+    spark.sql(f"ALTER TABLE lake.{table.name} ADD COLUMN first STRING FIRST")
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t USING (SELECT 1 id) s ON t.id = s.id
+        WHEN MATCHED AND t.s.n.text = 'x' THEN UPDATE SET t.s.a = t.s.a + 5000000000, first = 'f'
+    """)
+    assert [(row["first"], row["id"], row["s"]) for row in rows(spark, table)] == [
+        ("f", 1, {"a": 5_000_000_010, "n": {"text": "x"}}),
+        (None, 2, {"a": 20, "n": {"text": "x"}}),
+    ]
