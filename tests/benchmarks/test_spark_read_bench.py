@@ -115,7 +115,7 @@ def test_repeated_reads(reads: Reads, tables: dict[str, str], query: Query, at_m
             against_target(f"{kind}, CPU time above the clean table", more, _TWO_COLUMNS_AT_MOST_SECONDS, "s")
 
 
-@pytest.mark.parametrize("query", [aggregate, full_read, two_columns])
+@pytest.mark.parametrize("query", [aggregate, full_read])
 def test_first_reads(reads: Reads, tables: dict[str, str], query: Query) -> None:
     """The first read of a snapshot resolves its deletes; what is left afterwards is in the catalog's process."""
     stopwatch = Stopwatch(reads.spark)
