@@ -160,6 +160,7 @@ class Catalog:
         """
         if isinstance(key, str) or isinstance(partition_by, str):
             raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
+        _check_name(identifier)
         all_properties = {**_DEFAULT_PROPERTIES, **_checked_properties(properties)}
         version = requested_format_version(all_properties)
         fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
@@ -230,11 +231,10 @@ class Catalog:
             raise TableNotFoundError(f"no table {_dotted(identifier)!r}.{self._nearest_table(identifier)}") from error
 
     def _nearest_table(self, identifier: Identifier) -> str:
-        name = _dotted(identifier)
-        namespace = name.rpartition(".")[0]
+        namespace = _parts(identifier)[:-1]
         if not namespace or not self.iceberg.namespace_exists(namespace):
             return f" Namespaces: {', '.join(self.list_namespaces()) or 'none'}."
-        return nearest_hint(name, self.list_tables(namespace))
+        return nearest_hint(_dotted(identifier), self.list_tables(namespace))
 
 
 _DEFAULT_PROPERTIES = {
@@ -242,6 +242,18 @@ _DEFAULT_PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
+
+
+def _parts(identifier: Identifier) -> tuple[str, ...]:
+    return tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+
+
+def _check_name(identifier: Identifier) -> None:
+    """Names of blanks and dots alone cannot be told from no name in a catalog or in a path."""
+    if any(not part.strip(" .\t\n") for part in _parts(identifier)):
+        raise InvalidArgumentError(
+            f"table {_dotted(identifier)!r}: a part of the name is empty. Name namespace and table."
+        )
 
 
 def _checked_properties(properties: Mapping[str, str] | None) -> dict[str, str]:

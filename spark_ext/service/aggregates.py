@@ -46,7 +46,7 @@ class _UnknownError(Exception):
 
 @method("aggregate")
 def aggregate(session: Session, request: Request) -> Answer:
-    """One row, one column a function, and its Spark schema; a null schema when metadata has no exact answer."""
+    """SP-4: one row, one column a function, and its Spark schema; a null schema when metadata has no exact answer."""
     pin = Pin.from_json(request.arguments["pin"])
     functions: list[Aggregate] = request.arguments["functions"]
     schema = session.view(pin).schema

@@ -162,7 +162,12 @@ def _alter_properties(table: Table, changes: Sequence[Change]) -> None:
         if change["property"] in _FIXED_PROPERTIES or is_check_property(change["property"]):
             raise InvalidArgumentError(f"the table property {change['property']!r} cannot be changed.")
     added = {change["property"]: change["value"] for change in changes if change["change"] == "SetProperty"}
-    removed = [change["property"] for change in changes if change["change"] == "RemoveProperty"]
+    # Spark says of a property that is not there: removing it succeeds.
+    removed = [
+        change["property"]
+        for change in changes
+        if change["change"] == "RemoveProperty" and change["property"] in table.properties
+    ]
     if added:
         set_properties(table.iceberg, added)
     if removed:

@@ -65,7 +65,7 @@ class NoValueError(Exception):
 
 
 def exact_filter(predicates: Sequence[SparkExpression], schema: Schema) -> BooleanExpression | None:
-    """The conjunction as a filter that matches exactly the same rows; None when there is no such filter."""
+    """SP-3: the conjunction as a filter that matches exactly the same rows; None when there is no such filter."""
     converted = [_exact(predicate, schema) for predicate in predicates]
     if any(each is None for each in converted):
         return None

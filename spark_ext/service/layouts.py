@@ -31,7 +31,7 @@ class Layout:
     """One way to read a file."""
 
     filters: bool
-    """Whether row-group filters by name mean the same columns."""
+    """Whether row-group filters by name (SP-2) mean the same columns."""
     names: tuple[tuple[int, str], ...] | None = None
     """Where names do not agree or there are no field ids: what the file calls each field."""
     lacking: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Layout:
 
 
 class Layouts:
-    """The layouts that the files of one scan need."""
+    """SP-1: the layouts that the files of one scan need."""
 
     def __init__(
         self,

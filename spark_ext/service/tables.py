@@ -28,6 +28,8 @@ from tableformat.table import Table
 from tableformat.write.checks import check_conditions
 
 PROVIDER: Final = "tableformat"
+_PROVIDERS: Final = frozenset({PROVIDER, "iceberg", "parquet"})
+"""What USING may say; Spark's session default, parquet, among them."""
 _TRANSFORMS: Final = {
     "identity": "identity",
     "bucket": "bucket",
@@ -200,7 +202,13 @@ def create_table(session: Session, request: Request) -> dict[str, Any]:
 
 
 def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table without those that Spark adds."""
+    """The properties of a new table without those that Spark adds. USING can name this catalog's own kind alone."""
+    provider = properties.get("provider", PROVIDER).lower()
+    if provider not in _PROVIDERS:
+        raise InvalidArgumentError(
+            f"USING {provider}: tables of this catalog are Iceberg tables with Parquet files. Leave USING out, or name "
+            f"one of {', '.join(sorted(_PROVIDERS))}."
+        )
     return {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
 
 

@@ -199,3 +199,38 @@ def test_names_of_every_kind(spark: SparkSession, lake: Catalog, namespace: str,
     found = spark.sql(f"SELECT {quoted}, v, _file FROM lake.{namespace}.{quoted} WHERE {quoted} = 2").collect()
     assert [(row[0], row.v) for row in found] == [(2, "y")]
     spark.sql(f"DROP TABLE lake.{namespace}.{quoted}")
+
+
+@pytest.mark.parametrize("name", ["", " ", "..", "."])
+def test_table_without_a_name_is_refused(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
+    with pytest.raises(AnalysisException, match="part of the name is empty"):
+        spark.sql(f"CREATE TABLE lake.{namespace}.`{name}` (a INT)")
+    with pytest.raises(AnalysisException, match="part of the name is empty"):
+        spark.sql(f"CREATE TABLE lake.{namespace}.`{name}` AS SELECT 1 a")
+    assert lake.list_tables(namespace) == []
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", 'a"b', "a`b", "ünï", "select", "a/b"])
+def test_statements_on_names_of_every_kind(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
+    quoted = f"lake.{namespace}.`{name.replace('`', '``')}`"
+    spark.sql(f"CREATE TABLE {quoted} (`x.y` INT, `a``b` STRING, PRIMARY KEY (`x.y`)) PARTITIONED BY (`a``b`)")
+    spark.sql(f"INSERT INTO {quoted} VALUES (1, 'p'), (2, 'q'), (3, 'q')")
+    spark.sql(f"DELETE FROM {quoted} WHERE `x.y` = 2")
+    spark.sql(f"UPDATE {quoted} SET `a``b` = 'r' WHERE `a``b` = 'q'")
+    assert sorted(map(tuple, spark.sql(f"SELECT * FROM {quoted} WHERE `x.y` > 0").collect())) == [(1, "p"), (3, "r")]
+    assert spark.sql(f"SELECT count(*) FROM {quoted}.snapshots").collect()[0][0] == 3
+    assert lake.load_table((namespace, name)).scan().count() == 2
+
+
+def test_kind_of_another_format_is_refused(spark: SparkSession, namespace: str) -> None:
+    with pytest.raises(AnalysisException, match="USING delta: tables of this catalog are Iceberg tables") as caught:
+        spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) USING delta")
+    assert caught.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT"
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) USING iceberg")
+
+
+def test_unsetting_a_property_that_is_not_there(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) TBLPROPERTIES ('mine' = 'x')")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t UNSET TBLPROPERTIES ('mine', 'nowhere')")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t UNSET TBLPROPERTIES IF EXISTS ('mine')")
+    assert "mine" not in lake.load_table((namespace, "t")).properties

@@ -124,7 +124,7 @@ PREDICATES = (
 
 
 def test_filters_never_change_the_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """The same query over one row a file, pruned by bounds, and over rows that Spark holds itself."""
+    """SP-3: the same query over one row a file, pruned by bounds, and over rows that Spark holds itself."""
     schema = pa.schema(
         [
             ("a", pa.int64()),

@@ -158,7 +158,7 @@ def test_filter_on_a_name_that_another_column_had(spark: SparkSession, lake: Cat
     ],
 )
 def test_half_of_an_or_rules_out_no_row_group(spark: SparkSession, lake: Catalog, namespace: str, where: str) -> None:
-    """The half that Parquet's filters can say must not stand for the whole."""
+    """SP-2: the half that Parquet's filters can say must not stand for the whole."""
     schema = pa.schema([("s", pa.string()), ("n", pa.int32())])
     table = lake.create_table((namespace, "t"), schema)
     table.append(pa.table({"s": ["a", "c"], "n": [1, 1]}, schema=schema))
@@ -172,7 +172,7 @@ def test_half_of_an_or_rules_out_no_row_group(spark: SparkSession, lake: Catalog
 def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_own_types(
     spark: SparkSession, lake: Catalog, namespace: str, widened: bool
 ) -> None:
-    """Spark finds a column of an old file by id, but as which type it reads it is that of the file's name of it."""
+    """SP-1: Spark finds a column of an old file by id, and reads it as the type that the column of its name has now."""
     schema = pa.schema(
         [("s", pa.string()), ("n", pa.int32()), ("list", pa.list_(pa.struct([("x", pa.int32()), ("y", pa.string())])))]
     )
@@ -269,6 +269,7 @@ def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, numb
 
 
 def test_bounds_are_not_taken_from_metadata_after_deletes(spark: SparkSession, numbers: Table) -> None:
+    """SP-4."""
     numbers.delete("n IN (0, 99)", mode="scan")
     frame = spark.sql(f"SELECT min(n), max(n), count(half) FROM lake.{numbers.name}")
     assert tuple(frame.collect()[0]) == (1, 98, 98)

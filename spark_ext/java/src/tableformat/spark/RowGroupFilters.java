@@ -10,7 +10,7 @@ import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
 
 /**
- * Predicates as the Parquet reader takes them to rule out row groups. One that has no such form is left out as a whole:
+ * SP-2: predicates as the Parquet reader takes them to rule out row groups. One that has no such form is left out as a whole:
  * Spark's own conversion would keep one side of an OR whose other side has none, and rule out rows that match.
  */
 final class RowGroupFilters {
