@@ -128,13 +128,19 @@ def test_null_breaks_nothing(spark: SparkSession, table: Table) -> None:
     assert values(table) == [1.0, None, None]
 
 
-def test_stream_is_held_against_it(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_stream_that_spark_would_not_hold_against_it_is_refused(
+    spark: SparkSession, table: Table, tmp_path: Path
+) -> None:
+    """CK-2."""
     source = tmp_path / "source"
     spark.sql("SELECT 2L id, -1D v").coalesce(1).write.json(str(source))
     stream = spark.readStream.schema("id BIGINT, v DOUBLE").json(str(source)).coalesce(1)
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
-    with pytest.raises(Exception, match="CHECK_CONSTRAINT_VIOLATION"):
+    with pytest.raises(Exception, match="foreachBatch"):
         writer.toTable(f"lake.{table.name}").awaitTermination()
+    each = stream.writeStream.option("checkpointLocation", str(tmp_path / "each")).trigger(availableNow=True)
+    with pytest.raises(Exception, match="CHECK_CONSTRAINT_VIOLATION"):
+        each.foreachBatch(lambda rows, _: rows.writeTo(f"lake.{table.name}").append()).start().awaitTermination()
     assert values(table) == [1.0]
 
 

@@ -147,6 +147,10 @@ final class LakeTable
     return constraints.toArray(new Constraint[0]);
   }
 
+  boolean hasChecks() {
+    return !description.get("checks").isEmpty();
+  }
+
   @Override public Set<TableCapability> capabilities() {
     return isTimeTravel() ? EnumSet.of(TableCapability.BATCH_READ)
         : EnumSet.of(

@@ -71,6 +71,11 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   }
 
   @Override public StreamingWrite toStreaming() {
+    if (table.hasChecks()) {
+      throw Errors.unsupported(
+          "Spark does not hold the rows of a stream against CHECK constraints, and " + table.name() + " has some. Write "
+              + "each micro-batch by foreachBatch with writeTo(...).append(), which does.");
+    }
     return new Epochs();
   }
 
