@@ -143,3 +143,53 @@ def test_branch_is_read_in_the_schema_of_the_table(spark: SparkSession, table: T
     frame = spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF 'audit'")
     assert frame.columns == ["id", "day", "w"]
     assert sorted(row.w for row in frame.collect()) == ["a", "c"]
+
+
+_FILE = (
+    "content:int,file_path:string,file_format:string,spec_id:int,partition:struct<>,record_count:bigint,"
+    "file_size_in_bytes:bigint,column_sizes:map<int,bigint>,value_counts:map<int,bigint>,"
+    "null_value_counts:map<int,bigint>,nan_value_counts:map<int,bigint>,lower_bounds:map<int,binary>,"
+    "upper_bounds:map<int,binary>,key_metadata:binary,split_offsets:array<bigint>,equality_ids:array<int>,"
+    "sort_order_id:int,first_row_id:bigint,referenced_data_file:string,content_offset:bigint,"
+    "content_size_in_bytes:bigint,kind:string"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        (
+            "snapshots",
+            "committed_at:timestamp,snapshot_id:bigint,parent_id:bigint,operation:string,manifest_list:string,"
+            "summary:map<string,string>",
+        ),
+        ("history", "made_current_at:timestamp,snapshot_id:bigint,parent_id:bigint,is_current_ancestor:boolean"),
+        ("files", f"{_FILE},sequence_number:bigint"),
+        ("delete_files", f"{_FILE},sequence_number:bigint"),
+        (
+            "manifests",
+            "content:int,path:string,length:bigint,partition_spec_id:int,added_snapshot_id:bigint,"
+            "added_data_files_count:int,existing_data_files_count:int,deleted_data_files_count:int,"
+            "added_delete_files_count:int,existing_delete_files_count:int,deleted_delete_files_count:int,"
+            "partition_summaries:array<struct<contains_null:boolean,contains_nan:boolean,lower_bound:string,"
+            "upper_bound:string>>,sequence_number:bigint,min_sequence_number:bigint",
+        ),
+        (
+            "refs",
+            "name:string,type:string,snapshot_id:bigint,max_reference_age_in_ms:bigint,min_snapshots_to_keep:int,"
+            "max_snapshot_age_in_ms:bigint",
+        ),
+        (
+            "entries",
+            "status:int,snapshot_id:bigint,sequence_number:bigint,file_sequence_number:bigint,"
+            f"data_file:struct<{_FILE}>",
+        ),
+    ],
+)
+def test_metadata_tables_have_icebergs_columns(
+    spark: SparkSession, lake: Catalog, namespace: str, name: str, columns: str
+) -> None:
+    """Names, order and types as Iceberg's; our own come last: `kind`, `sequence_number`, `min_sequence_number`."""
+    lake.create_table((namespace, "m"), pa.schema([("a", pa.int64())]), partition_by=["bucket(2, a)"])
+    found = spark.table(f"lake.{namespace}.m.{name}").schema.simpleString()
+    assert found == f"struct<{columns}>".replace("struct<>", "struct<a_bucket:int>")
