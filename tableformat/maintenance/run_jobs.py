@@ -130,7 +130,15 @@ def run_jobs(
     """
     jobs = _checked(only, time_budget_seconds, byte_budget)
     task_runner(executor)  # refuses what is no executor, before any job runs
-    run = _Run(iceberg, branch, time_budget_seconds, byte_budget, dry_run, executor, progress)
+    run = _Run(
+        iceberg,
+        branch,
+        time_budget_seconds=time_budget_seconds,
+        byte_budget=byte_budget,
+        dry_run=dry_run,
+        executor=executor,
+        progress=progress,
+    )
     return run.run(jobs)
 
 
@@ -151,6 +159,7 @@ class _Run:
         self,
         iceberg: IcebergTable,
         branch: str,
+        *,
         time_budget_seconds: float | None,
         byte_budget: int | None,
         dry_run: bool,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -34,12 +35,28 @@ from tableformat.scan.span_positions import span_positions
 from tableformat.scan.task import FileScanTask
 
 RESOLVED_CACHE_BYTES: Final = 128 * 1024 * 1024
+EQUALITY_CACHE_BYTES: Final = 64 * 1024 * 1024
 FOOTER_CACHE_BYTES: Final = 64 * 1024 * 1024
 _ENTRY_BYTES: Final = 500
+_DELETE_BYTES: Final = 300
+"""What the identity of a delete file costs."""
 
 
 def _resolved_size(positions: PositionSet) -> int:
     return positions.size_bytes + _ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityDeleted:
+    """The rows of one data file that some equality deletes meet."""
+
+    deletes: frozenset[tuple[object, ...]]
+    """The identity of each of them."""
+    positions: PositionSet
+
+    @property
+    def size_bytes(self) -> int:
+        return self.positions.size_bytes + _DELETE_BYTES * len(self.deletes) + _ENTRY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,10 @@ class ResolveCaches:
     resolved: LoadingCache[tuple[object, ...], PositionSet] = field(
         default_factory=lambda: LoadingCache(RESOLVED_CACHE_BYTES, _resolved_size)
     )
+    equality: LoadingCache[tuple[object, ...], EqualityDeleted] = field(
+        default_factory=lambda: LoadingCache(EQUALITY_CACHE_BYTES, attrgetter("size_bytes"))
+    )
+    """By data file, the last that was found: a stream adds delete files one by one, and each is looked up once."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +138,10 @@ def _value_positions(task: FileScanTask, context: ResolveContext) -> PositionSet
     spans, is_covered = _spans(task, context.loader)
     if is_covered:
         return PositionSet.from_runs(np.array([0]), np.array([data.record_count]))
-    keys = _equality_keys(task, context)
+    known, new_deletes = _known_equality(task, context)
+    keys = _equality_keys(new_deletes, context)
+    if not (spans or keys):
+        return known.positions
 
     def missing(field_id: int) -> pa.Scalar:
         if field_id not in context.fields:
@@ -130,8 +154,37 @@ def _value_positions(task: FileScanTask, context: ResolveContext) -> PositionSet
         reader = KeyReader(file, missing)
         found = [span_positions(reader, one_column_list) for one_column_list in spans]
         number = committed_sequence_number(data)
-        found += [equality_positions(reader, one_column_set, number) for one_column_set in keys]
-    return PositionSet.union_of(found)
+        equality = [equality_positions(reader, one_column_set, number) for one_column_set in keys]
+    by_equality = PositionSet.union_of([known.positions, *equality])
+    context.caches.equality.hold(_equality_key(task, context), EqualityDeleted(known.deletes, by_equality))
+    return PositionSet.union_of([by_equality, *found])
+
+
+def _known_equality(task: FileScanTask, context: ResolveContext) -> tuple[EqualityDeleted, list[DeleteFile]]:
+    """What earlier scans found for some of the equality deletes, with the identity of all; and the other deletes.
+
+    A row is deleted when any delete meets it (DA-2), so what more of them meet is a union.
+    """
+    columns = _columns(task.equality_deletes, context)
+    deletes: dict[tuple[object, ...], DeleteFile] = {
+        (each.file_path, each.sequence_number, columns[each.equality_ids or ()]): each for each in task.equality_deletes
+    }
+    held = context.caches.equality.held(_equality_key(task, context))
+    if held is None or not held.deletes <= deletes.keys():
+        return EqualityDeleted(frozenset(deletes), PositionSet.empty()), list(deletes.values())
+    new = [delete for identity, delete in deletes.items() if identity not in held.deletes]
+    return EqualityDeleted(frozenset(deletes), held.positions), new
+
+
+def _equality_key(task: FileScanTask, context: ResolveContext) -> tuple[object, ...]:
+    mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
+    return task.data_file.file_path, task.data_file.sequence_number, mapping
+
+
+def _columns(deletes: Sequence[DeleteFile], context: ResolveContext) -> dict[tuple[int, ...], str]:
+    """DA-6: each list of delete columns, with what its columns are by now."""
+    lists = {delete.equality_ids or () for delete in deletes}
+    return {ids: "; ".join(str(context.fields.get(field_id)) for field_id in ids) for ids in lists}
 
 
 def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], bool]:
@@ -145,10 +198,10 @@ def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], b
     return spans, False
 
 
-def _equality_keys(task: FileScanTask, context: ResolveContext) -> list[EqualityKeys]:
+def _equality_keys(equality_deletes: Sequence[DeleteFile], context: ResolveContext) -> list[EqualityKeys]:
     """The collapsed keys for each set of delete columns; their order in a delete file means nothing."""
     by_columns: dict[frozenset[int], list[DeleteFile]] = defaultdict(list)
-    for delete in task.equality_deletes:
+    for delete in equality_deletes:
         by_columns[frozenset(_equality_ids(delete))].append(delete)
     return [
         context.loader.equality_keys(deletes, delete_column_types(context.fields, field_ids, deletes[0].file_path))
@@ -176,12 +229,7 @@ def deletes_identity(task: FileScanTask, context: ResolveContext) -> tuple[objec
     data = task.data_file
     deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in task.delete_files)
     spans = frozenset(_digest(each) for each in task.range_deletes)
-    columns = frozenset(
-        (field_id, str(context.fields[field_id]))
-        for delete in task.equality_deletes
-        for field_id in delete.equality_ids or ()
-        if field_id in context.fields
-    )
+    columns = frozenset(_columns(task.equality_deletes, context).items())
     mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
     return data.file_path, data.sequence_number, deletes, spans, columns, mapping
 
