@@ -38,7 +38,7 @@ from tableformat.metadata.partition_text import partition_spec
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.metadata.storage import delete_if_present
 from tableformat.operations.format_version import refusals_of_version, requested_format_version
-from tableformat.properties import KEY_FIELD_IDS
+from tableformat.properties import KEY_FIELD_IDS, checked_properties
 from tableformat.table import Table
 
 Identifier: TypeAlias = str | tuple[str, ...]
@@ -109,6 +109,7 @@ class Catalog:
             return sorted(".".join(name) for name in self.iceberg.list_tables(namespace))
 
     def table_exists(self, identifier: Identifier) -> bool:
+        _check_name(identifier)
         return self.iceberg.table_exists(identifier)
 
     def create_table(
@@ -161,7 +162,7 @@ class Catalog:
         if isinstance(key, str) or isinstance(partition_by, str):
             raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
         _check_name(identifier)
-        all_properties = {**_DEFAULT_PROPERTIES, **_checked_properties(properties)}
+        all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties or {})}
         version = requested_format_version(all_properties)
         fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
         key_ids = check_key_columns(fresh, key)
@@ -185,11 +186,13 @@ class Catalog:
 
         Raises TableNotFoundError with the nearest name, SnapshotNotFoundError for a branch that is not there.
         """
+        _check_name(identifier)
         with self._named(identifier):
             return Table(self.iceberg.load_table(identifier), catalog=self, branch=branch)
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
         """Add a table that exists as files, by its current metadata file."""
+        _check_name(identifier)
         with self._named(identifier):
             try:
                 return Table(self.iceberg.register_table(identifier, metadata_location), catalog=self)
@@ -198,7 +201,9 @@ class Catalog:
 
     def rename_table(self, from_identifier: Identifier, to_identifier: Identifier) -> Table:
         """Rename a table; its files stay where they are."""
-        with self._named(from_identifier):
+        _check_name(from_identifier)
+        _check_name(to_identifier)
+        with self._named(from_identifier, to_identifier):
             try:
                 return Table(self.iceberg.rename_table(from_identifier, to_identifier), catalog=self)
             except TableAlreadyExistsError as error:
@@ -209,6 +214,7 @@ class Catalog:
 
         Purging removes the files that the table's metadata names, in every retained snapshot, and nothing else.
         """
+        _check_name(identifier)
         with self._named(identifier):
             table = self.iceberg.load_table(identifier)
             locations = reachable_files(table.metadata, table.metadata_location, table.io) if purge else frozenset()
@@ -217,12 +223,13 @@ class Catalog:
             delete_if_present(table.io, location)
 
     @contextmanager
-    def _named(self, identifier: Identifier) -> Iterator[None]:
-        """Turn PyIceberg's not-found errors into ours, with the nearest name."""
+    def _named(self, identifier: Identifier, new_identifier: Identifier | None = None) -> Iterator[None]:
+        """Turn PyIceberg's not-found errors into ours, with the nearest name. A namespace is missed where something is
+        to be put, at `new_identifier`."""
         try:
             yield
         except NoSuchNamespaceError as error:
-            namespace = _dotted(identifier)
+            namespace = _dotted(new_identifier or identifier)
             raise NamespaceNotFoundError(
                 f"no namespace for {namespace!r}.{nearest_hint(namespace.split('.')[0], self.list_namespaces())} "
                 "create_namespace() makes one."
@@ -249,20 +256,17 @@ def _parts(identifier: Identifier) -> tuple[str, ...]:
 
 
 def _check_name(identifier: Identifier) -> None:
-    """Names of blanks and dots alone cannot be told from no name in a catalog or in a path."""
-    if any(not part.strip(" .\t\n") for part in _parts(identifier)):
+    """A table is named with its namespace. Names of blanks and dots alone cannot be told from no name in a catalog or
+    in a path."""
+    parts = _parts(identifier)
+    if any(not part.strip(" .\t\n") for part in parts):
         raise InvalidArgumentError(
             f"table {_dotted(identifier)!r}: a part of the name is empty. Name namespace and table."
         )
-
-
-def _checked_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
-    for name, value in (properties or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidArgumentError(
-                f"table properties are text: {name!r} is {value!r}. Write {name!r}: {str(value)!r}."
-            )
-    return dict(properties or {})
+    if len(parts) < 2:
+        raise InvalidArgumentError(
+            f"{_dotted(identifier)!r} is no table's name: a table is named with its namespace, as in 'db.t'."
+        )
 
 
 def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:

@@ -25,6 +25,7 @@ from pyiceberg.catalog.sql import IcebergTables, SqlCatalog, SqlCatalogBaseTable
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     ValidationError,
 )
@@ -146,6 +147,16 @@ class EmbeddedCatalog(SqlCatalog):
         return super().create_table(
             identifier, schema, location, partition_spec, sort_order, {**BOUNDED_METADATA, **properties}
         )
+
+    @staticmethod
+    def identifier_to_database_and_table(
+        identifier: str | Identifier,
+        err: type[ValueError] | type[NoSuchTableError] | type[NoSuchNamespaceError] = ValueError,  # noqa: ARG004
+    ) -> tuple[str, str]:
+        """Namespaces may lie in namespaces: `a.b.t` is the table `t` of the namespace `a.b`, whose directory is so
+        named."""
+        namespace = Catalog.namespace_to_string(Catalog.namespace_from(identifier))
+        return namespace, Catalog.table_name_from(identifier)
 
     def load_table(self, identifier: str | Identifier) -> Table:
         location = self._metadata_location(identifier)

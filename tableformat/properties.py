@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
 """The key: field ids in key order, comma separated (D5). `identifier-field-ids` holds the same set without the
@@ -69,6 +69,24 @@ MAX_REF_AGE_MS: Final = "history.expire.max-ref-age-ms"
 GC_ENABLED: Final = "gc.enabled"
 """`false` where other tables use the same files: no job may remove any."""
 GC_ENABLED_DEFAULT: Final = "true"
+
+_NAMES: Final = (KEY_FIELD_IDS, RANGE_PARTITIONS, TRANSACTION_RETENTION_MS, WRITE_MEMORY_BYTES, RANGE_SPAN_BUDGET)
+_PREFIXES: Final = (CHECK_PREFIX, CHECK_EXPRESSION_PREFIX, TRANSACTION_PREFIX, PUBLISH_TARGET_PREFIX)
+
+
+def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The table properties that a caller sets. InvalidArgumentError for a value that is not text, or not one of the
+    property's words; UnknownOptionError for a name of ours that does not exist. What other engines' properties mean is
+    theirs to say."""
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidArgumentError(
+                f"table properties are text: {name!r} is {value!r}. Write {name!r}: {str(value)!r}."
+            )
+        if name.startswith("tableformat.") and name not in _NAMES and not name.startswith(_PREFIXES):
+            raise UnknownOptionError(name, _NAMES, where="the table's properties")
+    one_of(properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
+    return dict(properties)
 
 
 def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:

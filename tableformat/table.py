@@ -6,7 +6,7 @@ verb, and `refresh()` moves it to the newest one. Other handles of the same tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -262,7 +262,10 @@ class Table:
         on_refused: str = "fail",
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read."""
+        """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read.
+
+        `prefix`: leading columns of the key, by default all of it.
+        """
         return self._run(partial(replace, rows=rows, prefix=prefix, on_refused=on_refused), rows, commit)
 
     def replace_interval(
@@ -319,8 +322,9 @@ class Table:
         A delete also removes rows that the same transaction appended before it, never rows appended after it.
         `tx.result` is the CommitResult afterwards.
         """
+        options = CommitOptions.of("transaction", **commit)
         draft = self._draft()
-        transaction = Transaction(draft, CommitOptions(**commit))
+        transaction = Transaction(draft, options)
         with draft.removing_files_on_failure():
             yield transaction
             transaction.commit()
@@ -328,7 +332,7 @@ class Table:
     def new_write(self, *, kind: str = "append", prefix: Sequence[str] | None = None) -> StagedWrite:
         """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
 
-        `kind`: "append", or "replace" with the leading key columns `prefix`.
+        `kind`: "append", or "replace" with the leading key columns `prefix`, by default the whole key.
         """
         return StagedWrite.of(self.view, kind=kind, prefix=prefix)
 
@@ -348,6 +352,7 @@ class Table:
         `replay=True` also forgets the batches of the snapshots rolled back, so that their writers may commit them
         again.
         """
+        references.exactly_one(snapshot_id=snapshot_id, as_of=as_of)
         references.rollback(self.iceberg, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
         return self
 
@@ -406,6 +411,11 @@ class Table:
         references.set_properties(self.iceberg, {**(properties or {}), **more})
         return self
 
+    def remove_properties(self, *names: str) -> Table:
+        """Remove table properties in one commit."""
+        references.remove_properties(self.iceberg, names)
+        return self
+
     def upgrade(self, format_version: int = 3) -> Table:
         """Bring the table to a newer format version, in a commit of metadata alone; there is no way back.
 
@@ -416,8 +426,9 @@ class Table:
 
     # -- how verbs run ------------------------------------------------------------------------------------------------
 
-    def _run(self, verb: Callable[[Draft], None], rows: Any, commit: CommitKeywords) -> CommitResult:
-        return run_verb(verb, self._draft, CommitOptions(**commit), one_shot=is_one_shot(rows))
+    def _run(self, verb: partial[None], rows: Any, commit: CommitKeywords) -> CommitResult:
+        options = CommitOptions.of(verb.func.__name__, verb.keywords, **commit)
+        return run_verb(verb, self._draft, options, one_shot=is_one_shot(rows))
 
     def _draft(self) -> Draft:
         return Draft(self.iceberg, self.branch)

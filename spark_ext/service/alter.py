@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias
 
 from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import RemovePropertiesUpdate
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.transforms import VoidTransform
 
@@ -24,7 +23,7 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.spark_types import default_value, iceberg_type
 from spark_ext.service.tables import describe_table
 from tableformat.errors import InvalidArgumentError, TableFormatError
-from tableformat.operations.references import commit_updates, set_properties
+from tableformat.operations.references import remove_properties, set_properties
 from tableformat.properties import KEY_FIELD_IDS
 from tableformat.table import Table
 
@@ -170,5 +169,5 @@ def _alter_properties(table: Table, changes: Sequence[Change]) -> None:
     ]
     if added:
         set_properties(table.iceberg, added)
-    if removed:
-        commit_updates(table.iceberg, (), (RemovePropertiesUpdate(removals=removed),))
+    # As in Spark's own tables, UNSET of a property that is not there changes nothing.
+    remove_properties(table.iceberg, [name for name in removed if name in table.properties])

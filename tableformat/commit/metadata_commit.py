@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
-from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
@@ -18,8 +17,9 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.retry import lost_race_retrying
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, UnsupportedFeatureError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError
 
 PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
 """(the table as the catalog has it now) -> updates and what they take for granted; no updates: nothing to commit."""
@@ -69,8 +69,7 @@ def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadat
 
 def refresh(table: Table) -> None:
     """Move the handle to the newest metadata. UnsupportedFeatureError for a table without a catalog."""
-    if type(table.catalog) is NoopCatalog:
-        raise UnsupportedFeatureError("this table was read from its metadata file without a catalog: it is read-only.")
+    refuse_read_only(table)
     table.refresh()
 
 

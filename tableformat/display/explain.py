@@ -43,7 +43,7 @@ def _funnel(explanation: ScanExplanation) -> list[tuple[str, str | Text]]:
     return [
         ("snapshot", snapshot),
         ("manifests", _manifests(counts)),
-        ("data files", f"{counts['data_file_count']:,} live, {pruned}"),
+        ("data files", f"{counts['data_file_count']:,} in the manifests read, {pruned}"),
         (
             "to read",
             f"{text.counted(len(read), 'file')}, {text.counted(rows, 'row')} before deletes, {text.size(data_bytes)}",

@@ -11,6 +11,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.maintenance.compaction import CompactResult, compact
 from tableformat.maintenance.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction_plan import CompactionKeywords, CompactionOptions, CompactionPlan
@@ -41,6 +42,12 @@ class Maintenance:
 
     iceberg: IcebergTable
     branch: str
+
+    @property
+    def _writable(self) -> IcebergTable:
+        """UnsupportedFeatureError for a table read from its metadata file, which can only be looked at."""
+        refuse_read_only(self.iceberg)
+        return self.iceberg
 
     def health(self) -> TableHealth:
         """What slows down reads of this handle's snapshot, in numbers, and the command to run for each finding.
@@ -73,7 +80,7 @@ class Maintenance:
         called as data files are resolved. Safe beside writers: what they commit meanwhile is converted the next time.
         """
         return convert_deletes(
-            self.iceberg,
+            self._writable,
             self.branch,
             where=where,
             partial_progress=partial_progress,
@@ -89,7 +96,7 @@ class Maintenance:
         All kinds, global ones and those that other writers left behind included. Older snapshots keep them. No data
         file is opened. Safe beside writers.
         """
-        return drop_dead_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
+        return drop_dead_deletes(self._writable, self.branch, dry_run=dry_run, progress=progress)
 
     def merge_range_deletes(
         self, *, dry_run: bool = False, progress: Progress | None = None
@@ -99,7 +106,7 @@ class Maintenance:
         Every span keeps its sequence number, so each data file loses the same rows as before; older snapshots keep the
         files apart. Equality deletes are left alone: only conversion gets rid of them. Safe beside writers.
         """
-        return merge_range_deletes(self.iceberg, self.branch, dry_run=dry_run, progress=progress)
+        return merge_range_deletes(self._writable, self.branch, dry_run=dry_run, progress=progress)
 
     def rewrite_position_delete_files(
         self,
@@ -117,7 +124,7 @@ class Maintenance:
         nothing any more leave as well. No data file is opened. Safe beside writers.
         """
         return rewrite_position_deletes(
-            self.iceberg,
+            self._writable,
             self.branch,
             where=where,
             min_input_files=min_input_files,
@@ -144,7 +151,7 @@ class Maintenance:
         Set the table property `tableformat.publish-target.<source>` when the branch is made; publishing sets it too. It
         keeps row deletes and rewrites of this library away from `target`. The conversion takes the `executor`.
         """
-        return publish(self.iceberg, source, target, executor=executor, dry_run=dry_run, progress=progress)
+        return publish(self._writable, source, target, executor=executor, dry_run=dry_run, progress=progress)
 
     def expire_snapshots(
         self,
@@ -165,7 +172,7 @@ class Maintenance:
         With `clean_expired_files=False` every file stays. Files are removed after the commit succeeded, never before.
         """
         return expire_snapshots(
-            self.iceberg,
+            self._writable,
             older_than=older_than,
             retain_last=retain_last,
             snapshot_ids=snapshot_ids,
@@ -213,7 +220,7 @@ class Maintenance:
         """
         view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
         return compact(
-            self.iceberg,
+            self._writable,
             self.branch,
             CompactionOptions.of(view, **options),
             partial_progress=partial_progress,
@@ -231,7 +238,7 @@ class Maintenance:
 
         `spec_id` limits the job to one partition spec; without it all are rewritten, where Iceberg takes the newest.
         """
-        return rewrite_manifests(self.iceberg, self.branch, spec_id=spec_id, dry_run=dry_run, progress=progress)
+        return rewrite_manifests(self._writable, self.branch, spec_id=spec_id, dry_run=dry_run, progress=progress)
 
     def remove_orphan_files(
         self,
@@ -250,7 +257,7 @@ class Maintenance:
         Refused where another table's files could be met: other tables of the catalog and metadata files are checked.
         """
         return remove_orphan_files(
-            self.iceberg,
+            self._writable,
             older_than=older_than,
             location=location,
             dry_run=dry_run,
@@ -277,7 +284,7 @@ class Maintenance:
         the jobs tell, and how many "jobs" are done. Conversion and compaction take the `executor`.
         """
         return run_jobs(
-            self.iceberg,
+            self._writable,
             self.branch,
             time_budget_seconds=time_budget_seconds,
             byte_budget=byte_budget,

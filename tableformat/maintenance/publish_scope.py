@@ -81,8 +81,8 @@ def target_state(metadata: TableMetadata, io: FileIO, branch: str, target: str |
     name = publish_target_of(metadata, branch) if target is None else target
     if name is None:
         return None
-    head = _head(metadata, name, branch)
-    source = _head(metadata, branch, branch)
+    head = _head(metadata, name, branch, name)
+    source = _head(metadata, branch, branch, name)
     since = carried_until(metadata, branch, name)
     if since is None:
         raise PublishRefusedError(
@@ -112,12 +112,13 @@ def _tag(branch: str, snapshot_id: int) -> SetSnapshotRefUpdate:
     )
 
 
-def _head(metadata: TableMetadata, name: str, branch: str) -> Snapshot:
+def _head(metadata: TableMetadata, name: str, branch: str, target: str) -> Snapshot:
+    """The head of `name`, one of the two."""
     ref = metadata.refs.get(name)
     snapshot = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
     if ref is None or snapshot is None or ref.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise PublishRefusedError(
-            f"branch {branch!r} cannot be published to {name!r}: there is no branch {name!r} with a snapshot."
+            f"branch {branch!r} cannot be published to {target!r}: there is no branch {name!r} with a snapshot."
         )
     return snapshot
 

@@ -104,7 +104,9 @@ def to_epoch_ms(moment: datetime | str | int, name: str = "as_of") -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
+def _snapshot(metadata: TableMetadata, snapshot_id: int | str) -> Snapshot:
+    if isinstance(snapshot_id, str):
+        raise InvalidArgumentError(f"snapshot_id is a whole number, not the text {snapshot_id!r}.")
     snapshot = metadata.snapshot_by_id(snapshot_id)
     if snapshot is None:
         raise SnapshotNotFoundError(

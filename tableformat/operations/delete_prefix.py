@@ -45,6 +45,8 @@ def stage_prefixes(draft: Draft, prefixes: pa.Table, *, encoding: str | None = N
 def leading_columns(key: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The names in key order. They must be the first columns of the key: anything else is an InvalidKeyError with
     both."""
+    if isinstance(names, str):
+        raise InvalidArgumentError(f"prefix is a list of columns: prefix=[{names!r}].")
     for name in names:
         if name not in key:
             raise UnknownColumnError(name, key, where=f"a prefix of the key ({', '.join(key)})")

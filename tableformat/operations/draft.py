@@ -26,6 +26,7 @@ from pyiceberg.table import Table as IcebergTable
 from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import TableChange
 from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans import SpanArray
@@ -38,7 +39,6 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.storage import delete_if_present
 from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.options import CommitOptions
-from tableformat.operations.references import refuse_read_only
 from tableformat.operations.result import CommitResult
 from tableformat.operations.staged_change import StagedChange
 from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, one_of
@@ -228,7 +228,7 @@ class Draft:
             # Deletion vectors share files, so a file counts once.
             written_bytes=sum({file.file_path: file.file_size_bytes for file in files}.values())
             + outcome.metadata_bytes,
-            attempts=outcome.attempts,
+            attempts=outcome.attempts if committed else 0,
             duration_seconds=time.perf_counter() - started,
             already_applied=outcome.already_applied,
             refused=self._all_refused(),

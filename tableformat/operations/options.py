@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 
 class CommitKeywords(TypedDict, total=False):
@@ -27,6 +27,15 @@ class CommitOptions:
     """Whole numbers rise from batch to batch; text is compared for equality with the last one."""
     snapshot_properties: Mapping[str, str] | None = None
     """Added to the snapshot's summary."""
+
+    @classmethod
+    def of(cls, verb: str, own: Iterable[str] = (), **keywords: Unpack[CommitKeywords]) -> CommitOptions:
+        """The options of one call. UnknownOptionError for a name that is neither one of them nor of the verb's own."""
+        known = CommitKeywords.__annotations__
+        for name in keywords:
+            if name not in known:
+                raise UnknownOptionError(name, (*own, *known), where=f"{verb}()")
+        return cls(**keywords)
 
     def __post_init__(self) -> None:
         if (self.application_id is None) != (self.batch_id is None):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
@@ -23,12 +22,13 @@ from pyiceberg.table.update import (
 
 from tableformat.commit.idempotence import batches_of_snapshots
 from tableformat.commit.publish_target import published_to
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
     AlreadyExistsError,
     CommitConflictError,
     InvalidArgumentError,
     SnapshotNotFoundError,
-    UnsupportedFeatureError,
+    UnknownOptionError,
     nearest_hint,
 )
 from tableformat.metadata.snapshot_choice import ancestors, view_at
@@ -39,6 +39,7 @@ from tableformat.operations.format_version import (
     requested_format_version,
     upgrade_to,
 )
+from tableformat.properties import checked_properties
 
 
 def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age_ms: int | None) -> None:
@@ -135,9 +136,7 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     Raises InvalidArgumentError for a lower version than the table has, UnsupportedFeatureError where the library or the
     catalog cannot write the version.
     """
-    for name, value in properties.items():
-        if not isinstance(value, str):
-            raise InvalidArgumentError(f"table properties are text: {name!r} is {value!r}.")
+    checked_properties(properties)
     version = requested_format_version(properties, iceberg.metadata.format_version)
     updates: tuple[TableUpdate, ...] = upgrade_to(iceberg.metadata, version)
     others = {name: value for name, value in properties.items() if name != FORMAT_VERSION}
@@ -146,6 +145,16 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     if updates:
         with refusals_of_version(version, iceberg.catalog.name):
             commit_updates(iceberg, (), updates)
+
+
+def remove_properties(iceberg: IcebergTable, names: Sequence[str]) -> None:
+    """Remove table properties in one commit. UnknownOptionError for one that the table does not have."""
+    present = iceberg.metadata.properties
+    for name in names:
+        if name not in present:
+            raise UnknownOptionError(name, present, where="the table's properties")
+    if names:
+        commit_updates(iceberg, (), (RemovePropertiesUpdate(removals=list(names)),))
 
 
 def at_most_one(**choices: Any) -> None:
@@ -160,15 +169,6 @@ def exactly_one(**choices: Any) -> None:
     at_most_one(**choices)
     if all(value is None for value in choices.values()):
         raise InvalidArgumentError(f"give one of {', '.join(choices)}: it chooses the snapshot.")
-
-
-def refuse_read_only(iceberg: IcebergTable) -> None:
-    """Raise UnsupportedFeatureError for a table that no catalog keeps: there is nobody to commit to."""
-    if type(iceberg.catalog) is NoopCatalog:
-        raise UnsupportedFeatureError(
-            "this table was read from its metadata file without a catalog: it is read-only. "
-            "catalog.register_table() puts it into one."
-        )
 
 
 def commit_updates(

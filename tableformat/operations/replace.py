@@ -24,7 +24,7 @@ def replace(draft: Draft, *, rows: Any, prefix: Sequence[str] | None = None, on_
     Rows and delete carry one sequence number, and RD-2 is strict, so the new rows stay.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
-    names = leading_columns(draft.key_names, tuple(prefix) if prefix is not None else draft.key_names)
+    names = leading_columns(draft.key_names, prefix if prefix is not None else draft.key_names)
     draft.begin_verb()
     conformed = draft.conformed(rows, on_refused)
     collector = PrefixCollector(conformed.schema, names)

@@ -44,7 +44,7 @@ class StagedWrite:
         key = key_names(schema, key_field_ids(schema, view.metadata.properties))
         if kind == "append" and prefix is not None:
             raise InvalidArgumentError("prefix belongs to kind='replace'.")
-        names = leading_columns(key, tuple(prefix) if prefix is not None else key) if kind == "replace" else ()
+        names = leading_columns(key, prefix if prefix is not None else key) if kind == "replace" else ()
         context = WriteContext.of(view.metadata, view.io)
         return cls(context=context, kind=kind, prefix=names, table_uuid=str(view.metadata.table_uuid))
 
@@ -87,6 +87,8 @@ class StagedWrite:
 def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFiles]) -> None:
     """Stage files that other processes wrote; the files stay theirs, so a failed commit leaves them for another
     attempt."""
+    if isinstance(staged, StagedFiles):
+        raise InvalidArgumentError("commit takes a list of staged files: commit(write, [staged]).")
     if write.table_uuid != str(draft.view.metadata.table_uuid):
         raise InvalidArgumentError("the staged files were written for another table.")
     refuse_changed_checks(write.context.properties, draft.context.properties, table=write.context.table_location)

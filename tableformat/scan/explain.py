@@ -120,7 +120,7 @@ def _report(explanation: ScanExplanation) -> Iterator[str]:
     covered = explanation.of_verdict("covered")
     read = [file for file in explanation.files if file.verdict != "covered"]
     yield (
-        f"  data files  {counts['data_file_count']} live: "
+        f"  data files  {counts['data_file_count']} in the manifests read: "
         f"{counts['skipped_by_partition_count']} ruled out by partition, "
         f"{counts['skipped_by_bounds_count']} by column bounds, "
         f"{len(covered)} covered by range deletes, {len(read)} to read"

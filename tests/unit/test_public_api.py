@@ -83,6 +83,7 @@ TABLE = {
     "changes": "where=None, columns=None, *, from_snapshot_id=None, to_snapshot_id=None, "
     "from_timestamp=None, to_timestamp=None, limit=None",
     "history": "",
+    "remove_properties": "*names",
     "rollback": "*, snapshot_id=None, as_of=None, replay=False",
     "set_current_snapshot": "snapshot_id=None, *, ref_name=None",
     "fast_forward": "branch, to",

@@ -1,0 +1,132 @@
+"""What a call that cannot be carried out says: which argument, why, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tableformat import Catalog, Table, open_catalog, read_metadata
+from tableformat.errors import (
+    InvalidArgumentError,
+    NamespaceNotFoundError,
+    PublishRefusedError,
+    UnknownOptionError,
+    UnsupportedFeatureError,
+)
+
+SCHEMA = pa.schema([pa.field("a", pa.string(), nullable=False), pa.field("b", pa.int64(), nullable=False)])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    with open_catalog(str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> Table:
+    created = catalog.create_table("db.t", SCHEMA, key=["a", "b"])
+    created.append(rows("x", "y"))
+    return created
+
+
+def rows(*names: str) -> pa.Table:
+    return pa.table({"a": list(names), "b": range(len(names))}, schema=SCHEMA)
+
+
+def test_a_misspelt_option_of_a_verb_gets_the_nearest_name(table: Table) -> None:
+    unknown: Any = {"onduplicate": "error"}
+    with pytest.raises(UnknownOptionError, match=r"'onduplicate' of append\(\)\. Did you mean 'on_duplicate'"):
+        table.append(rows("z"), **unknown)
+    unknown = {"batchid": 1}
+    with pytest.raises(UnknownOptionError, match=r"'batchid' of transaction\(\)\. Did you mean 'batch_id'"):
+        table.transaction(**unknown).__enter__()
+    assert table.scan().count() == 2
+
+
+def test_a_call_with_nothing_to_commit_attempts_none(table: Table) -> None:
+    """`attempts` says so, whatever the verb found out first."""
+    head = table.snapshot_id
+    for result in (
+        table.append(rows()),
+        table.delete("a = 'nobody'", mode="scan"),
+        table.delete_range(lower=("q",), upper=("q",)),
+    ):
+        assert (result.attempts, result.snapshot_id, result.written_bytes) == (0, head, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda table: table.replace(rows("x"), prefix="a"), r"prefix is a list of columns: prefix=\['a'\]"),
+        (lambda table: table.scan(snapshot_id="12"), "snapshot_id is a whole number, not the text '12'"),
+        (lambda table: table.rollback(), "give one of snapshot_id, as_of"),
+        (
+            lambda table: table.commit(table.new_write(), table.new_write().write(rows("z"))),
+            r"takes a list.*\[staged\]",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_shape_is_told_apart_from_a_missing_one(
+    table: Table, call: Callable[[Table], object], told: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=told):
+        call(table)
+    assert table.scan(snapshot_id=np.int64(table.snapshot_id or 0)).count() == 2
+
+
+def test_a_table_is_named_with_its_namespace(catalog: Catalog) -> None:
+    for call in (catalog.load_table, catalog.drop_table, catalog.table_exists):
+        with pytest.raises(InvalidArgumentError, match=r"'t' is no table's name.*'db\.t'"):
+            call("t")
+    with pytest.raises(InvalidArgumentError, match="is no table's name"):
+        catalog.create_table("t", SCHEMA)
+
+
+def test_renaming_into_a_namespace_that_is_not_there_names_that_namespace(catalog: Catalog, table: Table) -> None:
+    with pytest.raises(NamespaceNotFoundError, match=r"no namespace for 'dbx\.t'"):
+        catalog.rename_table(table.name, "dbx.t")
+
+
+def test_a_property_of_ours_that_does_not_exist_is_refused(catalog: Catalog, table: Table) -> None:
+    with pytest.raises(UnknownOptionError, match=r"Did you mean 'tableformat\.write\.memory-bytes'"):
+        catalog.create_table("db.u", SCHEMA, properties={"tableformat.write.memry-bytes": "5"})
+    with pytest.raises(InvalidArgumentError, match="one of range, equality, not 'rang'"):
+        table.set_properties({"write.delete.prefix-encoding": "rang"})
+    table.set_properties({"tableformat.publish-target.ingest": "main", "anybody.else": "may set"})
+    with pytest.raises(UnknownOptionError, match=r"Did you mean 'anybody\.else'"):
+        table.remove_properties("anybodyelse")
+    table.remove_properties("tableformat.publish-target.ingest")
+    assert table.properties["anybody.else"] == "may set"
+    assert "tableformat.publish-target.ingest" not in table.properties
+
+
+def test_a_namespace_in_a_namespace_has_tables(catalog: Catalog) -> None:
+    catalog.create_namespace("x")
+    catalog.create_namespace("x.y")
+    created = catalog.create_table("x.y.t", SCHEMA, key=["a", "b"])
+    created.append(rows("x"))
+    assert catalog.list_tables("x.y") == ["x.y.t"]
+    assert catalog.load_table("x.y.t").scan().count() == 1
+    assert created.location.endswith("/x.y/t")
+
+
+def test_jobs_refuse_a_table_without_a_catalog(table: Table) -> None:
+    static = read_metadata(table.iceberg.metadata_location)
+    jobs = static.maintenance
+    for job in (jobs.convert_deletes, jobs.compact, jobs.rewrite_manifests, jobs.expire_snapshots, jobs.run):
+        with pytest.raises(UnsupportedFeatureError, match="read-only"):
+            job()
+    assert jobs.health().data_file_count == 1
+    assert jobs.plan_compaction().groups == ()
+
+
+def test_publishing_a_branch_that_is_not_there_names_both(table: Table) -> None:
+    with pytest.raises(PublishRefusedError, match="'nope' cannot be published to 'main': there is no branch 'nope'"):
+        table.maintenance.publish("nope")
