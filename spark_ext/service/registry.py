@@ -22,6 +22,7 @@ _MODULES: Final = (
     "tables",
     "alter",
     "reads",
+    "read_options",
     "changes",
     "streams",
     "aggregates",

@@ -70,9 +70,9 @@ class StreamOptions:
         if len(starts) > 1:
             raise InvalidArgumentError(f"a stream from {table}: {' and '.join(starts)} are two beginnings; give one.")
         return cls(
-            snapshot_id=_number(given, SNAPSHOT_ID),
-            start_snapshot_id=_number(given, START_SNAPSHOT_ID),
-            from_timestamp_ms=_moment(given, FROM_TIMESTAMP),
+            snapshot_id=number_of(given, SNAPSHOT_ID),
+            start_snapshot_id=number_of(given, START_SNAPSHOT_ID),
+            from_timestamp_ms=moment_of(given, FROM_TIMESTAMP),
             skipped=frozenset(operation for operation, name in SKIP_OPTIONS.items() if _is_true(given, name)),
             max_files=_limit(given, MAX_FILES),
             max_rows=_limit(given, MAX_ROWS),
@@ -88,7 +88,8 @@ def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -
             raise UnknownOptionError(name, known, where=where)
 
 
-def _number(given: Mapping[str, str], name: str) -> int | None:
+def number_of(given: Mapping[str, str], name: str) -> int | None:
+    """The option's number; None where it is not given."""
     text = given.get(name)
     if text is None:
         return None
@@ -99,13 +100,13 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _limit(given: Mapping[str, str], name: str) -> int | None:
-    number = _number(given, name)
+    number = number_of(given, name)
     if number is not None and number < 1:
         raise InvalidArgumentError(f"option {name} is at least 1, not {number}.")
     return number
 
 
-def _moment(given: Mapping[str, str], name: str) -> int | None:
+def moment_of(given: Mapping[str, str], name: str) -> int | None:
     """Milliseconds, or ISO 8601 text."""
     text = given.get(name)
     if text is None:

@@ -20,7 +20,7 @@ from spark_ext.service.stream_appends import Appends
 from spark_ext.service.stream_changes import ChangesOf
 from spark_ext.service.stream_history import History
 from spark_ext.service.stream_offset import BEGIN, StreamOffset, batch_start
-from spark_ext.service.stream_options import StreamOptions
+from spark_ext.service.stream_options import SNAPSHOT_ID, START_SNAPSHOT_ID, StreamOptions
 from spark_ext.service.stream_part import Feed, Part, Piece
 from tableformat.errors import InvalidArgumentError, TableFormatError, UnsupportedFeatureError
 from tableformat.metadata.snapshot_choice import head_view
@@ -37,13 +37,9 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
     pin, given = Pin.from_json(request.arguments["pin"]), request.arguments["options"]
     name, changes = ".".join(pin.table), request.arguments["changes"]
     options = StreamOptions.parse(given, table=name, default_branch=pin.branch, has_changes=changes is not None)
-    if pin.snapshot_id is not None:
-        raise InvalidArgumentError(
-            f"a stream from the changes of {name} goes on: leave the end of the range out, or read the range with "
-            "spark.read.changes."
-        )
     table = session.pinned(pin)
     view = head_view(table.metadata, table.iceberg.io, options.branch)
+    _check_goes_on(session, pin, options, view, has_changes=changes is not None)
     return {
         "stream": {
             "table": pin.table,
@@ -56,6 +52,31 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
         "begin": BEGIN,
         "limit": {"files": options.max_files, "rows": options.max_rows},
     }
+
+
+def _check_goes_on(
+    session: Session, pin: Pin, options: StreamOptions, head: SnapshotView, *, has_changes: bool
+) -> None:
+    """A stream is not of one state. One that begins with `snapshot-id` was loaded with the columns of that snapshot."""
+    name = ".".join(pin.table)
+    if pin.snapshot_id is None:
+        return
+    if has_changes:
+        raise InvalidArgumentError(
+            f"a stream from the changes of {name} goes on: leave the end of the range out, or read the range with "
+            "spark.read.changes."
+        )
+    if pin.snapshot_id != options.snapshot_id:
+        raise InvalidArgumentError(
+            f"a stream from {name} goes on, and snapshot {pin.snapshot_id} of it, which was named, does not. Name the "
+            f"table or a branch; the option {SNAPSHOT_ID} says with which snapshot to begin."
+        )
+    if session.view(pin).schema.schema_id != head.schema.schema_id:
+        raise UnsupportedFeatureError(
+            f"a stream from {name}: {SNAPSHOT_ID} {pin.snapshot_id} has other columns than the table now. A query "
+            "with a checkpoint goes on without the option; for a new one read the snapshot with VERSION AS OF, and "
+            f"begin after it with {START_SNAPSHOT_ID}."
+        )
 
 
 @method("stream_head")

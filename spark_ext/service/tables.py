@@ -17,6 +17,7 @@ from spark_ext.service import metadata_tables, named_states
 from spark_ext.service.check_constraints import check_properties
 from spark_ext.service.partition_type import partition_arrow_type, spark_partition_type
 from spark_ext.service.paths import path_of
+from spark_ext.service.read_options import check_named_state, pin_of_options
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.spark_types import iceberg_type, spark_schema
@@ -61,8 +62,8 @@ def list_tables(session: Session, request: Request) -> list[str]:
 
 @method("load_table")
 def load_table(session: Session, request: Request) -> dict[str, Any]:
-    """A table, one at a named state, or a metadata table of one, as it is now or as of `version` or
-    `timestamp_micros`."""
+    """A table, one at a named state, or a metadata table of one, as it is now or as of `version`, `timestamp_micros` or
+    what `options` choose."""
     identifier, arguments = request.table, request.arguments
     try:
         if len(identifier) < 2:
@@ -74,6 +75,7 @@ def load_table(session: Session, request: Request) -> dict[str, Any]:
             raise
         table = session.load(identifier[:-1])
         if named_states.is_state(name):
+            check_named_state(identifier, arguments.get("options", {}))
             return describe_table(session, named_states.pin_of_state(table, identifier[:-1], name))
         pin = _pin(table, identifier[:-1], arguments)
         return metadata_tables.describe(session, identifier[-1], pin)
@@ -116,7 +118,9 @@ def _has_key(view: SnapshotView) -> bool:
 
 
 def _pin(table: Table, identifier: tuple[str, ...], arguments: dict[str, Any]) -> Pin:
-    """The state that VERSION AS OF (a snapshot id, tag or branch) or TIMESTAMP AS OF names; else the current one."""
+    """What options, VERSION AS OF (a snapshot id, tag or branch) or TIMESTAMP AS OF name; else the current state."""
+    if "options" in arguments:
+        return pin_of_options(table, identifier, arguments["options"])
     location = table.iceberg.metadata_location
     version, micros = arguments.get("version"), arguments.get("timestamp_micros")
     if version is not None:

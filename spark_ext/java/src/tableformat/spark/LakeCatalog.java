@@ -25,6 +25,7 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableContext;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -191,6 +192,25 @@ public final class LakeCatalog
 
   @Override public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
     return load(identifier, Json.table(identifier).put("timestamp_micros", timestampMicros));
+  }
+
+  /** What writes do with their options is decided where they are planned. */
+  @Override public Table loadTable(Identifier identifier, TableContext context, CaseInsensitiveStringMap options)
+      throws NoSuchTableException {
+    if (options.isEmpty() || !context.writePrivileges().isEmpty()) {
+      return StagingTableCatalog.super.loadTable(identifier, context, options);
+    }
+    if (context.timeTravel().isPresent()) {
+      throw Errors.invalid(
+          Names.quoted(name, identifier) + ": " + String.join(" and ", options.keySet())
+              + " names a state of the table, and VERSION AS OF or TIMESTAMP AS OF another; give one.");
+    }
+    return load(identifier, Json.table(identifier).set("options", Json.object(options)));
+  }
+
+  /** Options that choose a state of a table, those of `read_options.py`: Spark loads the table with them. */
+  @Override public Set<String> tableStateOptionKeys() {
+    return Set.of("snapshot-id", "as-of-timestamp", "branch", "tag");
   }
 
   @Override public Changelog loadChangelog(

@@ -52,6 +52,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public Batch toBatch() {
+    ReadOptions.check(table.catalog(), table.pin(), options);
     return this;
   }
 

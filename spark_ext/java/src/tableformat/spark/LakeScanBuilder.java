@@ -66,6 +66,7 @@ final class LakeScanBuilder
     if (functions == null || predicates.length > 0) {
       return false;
     }
+    ReadOptions.check(table.catalog(), table.pin(), options);
     ObjectNode arguments = table.arguments().set("functions", functions);
     Sidecar.Answer answer = table.catalog().call("aggregate", arguments);
     JsonNode schema = answer.result().get("schema");

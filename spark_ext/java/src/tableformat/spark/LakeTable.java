@@ -152,7 +152,7 @@ final class LakeTable
   }
 
   @Override public Set<TableCapability> capabilities() {
-    return isTimeTravel() ? EnumSet.of(TableCapability.BATCH_READ)
+    return isTimeTravel() ? EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ)
         : EnumSet.of(
             TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE,
             TableCapability.STREAMING_WRITE,

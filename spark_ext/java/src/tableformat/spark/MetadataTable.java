@@ -39,6 +39,7 @@ final class MetadataTable implements Table, SupportsRead {
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return () -> {
+      ReadOptions.check(catalog, description.get("pin"), options);
       byte[][] parts = catalog.call(
           "read_metadata_table", Json.table(identifier).set("pin", description.get("pin"))).parts();
       return new ArrowRows.Rows(schema, ArrowRows.read(parts[0], schema));

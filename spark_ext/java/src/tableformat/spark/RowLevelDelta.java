@@ -44,8 +44,9 @@ final class RowLevelDelta implements SupportsDelta {
     return info.command();
   }
 
+  /** The options are those of the write, which checks them. */
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LakeScanBuilder(table, options);
+    return new LakeScanBuilder(table, CaseInsensitiveStringMap.empty());
   }
 
   @Override public NamedReference[] rowId() {

@@ -1,0 +1,201 @@
+"""Options of batch reads: which state of the table is read, and that nothing is ignored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from stream_runs import Source
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """Ids 1 and 2 in the first snapshot, which has a tag; 2 is deleted on the branch `audit`; 3 is added on main."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    created.append(pa.table({"id": [1, 2], "v": ["a", "b"]}, schema=SCHEMA))
+    created.create_branch("audit")
+    created.create_tag("first")
+    lake.load_table(created.name, branch="audit").delete("id = 2", mode="scan")
+    created.append(pa.table({"id": [3], "v": ["c"]}, schema=SCHEMA))
+    return created.refresh()
+
+
+@pytest.fixture
+def first(table: Table) -> dict[str, str]:
+    """The options that each name the first snapshot."""
+    snapshot = table.at(tag="first").snapshot
+    assert snapshot is not None
+    moment = str(snapshot.timestamp_ms)
+    return {"snapshot-id": str(snapshot.snapshot_id), "as-of-timestamp": moment, "tag": "first"}
+
+
+def read(spark: SparkSession, table: Table | str, **options: Any) -> DataFrame:
+    name = table if isinstance(table, str) else table.name
+    return spark.read.options(**{key.replace("_", "-"): value for key, value in options.items()}).table(f"lake.{name}")
+
+
+def ids(rows: DataFrame) -> list[int]:
+    return sorted(row.id for row in rows.collect())
+
+
+@pytest.mark.parametrize("option", ["snapshot-id", "as-of-timestamp", "tag"])
+def test_one_snapshot_in_every_way_of_reading(
+    spark: SparkSession, table: Table, first: dict[str, str], option: str
+) -> None:
+    given = {option.upper(): first[option]}
+    rows = read(spark, table, **given)
+    assert ids(rows) == [1, 2]
+    assert ids(rows.where("id >= 2")) == [2]
+    assert [tuple(row) for row in rows.selectExpr("count(*)", "min(id)", "max(id)").collect()] == [(2, 1, 2)]
+    assert sorted(tuple(row) for row in rows.select("id", "_pos", "_deleted").collect()) == [
+        (1, 0, False),
+        (2, 1, False),
+    ]
+    keys = spark.sql("SELECT explode(array(2L, 3L)) AS id")
+    assert ids(rows.join(keys, "id")) == [2]
+    assert ids(spark.sql(f"SELECT * FROM lake.{table.name} WITH (`{option}` = {first[option]!r})")) == [1, 2]
+    assert ids(read(spark, table)) == [1, 2, 3]
+
+
+def test_branch(spark: SparkSession, table: Table) -> None:
+    audit = read(spark, table, branch="audit")
+    assert ids(audit) == [1]
+    assert audit.count() == 1
+    assert ids(spark.sql(f"SELECT * FROM lake.{table.name} WITH (branch = 'audit')")) == [1]
+    both = f"SELECT a.id FROM lake.{table.name} a LEFT ANTI JOIN lake.{table.name} WITH (branch = 'audit') b USING (id)"
+    assert ids(spark.sql(both)) == [2, 3]
+
+
+def test_columns_are_those_of_version_as_of(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN v TO w")
+    spark.sql(f"ALTER TABLE lake.{table.name} ADD COLUMN x INT")
+    for option, value in first.items():
+        rows = read(spark, table, **{option: value})
+        assert rows.columns == ["id", "v"]
+        assert sorted(tuple(row) for row in rows.where("v > ''").collect()) == [(1, "a"), (2, "b")]
+    assert read(spark, table, branch="audit").columns == ["id", "w", "x"]
+
+
+def test_frame_stays_with_its_state_while_another_writes(
+    spark: SparkSession, table: Table, first: dict[str, str]
+) -> None:
+    rows, audit = read(spark, table, snapshot_id=first["snapshot-id"]), read(spark, table, branch="audit")
+    assert ids(audit) == [1]
+    spark.sql(f"INSERT INTO lake.{table.name}.branch_audit VALUES (9, 'z')")
+    assert ids(rows.select("id")) == [1, 2]
+    assert ids(audit.select("id")) == [1, 9]
+
+
+def test_cached_rows_are_of_one_state(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    cached = read(spark, table, tag="first").cache()
+    try:
+        assert ids(cached) == ids(read(spark, table, tag="first")) == [1, 2]
+        assert ids(read(spark, table)) == [1, 2, 3]
+        assert ids(read(spark, table, branch="audit")) == [1]
+    finally:
+        cached.unpersist()
+
+
+def test_statements_write_what_they_read_of_another_state(spark: SparkSession, table: Table) -> None:
+    name = f"lake.{table.name}"
+    spark.sql(f"INSERT INTO {name} SELECT id + 10, v FROM {name} WITH (tag = 'first')")
+    assert ids(read(spark, table)) == [1, 2, 3, 11, 12]
+    spark.sql(
+        f"MERGE INTO {name} t USING (SELECT * FROM {name} WITH (branch = 'audit')) s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE"
+    )
+    assert ids(read(spark, table)) == [2, 3, 11, 12]
+    read(spark, table, tag="first").writeTo(name).option("branch", "audit").append()
+    assert ids(read(spark, table, branch="audit")) == [1, 1, 2]
+
+
+def test_metadata_tables(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    assert read(spark, f"{table.name}.data_files").count() == 2
+    assert read(spark, f"{table.name}.data_files", snapshot_id=first["snapshot-id"]).count() == 1
+    with pytest.raises(AnalysisException, match=r"Did you mean 'tag'"):
+        read(spark, f"{table.name}.data_files", tagg="first").collect()
+
+
+def test_unknown_option_is_told_with_the_nearest(spark: SparkSession, table: Table) -> None:
+    for action in (DataFrame.collect, DataFrame.count):
+        with pytest.raises(
+            AnalysisException, match=r"unknown option 'snapshotid' of .*Did you mean 'snapshot-id'"
+        ) as error:
+            action(read(spark, table, snapshotId="1"))
+        assert error.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
+    with pytest.raises(AnalysisException, match=r"unknown option 'split-size'"):
+        spark.sql(f"SELECT * FROM lake.{table.name} WITH (`split-size` = 1)").collect()
+
+
+def test_options_of_spark_are_left_to_it(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    assert ids(read(spark, table, versionAsOf=first["snapshot-id"])) == [1, 2]
+    assert ids(read(spark, table, timestampAsOf="2999-01-01")) == [1, 2, 3]
+    assert ids(read(spark, table, path="/x", header="true", inferSchema="true", mergeSchema="true")) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tag": "first", "branch": "audit"}, "branch and tag say two states; give one"),
+        ({"snapshot_id": "1", "as_of_timestamp": "1"}, "snapshot-id and as-of-timestamp say two states"),
+        ({"snapshot_id": "1", "branch": "audit"}, "snapshot-id and branch say two states"),
+        ({"tag": "first", "versionAsOf": "audit"}, "tag names a state of the table, and VERSION AS OF"),
+        ({"snapshot_id": "77"}, "no snapshot 77"),
+        ({"snapshot_id": "first"}, "option snapshot-id is a number, not 'first'"),
+        ({"as_of_timestamp": "1"}, "had no snapshot at 1970"),
+        ({"as_of_timestamp": "today"}, "'today' is not ISO 8601"),
+        ({"tag": "frist"}, r"no tag 'frist'.*Did you mean 'first'"),
+        ({"branch": "audi"}, r"no branch 'audi'.*Did you mean 'audit'"),
+    ],
+)
+def test_states_that_are_refused(spark: SparkSession, table: Table, options: dict[str, str], message: str) -> None:
+    with pytest.raises(AnalysisException, match=message):
+        read(spark, table, **options).collect()
+
+
+def test_state_by_name_and_by_option(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    with pytest.raises(AnalysisException, match="its name and tag say two states"):
+        read(spark, f"{table.name}.branch_audit", tag="first")
+    with pytest.raises(AnalysisException, match="the name of branch audit and snapshot-id say two states"):
+        read(spark, f"{table.name}.branch_audit", snapshot_id=first["snapshot-id"]).collect()
+
+
+def test_streams_keep_their_options(spark: SparkSession, table: Table, first: dict[str, str], tmp_path: Path) -> None:
+    def stream(name: str, **options: str) -> list[Any]:
+        rows = Source(spark, f"lake.{table.name}", tmp_path / name, columns=lambda each: each.select("id"), **options)
+        return rows.batches()
+
+    assert stream("snapshot", snapshot_id=first["snapshot-id"]) == [[(1,), (2,), (3,)]]
+    assert stream(
+        "branch", snapshot_id=first["snapshot-id"], branch="audit", streaming_skip_delete_snapshots="true"
+    ) == [[(1,), (2,)]]
+    options = {"snapshot-id": first["snapshot-id"], "streaming-skip-delete-snapshots": "true"}
+    by_name = Source(spark, f"lake.{table.name}.branch_audit", tmp_path / "by_name", **options)
+    assert by_name.batches() == [[(1, "a"), (2, "b")]]
+    with pytest.raises(Exception, match=r"unknown option 'tag' of a stream"):
+        stream("tag", tag="first")
+    with pytest.raises(Exception, match=r"a stream from .* goes on, and snapshot"):
+        Source(spark, f"lake.{table.name}.tag_first", tmp_path / "name").batches()
+    spark.sql(f"ALTER TABLE lake.{table.name} ADD COLUMN x INT")
+    with pytest.raises(Exception, match=r"has other columns than the table now.*start-snapshot-id"):
+        stream("columns", snapshot_id=first["snapshot-id"])
+
+
+def test_stream_with_a_checkpoint_needs_its_first_snapshot_no_more(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    table = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    first = table.append(pa.table({"id": [1], "v": ["a"]}, schema=SCHEMA)).snapshot_id
+    stream = Source(spark, f"lake.{table.name}", tmp_path / "checkpoint", snapshot_id=first)
+    assert stream.batches() == [[(1, "a")]]
+    table.append(pa.table({"id": [2], "v": ["b"]}, schema=SCHEMA))
+    table.maintenance.expire_snapshots(snapshot_ids=[first])
+    assert stream.batches() == [[(2, "b")]]
