@@ -77,7 +77,7 @@ def _file(file: FileExplanation, location: str) -> list[str | Text]:
         why.append(f"\n  {reason}", style=QUIET_STYLE)
     for delete in file.deletes[:LISTED_FILES]:
         name = delete.file_path.rpartition("/")[2]
-        why.append(f"\n  {delete.kind} {name}, sequence {delete.sequence_number}", style=QUIET_STYLE)
+        why.append(f"\n  {delete.kind}, sequence {delete.sequence_number}: {name}", style=QUIET_STYLE)
     if len(file.deletes) > LISTED_FILES:
         why.append(f"\n  and {len(file.deletes) - LISTED_FILES} more", style=QUIET_STYLE)
     return [

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -45,8 +48,36 @@ def grid(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, tit
             style=column.style,
         )
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        texts = (cell if isinstance(cell, Text) else Text(cell) for cell in row)
+        table.add_row(*(_Wrapped(cell) if column.wraps else cell for column, cell in zip(columns, texts, strict=True)))
     return table
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapped:
+    """Lines that give way to a narrow screen: after the last slash of a path, so that a file's name stays whole, then
+    where a word ends, then anywhere. What follows is indented as the line is."""
+
+    text: Text
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.text.split("\n", allow_blank=True):
+            indent = len(line.plain) - len(line.plain.lstrip())
+            yield from (
+                Padding(part, (0, 0, 0, indent))
+                for part in _broken_after_slash(line[indent:], options.max_width - indent)
+            )
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self.text)
+
+
+def _broken_after_slash(line: Text, width: int) -> Sequence[Text]:
+    slash = line.plain.rfind("/") + 1
+    ends_in_path = slash > line.plain.rfind(" ") + 1
+    if line.cell_len <= width or not ends_in_path or line[slash:].cell_len > width:
+        return [line]
+    return list(line.divide([slash]))
 
 
 def facts(rows: Iterable[tuple[str, str | Text]]) -> Grid:

@@ -100,8 +100,8 @@ def _check_not_named(snapshot_ids: Collection[int], refs: dict[str, SnapshotRef]
     for name, ref in refs.items():
         if ref.snapshot_id in snapshot_ids:
             raise InvalidArgumentError(
-                f"snapshot {ref.snapshot_id} cannot expire: the {ref.snapshot_ref_type} {name!r} is at it. Drop the "
-                f"{ref.snapshot_ref_type} first."
+                f"snapshot {ref.snapshot_id} cannot expire: the {ref.snapshot_ref_type} {name!r} is at it. "
+                + ("It always has a snapshot." if name == MAIN_BRANCH else f"Drop the {ref.snapshot_ref_type} first.")
             )
     for branch, snapshot_id in bases.items():
         if snapshot_id in snapshot_ids:

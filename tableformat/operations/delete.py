@@ -12,6 +12,7 @@ from tableformat.operations.key_condition import KeyCondition, key_conditions, k
 from tableformat.operations.options import one_of
 from tableformat.operations.scan_delete import delete_matching
 from tableformat.scan.bound_filter import bind_filter
+from tableformat.scan.filter_text import filter_text
 from tableformat.scan.predicate import parse_where
 
 MODES: Final = ("auto", "range", "equality", "scan")
@@ -41,7 +42,8 @@ def stage_delete(draft: Draft, where: str | BooleanExpression | None, *, mode: s
         return
     if mode in ("range", "equality"):
         raise InvalidPredicateError(
-            f"{expression} cannot be written as a {mode} delete: {_REASONS[mode]} Use mode='auto' or mode='scan'."
+            f"{filter_text(expression)} cannot be written with mode={mode!r}: {_REASONS[mode]} Use mode='auto' or "
+            "mode='scan'."
         )
     delete_matching(draft, expression)
 

@@ -18,6 +18,7 @@ from rich.console import RenderableType
 from tableformat.cli.output import console
 from tableformat.display import text
 from tableformat.display.files import path_that_ends
+from tableformat.display.grid import Column, grid
 from tableformat.display.history import change_text
 from tableformat.display.results import commit_text
 from tableformat.display.rows import Rows
@@ -40,6 +41,23 @@ def shown(renderable: RenderableType, width: int) -> list[str]:
 )
 def test_size_never_has_four_digits_before_the_point(byte_count: int, told: str) -> None:
     assert text.size(byte_count) == told
+
+
+def test_a_path_breaks_before_the_name_of_its_file_and_what_is_indented_stays_so() -> None:
+    why = "data/day=1/00000-12b38279.parquet\n  rows of data/day=1/00000-12b38279.parquet\n  three words, then four"
+    told = grid([Column("n", is_number=True), Column("why", wraps=True)], [["1", why]])
+    assert shown(told, 28)[2:] == [
+        "1  data/day=1/",
+        "   00000-12b38279.parquet",
+        "     rows of data/day=1/",
+        "     00000-12b38279.parquet",
+        "     three words, then four",
+    ]
+    assert shown(told, 60)[2:] == [
+        "1  data/day=1/00000-12b38279.parquet",
+        "     rows of data/day=1/00000-12b38279.parquet",
+        "     three words, then four",
+    ]
 
 
 def test_counts_and_durations() -> None:

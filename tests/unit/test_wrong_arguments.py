@@ -66,6 +66,7 @@ def test_a_call_with_nothing_to_commit_attempts_none(table: Table) -> None:
     [
         (lambda table: table.replace(rows("x"), prefix="a"), r"prefix is a list of columns: prefix=\['a'\]"),
         (lambda table: table.scan(snapshot_id="12"), "snapshot_id is a whole number, not the text '12'"),
+        (lambda table: table.delete("b > 1", mode="equality"), "^b > 1 cannot be written with mode='equality'"),
         (lambda table: table.rollback(), "give one of snapshot_id, as_of"),
         (
             lambda table: table.commit(table.new_write(), table.new_write().write(rows("z"))),
