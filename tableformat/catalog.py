@@ -88,6 +88,11 @@ class Catalog:
     def drop_namespace(self, namespace: Identifier) -> None:
         """Drop an empty namespace."""
         with self._named(namespace):
+            nested = self.list_namespaces(namespace) if self.namespace_exists(namespace) else []
+            if nested:
+                raise InvalidArgumentError(
+                    f"namespace {_dotted(namespace)!r} still has namespaces: {', '.join(nested)}. Drop them first."
+                )
             try:
                 self.iceberg.drop_namespace(namespace)
             except IcebergNamespaceNotEmptyError as error:
@@ -96,9 +101,12 @@ class Catalog:
                     "Drop them first."
                 ) from error
 
-    def list_namespaces(self, parent: Identifier = ()) -> list[str]:
-        """Namespaces below `parent`, dotted, sorted."""
-        return sorted(".".join(name) for name in self.iceberg.list_namespaces(parent))
+    def list_namespaces(self, parent: Identifier = (), *, recursive: bool = False) -> list[str]:
+        """Namespaces in `parent`, dotted, sorted; `recursive`: those in them as well."""
+        names = [".".join(name) for name in self.iceberg.list_namespaces(parent)]
+        if recursive:
+            names += [inner for name in names for inner in self.list_namespaces(name, recursive=True)]
+        return sorted(names)
 
     def namespace_exists(self, namespace: Identifier) -> bool:
         return self.iceberg.namespace_exists(namespace)

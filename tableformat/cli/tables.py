@@ -158,7 +158,7 @@ def _listed(catalog: Catalog, namespace: str | None) -> tuple[list[str], list[st
     """Namespaces and the identifiers of their tables. NamespaceNotFoundError with the nearest name."""
     from tableformat.errors import NamespaceNotFoundError, nearest_hint
 
-    namespaces = catalog.list_namespaces()
+    namespaces = catalog.list_namespaces(recursive=True)
     if namespace is not None:
         if not catalog.namespace_exists(namespace):
             raise NamespaceNotFoundError(f"no namespace {namespace!r}.{nearest_hint(namespace, namespaces)}")

@@ -36,7 +36,8 @@ _attachments: WeakKeyDictionary[DuckDBPyConnection, dict[str, _Attachment]] = We
 
 
 def attach(connection: DuckDBPyConnection, catalog: Catalog, *, name: str = "lake") -> None:
-    """Make every table of the catalog readable as `<name>.<namespace>.<table>`.
+    """Make every table of the catalog readable as `<name>.<namespace>.<table>`; of a namespace in a namespace it is the
+    schema `"outer.inner"`.
 
     Raises AlreadyExistsError when the connection has a database of that name.
     """
@@ -89,7 +90,7 @@ def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
 def _load(connection: DuckDBPyConnection, name: str, attachment: _Attachment) -> None:
     catalog = attachment.catalog
     seen: dict[str, int | None] = {}
-    for namespace in catalog.list_namespaces():
+    for namespace in catalog.list_namespaces(recursive=True):
         schema = f"{_quoted(name)}.{_quoted(namespace)}"
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         for identifier in catalog.list_tables(namespace):

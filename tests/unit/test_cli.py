@@ -395,7 +395,7 @@ class TestErrors:
     def test_unforeseen_error_names_its_type_and_the_way_to_the_traceback(
         self, lake: Lake, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def fail(_self: object) -> None:
+        def fail(*_arguments: object, **_options: object) -> None:
             raise ZeroDivisionError("a bug")
 
         monkeypatch.setattr(tf.Catalog, "list_namespaces", fail)

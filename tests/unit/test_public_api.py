@@ -110,7 +110,7 @@ TABLE_ATTRIBUTES = {
 CATALOG = {
     "create_namespace": "namespace, *, properties=None, exist_ok=False",
     "drop_namespace": "namespace",
-    "list_namespaces": "parent=()",
+    "list_namespaces": "parent=(), *, recursive=False",
     "namespace_exists": "namespace",
     "create_table": "identifier, schema, *, key=(), partition_by=(), properties=None, location=None, exist_ok=False",
     "load_table": "identifier, *, branch='main'",

@@ -108,16 +108,6 @@ def test_a_property_of_ours_that_does_not_exist_is_refused(catalog: Catalog, tab
     assert "tableformat.publish-target.ingest" not in table.properties
 
 
-def test_a_namespace_in_a_namespace_has_tables(catalog: Catalog) -> None:
-    catalog.create_namespace("x")
-    catalog.create_namespace("x.y")
-    created = catalog.create_table("x.y.t", SCHEMA, key=["a", "b"])
-    created.append(rows("x"))
-    assert catalog.list_tables("x.y") == ["x.y.t"]
-    assert catalog.load_table("x.y.t").scan().count() == 1
-    assert created.location.endswith("/x.y/t")
-
-
 def test_jobs_refuse_a_table_without_a_catalog(table: Table) -> None:
     static = read_metadata(table.iceberg.metadata_location)
     jobs = static.maintenance

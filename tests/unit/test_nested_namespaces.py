@@ -1,0 +1,55 @@
+"""Namespaces in namespaces: their tables are found wherever tables are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import tableformat
+from tableformat import Catalog, open_catalog
+from tableformat.cli.main import app
+from tableformat.errors import InvalidArgumentError
+
+SCHEMA = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    with open_catalog(str(tmp_path / "lake")) as opened:
+        opened.create_namespace("x")
+        opened.create_namespace("x.y")
+        opened.create_table("x.y.t", SCHEMA, key=["a"]).append(pa.table({"a": [1, 2]}, schema=SCHEMA))
+        yield opened
+
+
+def test_a_table_is_made_found_and_dropped(catalog: Catalog) -> None:
+    assert catalog.list_namespaces() == ["x"]
+    assert catalog.list_namespaces(recursive=True) == ["x", "x.y"]
+    assert (catalog.list_tables("x"), catalog.list_tables("x.y")) == ([], ["x.y.t"])
+    table = catalog.load_table("x.y.t")
+    assert table.location.endswith("/x.y/t")
+    assert table.scan().count() == 2
+    catalog.drop_table("x.y.t", purge=True)
+    assert not catalog.table_exists("x.y.t")
+
+
+def test_a_namespace_with_namespaces_in_it_stays(catalog: Catalog) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"'x' still has namespaces: x\.y"):
+        catalog.drop_namespace("x")
+    catalog.drop_table("x.y.t")
+    catalog.drop_namespace("x.y")
+    catalog.drop_namespace("x")
+    assert catalog.list_namespaces() == []
+
+
+def test_duckdb_and_the_command_line_see_it(catalog: Catalog, tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        tableformat.duckdb.attach(connection, catalog, name="lake")
+        assert connection.execute('SELECT count(*) FROM lake."x.y".t').fetchall() == [(2,)]
+    listed = CliRunner().invoke(app, ["--catalog", str(tmp_path / "lake"), "ls"])
+    assert listed.output.split() == ["x.y.t"]
