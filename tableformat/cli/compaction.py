@@ -99,7 +99,8 @@ def compact(
     from tableformat.display.compaction import render_plan
 
     assert result.plan is not None, "a dry run has a plan"
-    plan, command = result.plan, session.command(f"compact {handle.name}{_as_typed(context)}", branch=handle.branch)
+    words = f"compact {shlex.quote(handle.name)}{_as_typed(context)}"
+    plan, command = result.plan, session.command(words, branch=handle.branch)
     session.output.emit(dict, lambda: render_plan(plan, handle.metadata, handle.name, command))
 
 

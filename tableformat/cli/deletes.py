@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,7 +104,8 @@ def _delete(session: Session, table: Table, verb: Callable[[], CommitResult], wh
     result = verb()
     lines = [f"{table.name}: deleted {what}.", commit_text(result)]
     if before is not None and result.snapshot_id != before:
-        lines.append(f"Undo: {session.command(f'rollback {table.name} {before}', branch=table.branch)}")
+        undo = f"rollback {shlex.quote(table.name)} {before}"
+        lines.append(f"Undo: {session.command(undo, branch=table.branch)}")
     session.output.emit(
         lambda: {"table": table.name, "dry_run": False, "previous_snapshot_id": before, **commit_dict(result)},
         lambda: Text("\n".join(lines)),

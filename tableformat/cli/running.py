@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -85,7 +86,7 @@ def _what_changed(session: Session, table: Table, branch_before: int | None, tab
         operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
         new.append(f"{snapshot.snapshot_id} ({operation})")
     what = f"snapshots {', '.join(reversed(new))} of branch {table.branch}" if new else "changes of metadata alone"
-    clean = session.command(f"remove-orphan-files {table.name}", branch="main")
+    clean = session.command(f"remove-orphan-files {shlex.quote(table.name)}", branch="main")
     return (
         f"{table.name} got {what} since the command began; they stay, and what was not committed is gone. Files that "
         f"were about to be removed go with `{clean}`."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,15 @@ class TestDeletePrefix:
         assert lines[1].startswith(f"Snapshot {snapshot_id(lake)}: 1 delete file added, no row read, ")
         assert lines[2] == f"Undo: tableformat rollback db.calendars {before}"
         assert live_rows(lake) == [row for row in rows if row not in (("C", 2), ("C", 3))]
+
+    def test_a_name_with_a_quote_can_be_pasted(self, lake: Lake) -> None:
+        with tf.open_catalog(str(lake.directory)) as catalog:
+            catalog.rename_table(TABLE, "db.it's")
+        undo = lake.run("delete-prefix", "db.it's", "id1=C").stdout.splitlines()[2].removeprefix("Undo: tableformat ")
+        assert shlex.split(undo)[:2] == ["rollback", "db.it's"]
+        assert lake.run(*shlex.split(undo), "--yes").status == 0
+        plan = lake.run("compact", "db.it's", "--rewrite-all", "--dry-run").stdout.splitlines()[-1]
+        assert shlex.split(plan.partition("tableformat ")[2])[:2] == ["compact", "db.it's"]
 
     def test_undo_names_a_catalog_that_was_given_as_an_option(self, lake: Lake) -> None:
         run = Lake(Path("elsewhere")).run("delete-prefix", TABLE, "id1=C", "--catalog", lake.directory)
