@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from tableformat.deletes.cuts import CutArray
 from tableformat.deletes.extremes import extremes
 from tableformat.deletes.key_bounds import key_bounds
 from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
-from tableformat.deletes.skyline import NOTHING, newest_per_interval
+from tableformat.deletes.skyline import NOTHING, newest_per_interval, skyline
 from tableformat.deletes.spans import SpanArray
 from tableformat.metadata.content_file import DataFile
 
@@ -36,15 +37,42 @@ def needed_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> np
     assert numbers is not None, "a skyline has sequence numbers"
     if len(fragments) == 0 or not data_files:
         return np.zeros(len(fragments), np.bool_)
-    lowers, uppers = fragments.lower.encoded.to_pylist(), fragments.upper.encoded.to_pylist()
-    bounds = [key_bounds(data, fragments.key) for data in data_files]
-    first = np.array([bisect_right(uppers, file.lower) for file in bounds], np.int64)
-    last = np.array([bisect_left(lowers, file.upper) for file in bounds], np.int64)
-    data_numbers = np.array([committed_sequence_number(data) for data in data_files], np.int64)
+    first, last, data_numbers = _met_fragments(fragments, data_files)
     youngest = int(data_numbers.max())
     turned = newest_per_interval(first, last, youngest - data_numbers, len(fragments))
     oldest = np.where(turned == NOTHING, _NEVER, youngest - turned)
     return range_delete_is_new_enough(numbers, oldest)
+
+
+def joined_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> SpanArray:
+    """MT-19: fragments that touch as one, where one number, the largest, deletes the same rows as their own ones.
+
+        fragments   |--5--|--8--|      |--6--|       joined   |-----8-----|     |--6--|
+        data files  [=2==========]   [=2=] [=7==]
+
+    A fragment may take a larger number when every data file whose bounds it meets is older than it (RD-2): they lose
+    the same rows. `data_files` are all that are live in the scope of the spans, or may become live as old as they are.
+    """
+    numbers = fragments.sequence_numbers
+    assert numbers is not None, "a skyline has sequence numbers"
+    if len(fragments) < 2:
+        return fragments
+    first, last, data_numbers = _met_fragments(fragments, data_files)
+    youngest = newest_per_interval(first, last, data_numbers, len(fragments))
+    meets_older_only = range_delete_is_new_enough(numbers, youngest)
+    joined = skyline(replace(fragments, sequence_numbers=np.where(meets_older_only, numbers.max(), numbers)))
+    return joined if len(joined) < len(fragments) else fragments
+
+
+def _met_fragments(
+    fragments: SpanArray, data_files: Sequence[DataFile]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """RD-10: for each data file the first fragment that its bounds meet, the one after the last, and its number."""
+    lowers, uppers = fragments.lower.encoded.to_pylist(), fragments.upper.encoded.to_pylist()
+    bounds = [key_bounds(data, fragments.key) for data in data_files]
+    first = np.array([bisect_right(uppers, file.lower) for file in bounds], np.int64)
+    last = np.array([bisect_left(lowers, file.upper) for file in bounds], np.int64)
+    return first, last, np.array([committed_sequence_number(data) for data in data_files], np.int64)
 
 
 def spans_still_needed(

@@ -3,8 +3,9 @@
     file #5   [a ======= g)             merged, entry #8   [a, c) 5  [c, e) 8  [e, g) 5
     file #8       [c == e)              a data file #6 meets [c, e) and nothing else, as before
 
-Every span keeps the sequence number that it had, so that the merged file deletes from each data file the rows that the
-files together deleted. Equality deletes of several commits have one number for each file and are never merged.
+Every span keeps the sequence number that it had, or takes a larger one where no data file tells them apart, so that the
+merged file deletes from each data file the rows that the files together deleted. Equality deletes of several commits
+have one number for each file and are never merged.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.change import ChangeKind, TableChange, file_keys
 from tableformat.commit.metadata_commit import refresh
-from tableformat.deletes.needed_spans import needed_fragments
+from tableformat.deletes.needed_spans import joined_fragments, needed_fragments
+from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans import SpanArray
 from tableformat.maintenance.dead_deletes import FilesInScope
 from tableformat.maintenance.head_jobs import HeadState, commit_deletes_on_head, head_state
 from tableformat.maintenance.progress import Progress, silent
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
-from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_choice import ancestors, head_view
+from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
 from tableformat.scan.delete_index import by_scope_and_columns
 from tableformat.write.context import WriteContext
@@ -43,7 +46,8 @@ class MergeRangeDeletesResult:
     removed_spans_count: int = 0
     """Spans in the files that left."""
     added_spans_count: int = 0
-    """Spans in the merged files: where spans overlapped the newest is left, where nothing older lies none."""
+    """Spans in the merged files: where spans overlapped the newest is left, where nothing older lies none, and spans
+    that touch are one where no data file tells their numbers apart."""
     rewritten_bytes: int = 0
     """Size of the merged files; 0 with `dry_run`."""
     duration_seconds: float = 0.0
@@ -116,9 +120,26 @@ def _merges(state: HeadState) -> Iterator[_Merge]:
         if span_count > budget:
             continue
         fragments = context.loader.range_fragments(members)
-        needed = fragments.take(np.flatnonzero(needed_fragments(fragments, scope.within(where))))
-        if len(members) > 1 or len(needed) < span_count:
-            yield _Merge(tuple(members), needed)
+        in_scope = scope.within(where)
+        spans = fragments.take(np.flatnonzero(needed_fragments(fragments, in_scope)))
+        if _is_one_line(view, members):
+            spans = joined_fragments(spans, in_scope)
+        if len(members) > 1 or len(spans) < span_count:
+            yield _Merge(tuple(members), spans)
+
+
+def _is_one_line(view: SnapshotView, members: Sequence[DeleteFile]) -> bool:
+    """MT-19: whether every snapshot since the oldest of these deletes leads to the head.
+
+    Otherwise a data file of another line, younger than a delete and older than the merged file, might be carried here.
+    """
+    oldest = min(committed_sequence_number(file) for file in members)
+    line = {snapshot.snapshot_id for snapshot in ancestors(view.metadata, view.snapshot)}
+    return all(
+        snapshot.snapshot_id in line
+        for snapshot in view.metadata.snapshots
+        if (snapshot.sequence_number or 0) >= oldest
+    )
 
 
 def _write(context: WriteContext, merge: _Merge) -> DeleteFile:

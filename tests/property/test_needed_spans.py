@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyiceberg.types import LongType
 
 from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.needed_spans import needed_fragments, spans_still_needed
+from tableformat.deletes.needed_spans import joined_fragments, needed_fragments, spans_still_needed
 from tableformat.deletes.skyline import skyline
 from tableformat.deletes.spans import SpanArray, span_of_bounds
 from tableformat.metadata.column_bounds import to_bound
@@ -44,6 +44,12 @@ def data_of(drawn: list[tuple[int, int, int]]) -> list[DataFile]:
     ]
 
 
+def as_ranges(spans: SpanArray) -> list[tuple[int, int, int]]:
+    lower, upper = (cuts.columns[0].to_pylist() for cuts in (spans.lower, spans.upper))
+    assert spans.sequence_numbers is not None
+    return list(zip(lower, upper, spans.sequence_numbers.tolist(), strict=True))
+
+
 @given(st.lists(ranges, min_size=1, max_size=8), st.lists(ranges, max_size=5))
 def test_span_is_needed_where_it_is_newest_over_older_data(
     spans: list[tuple[int, int, int]], files: list[tuple[int, int, int]]
@@ -64,13 +70,10 @@ def test_span_is_needed_where_it_is_newest_over_older_data(
 
     assert deleted([span for span, needed in zip(spans, kept, strict=True) if needed]) == deleted(spans)
     left = fragments.take(np.flatnonzero(is_needed))
-    as_ranges = [
-        (int(lower), int(upper), int(number))
-        for lower, upper, number in zip(
-            left.lower.columns[0].to_pylist(), left.upper.columns[0].to_pylist(), left.sequence_numbers, strict=True
-        )
-    ]
-    assert deleted(as_ranges) == deleted(spans)
+    assert deleted(as_ranges(left)) == deleted(spans)
+    joined = joined_fragments(left, data_of(files))
+    assert deleted(as_ranges(joined)) == deleted(spans), "MT-19: with larger numbers too"
+    assert len(joined) <= len(left)
     for (lower, upper, number), newest in zip(spans, is_newest, strict=True):
         tops = [max(n for a, b, n in spans if a <= key < b) for key in range(lower, upper)]
         assert newest == (number in tops)

@@ -136,3 +136,49 @@ def test_files_of_a_commit_that_failed_are_removed(tmp_path: Path) -> None:
     with pytest.raises(CommitConflictError):
         table.maintenance.merge_range_deletes()
     assert files_on_disk(table) == before
+
+
+def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
+    """MT-19: only rows that are older than all of them lie there."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(9)))
+    for start in (2, 4, 6):
+        table.delete_range(lower=("a", start), upper=("a", start + 2))
+    before = contents(table)
+    result = table.maintenance.merge_range_deletes()
+    assert (result.removed_spans_count, result.added_spans_count) == (3, 1)
+    (merged,) = live_deletes(table)
+    spans = resolve_context(table.view).loader.range_spans(merged)
+    assert list(spans.sequence_numbers) == [4]
+    assert contents(table) == before
+    table.append(rows("a", [3], "later"))
+    assert len(contents(table)) == len(before) + 1
+    assert table.maintenance.merge_range_deletes().removed_range_delete_files_count == 0
+
+
+def test_windows_stay_apart_where_rows_came_between_them(tmp_path: Path) -> None:
+    """MT-19: the rows of commit 3 are younger than the first window and older than the second."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(9)))
+    table.delete_range(lower=("a", 2), upper=("a", 4))
+    table.append(rows("a", [3], "between"))
+    table.delete_range(lower=("a", 4), upper=("a", 6))
+    before = contents(table)
+    result = table.maintenance.merge_range_deletes()
+    assert result.added_spans_count == 2
+    assert contents(table) == before
+    assert "between" in {row[-1] for row in before}
+
+
+def test_windows_stay_apart_where_another_line_may_bring_rows(tmp_path: Path) -> None:
+    """MT-19, MT-31: rows that another branch got between the two deletes are carried here with their number."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(9)))
+    table.create_branch("ingest")
+    ingest = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="ingest")
+    ingest.delete_range(lower=("a", 2), upper=("a", 4))
+    table.refresh().append(rows("a", [3], "other"))
+    ingest.refresh().delete_range(lower=("a", 4), upper=("a", 6))
+    assert ingest.maintenance.merge_range_deletes().added_spans_count == 2
+    table.refresh().maintenance.publish("ingest")
+    assert "other" in {row[-1] for row in contents(table)}

@@ -198,8 +198,8 @@ def test_leaving_a_stream_early_stops_its_threads(tmp_path: Path) -> None:
 
 
 def test_memory_of_a_stream_does_not_grow_with_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far threads read ahead depends on the machine's load, so the bound is a fixed one: far below four files."""
     monkeypatch.setattr("tableformat.scan.reader.STRETCH_ROWS", 20_000)
-    peaks = []
     for files in (1, 4):
         builder = TableBuilder(
             tmp_path / str(files), SCHEMA, key=["id", "n"], properties={"write.parquet.row-group-limit": "20000"}
@@ -217,8 +217,7 @@ def test_memory_of_a_stream_does_not_grow_with_the_table(tmp_path: Path, monkeyp
         before, peak = pa.total_allocated_bytes(), 0
         for _ in builder.scan().to_batches():
             peak = max(peak, pa.total_allocated_bytes() - before)
-        peaks.append(peak)
-    assert peaks[1] < 1.5 * peaks[0]
+        assert 0 < peak < 20 * count, "less than one file of rows of 20 bytes"
 
 
 def test_deleted_stretches_are_cut_out_without_copying(tmp_path: Path) -> None:
