@@ -13,7 +13,7 @@ from tableformat.deletes.rules import equality_delete_is_new_enough
 from tableformat.keys.encoding import NULL_MARKER
 from tableformat.keys.families import KeyFamily, family_of
 from tableformat.scan.key_reader import KeyReader
-from tableformat.scan.span_positions import batches, positions_in_file, span_positions
+from tableformat.scan.span_positions import batches, near_spans, positions_in_file, span_positions
 
 _ROWS_PER_SEARCHED_KEY: Final = 30
 """With fewer rows for each key than that, looking every row up is faster than searching every key."""
@@ -22,22 +22,19 @@ _ROWS_PER_SEARCHED_KEY: Final = 30
 def equality_positions(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int) -> PositionSet:
     """DA-2, DA-4: the positions of the rows that a key newer than the data deletes.
 
-    A file whose own marker says that it is sorted by the delete columns is searched for the keys while they are few
-    (RD-11); otherwise the rows are looked up, in row groups whose statistics do not rule all keys out.
+    A file whose own marker says that it is sorted by the delete columns is searched for the keys within its bounds
+    while they are few (RD-11); otherwise the rows are looked up, in row groups whose statistics do not rule all keys
+    out.
     """
-    newer = keys.newer_than(data_sequence_number)
-    newer_count = int(newer.sum())
-    if newer_count == 0:
+    if not keys.newer_than(data_sequence_number).any():
         return PositionSet.empty()
     order = (reader.file.sorted_by or ())[: len(keys.field_ids)]
-    is_searchable = set(order) == set(keys.field_ids) and not _has_float(keys)
-    if is_searchable and newer_count * _ROWS_PER_SEARCHED_KEY <= reader.file.row_count:
-        points = keys.point_spans(order)
-        if newer_count < len(keys):
-            assert points.sequence_numbers is not None, "points carry the newest number of their key"
-            is_newer = equality_delete_is_new_enough(points.sequence_numbers, data_sequence_number)
-            points = points.take(np.flatnonzero(is_newer))
-        return span_positions(reader, points)
+    if set(order) == set(keys.field_ids) and not _has_float(keys):
+        points = near_spans(reader, keys.point_spans(order))
+        assert points.sequence_numbers is not None, "points carry the newest number of their key"
+        is_newer = equality_delete_is_new_enough(points.sequence_numbers, data_sequence_number)
+        if int(is_newer.sum()) * _ROWS_PER_SEARCHED_KEY <= reader.file.row_count:
+            return span_positions(reader, points if is_newer.all() else points.take(np.flatnonzero(is_newer)))
     return _looked_up(reader, keys, data_sequence_number)
 
 
