@@ -24,7 +24,7 @@ from tableformat.deletes.range_file import check_span_order, key_in_schema
 from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans import INHERITED, SpanArray
 from tableformat.errors import CorruptFileError, InvalidKeyError
-from tableformat.keys.families import arrow_type_of
+from tableformat.keys.families import KeyFamily, arrow_type_of, family_of
 from tableformat.keys.internal_values import array_of_internal_values, internal_values_of
 from tableformat.metadata.avro_container import RecordCodec, decode_block
 from tableformat.metadata.column_bounds import from_bound, to_bound
@@ -143,6 +143,10 @@ def _cuts(spans: Sequence[_Stored], side: str, stored: KeyColumns, key: KeyColum
 
 
 def _column(bounds: Sequence[bytes | None], key_type: PrimitiveType, location: str) -> pa.Array:
+    arrow_type = arrow_type_of(key_type)
+    widths = {len(bound) for bound in bounds if bound is not None}
+    if family_of(key_type) is KeyFamily.INTEGER and widths == {arrow_type.bit_width // 8}:
+        return _integers(bounds, arrow_type)
     values = [None if bound is None else from_bound(bound, key_type, location=location) for bound in bounds]
     try:
         return array_of_internal_values(values, key_type)
@@ -150,6 +154,14 @@ def _column(bounds: Sequence[bytes | None], key_type: PrimitiveType, location: s
         raise CorruptFileError(
             location, f"its manifest entry carries values that are no {key_type}: {error}"
         ) from error
+
+
+def _integers(bounds: Sequence[bytes | None], arrow_type: pa.DataType) -> pa.Array:
+    """Little endian numbers of one width; one by one they take ten times as long."""
+    width = arrow_type.bit_width // 8
+    zero = bytes(width)
+    numbers = np.frombuffer(b"".join(zero if bound is None else bound for bound in bounds), f"<i{width}")
+    return pa.array(numbers, mask=np.array([bound is None for bound in bounds], np.bool_)).view(arrow_type)
 
 
 def _bound_values(cuts: CutArray) -> list[list[bytes | None]]:
