@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
@@ -50,15 +52,17 @@ def files(table: Table) -> set[str]:
 
 
 def once(table: Table, act: Callable[[Table], object]) -> Callable[[], None]:
-    """Does something to the table, in whatever process, the first time that it is called."""
+    """Does something to the table, in whichever of several processes calls it first."""
     warehouse = unquote(str(table.catalog.iceberg.properties["warehouse"]).removeprefix("file://"))  # type: ignore[union-attr]
-    name, snapshot_id = table.name, table.refresh().snapshot_id
+    name, marker = table.name, str(Path(tempfile.mkdtemp()) / "called")
 
     def call() -> None:
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
         with open_catalog(warehouse) as catalog:
-            found = catalog.load_table(name)
-            if found.snapshot_id == snapshot_id:
-                act(found)
+            act(catalog.load_table(name))
 
     return call
 

@@ -35,6 +35,7 @@ def test_everything_in_order(tmp_path: Path) -> None:
     """MT-60: afterwards the table is a few files without deletes, with the rows that it had."""
     table = worn_table(tmp_path, properties={"history.expire.max-snapshot-age-ms": "1"})
     before = contents(table)
+    snapshot_ids = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     result = table.maintenance.run()
     assert [report.job for report in result.jobs] == list(JOBS)
     assert statuses(result) == {job: "skipped" if job == "publish" else "done" for job in JOBS}
@@ -42,7 +43,7 @@ def test_everything_in_order(tmp_path: Path) -> None:
     assert contents(table) == before
     assert live_deletes(table) == []
     assert len([file for file in live(table) if isinstance(file, DataFile)]) < 7
-    assert len(table.metadata.snapshots) == 1
+    assert snapshot_ids.isdisjoint(snapshot.snapshot_id for snapshot in table.metadata.snapshots)
     assert result.rewritten_bytes > 0
     assert "convert_deletes" in str(result)
 
