@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final
 
-from spark_ext.service.errors import describe_error
 from spark_ext.service.registry import Answer, Buffer, Request, handler_of
 from spark_ext.service.session import Session
+from spark_ext.service.wire.errors import describe_error
 
 _LENGTH: Final = struct.Struct(">i")
 _THREADS: Final = 16

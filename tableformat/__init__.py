@@ -9,17 +9,17 @@ from tableformat import errors
 from tableformat.errors import TableFormatError
 
 if TYPE_CHECKING:
-    from tableformat.catalog import Catalog, open_catalog
+    from tableformat.catalogs.catalog import Catalog, open_catalog
+    from tableformat.catalogs.static_table import read_metadata
     from tableformat.changes.changes import Changes
     from tableformat.engines import duckdb
-    from tableformat.maintenance.convert_deletes import ConvertResult
+    from tableformat.maintenance.conversion.convert_deletes import ConvertResult
     from tableformat.operations.result import CommitResult
     from tableformat.operations.staged_write import StagedWrite
     from tableformat.operations.transaction import Transaction
     from tableformat.scan.explain import ScanExplanation
     from tableformat.scan.plan import ScanPlan
     from tableformat.scan.scan import Scan
-    from tableformat.static_table import read_metadata
     from tableformat.table import Table
     from tableformat.write.staged import StagedFiles
 
@@ -45,17 +45,17 @@ __all__ = [
 # Names are imported when they are first asked for: the command line and Spark's Python workers import this package
 # without needing most of it, and pyarrow and PyIceberg take more than a second.
 _HOMES = {
-    "Catalog": "catalog",
-    "open_catalog": "catalog",
+    "Catalog": "catalogs.catalog",
+    "open_catalog": "catalogs.catalog",
     "Changes": "changes.changes",
-    "ConvertResult": "maintenance.convert_deletes",
+    "ConvertResult": "maintenance.conversion.convert_deletes",
     "CommitResult": "operations.result",
     "StagedWrite": "operations.staged_write",
     "Transaction": "operations.transaction",
     "ScanExplanation": "scan.explain",
     "ScanPlan": "scan.plan",
     "Scan": "scan.scan",
-    "read_metadata": "static_table",
+    "read_metadata": "catalogs.static_table",
     "Table": "table",
     "StagedFiles": "write.staged",
 }

@@ -25,33 +25,33 @@ from tableformat.changes.range import change_range_of_times
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.metadata.inspect import history_table
+from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations import references
-from tableformat.operations.append import append
-from tableformat.operations.apply_changes import apply_changes
-from tableformat.operations.delete import delete
-from tableformat.operations.delete_prefix import delete_prefix
-from tableformat.operations.delete_range import delete_range
-from tableformat.operations.delete_rows import delete_rows
 from tableformat.operations.draft import Draft
 from tableformat.operations.format_version import FORMAT_VERSION
 from tableformat.operations.inspect import Inspect
 from tableformat.operations.key import set_key
 from tableformat.operations.options import CommitKeywords, CommitOptions
-from tableformat.operations.overwrite import overwrite
-from tableformat.operations.replace import replace, replace_interval
 from tableformat.operations.result import CommitResult
 from tableformat.operations.run import is_one_shot, run_verb
 from tableformat.operations.staged_write import StagedWrite, stage_written
 from tableformat.operations.transaction import Transaction
-from tableformat.operations.upsert import upsert
+from tableformat.operations.verbs.append import append
+from tableformat.operations.verbs.apply_changes import apply_changes
+from tableformat.operations.verbs.delete import delete
+from tableformat.operations.verbs.delete_prefix import delete_prefix
+from tableformat.operations.verbs.delete_range import delete_range
+from tableformat.operations.verbs.delete_rows import delete_rows
+from tableformat.operations.verbs.overwrite import overwrite
+from tableformat.operations.verbs.replace import replace, replace_interval
+from tableformat.operations.verbs.upsert import upsert
 from tableformat.scan.scan import Scan
 from tableformat.write.staged import StagedFiles
 
 if TYPE_CHECKING:
-    from tableformat.catalog import Catalog
+    from tableformat.catalogs.catalog import Catalog
 
 
 class Table:

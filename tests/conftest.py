@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spark_ext.java import INSTALL_HINT, find_java
+from tableformat.demo.java_runtime import INSTALL_HINT, find_java
 
 REPOSITORY = Path(__file__).parents[1]
 

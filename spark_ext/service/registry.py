@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 Buffer: TypeAlias = "bytes | memoryview"
 
 _MODULES: Final = (
-    "namespaces",
-    "tables",
-    "alter",
-    "reads",
-    "read_options",
-    "changes",
-    "streams",
-    "aggregates",
-    "metadata_tables",
-    "write_plan",
-    "writes",
-    "deletes",
-    "staged_tables",
+    "ddl.namespaces",
+    "ddl.tables",
+    "ddl.alter",
+    "reads.scans",
+    "states.read_options",
+    "changes.change_feed",
+    "streams.micro_batches",
+    "reads.aggregates",
+    "reads.metadata_tables",
+    "writes.write_plan",
+    "writes.commits",
+    "writes.deletes",
+    "ddl.staged_tables",
     "procedures.calls",
 )
 

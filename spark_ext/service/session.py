@@ -12,15 +12,15 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from spark_ext.service.staging import StagingCatalog, is_staged
-from tableformat.catalog import Catalog, open_catalog
+from tableformat.catalogs.catalog import Catalog, open_catalog
 from tableformat.errors import InvalidArgumentError, TableNotFoundError
-from tableformat.metadata.bounded_cache import BoundedCache
+from tableformat.merge_on_read.deleted_positions import ResolveCaches, ResolveContext
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.metadata.storage import read_bytes
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
-from tableformat.scan.resolve import ResolveCaches, ResolveContext
+from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.storage import read_bytes
 from tableformat.table import Table
 
 _REMEMBERED_TABLES: Final = 256

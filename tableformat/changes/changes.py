@@ -9,9 +9,9 @@ from pyiceberg.expressions import BooleanExpression
 
 from tableformat.changes.plan import ChangePlan, plan_changes
 from tableformat.changes.range import ChangeRange
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
 from tableformat.scan.arrow_rows import ArrowRows
-from tableformat.scan.task import FileScanTask
 
 
 class Changes(ArrowRows):

@@ -23,18 +23,18 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from tableformat.changes.range import ChangeRange, parent_of
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files, manifests_of_snapshot
+from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, to_expression
+from tableformat.filters.file_statistics import partition_value_facts
+from tableformat.filters.pruning import decide, residual
+from tableformat.merge_on_read.applicable_deletes import reached_data_files
+from tableformat.merge_on_read.deleted_positions import ResolveContext, deletes_identity
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_SNAPSHOT_ID, COMMIT_TIMESTAMP, COMMIT_VERSION
 from tableformat.metadata.content_file import DataFile
-from tableformat.metadata.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.applicable_deletes import reached_data_files
-from tableformat.scan.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, to_expression
 from tableformat.scan.context import resolve_context
-from tableformat.scan.file_facts import partition_value_facts
 from tableformat.scan.planner import plan_scan
-from tableformat.scan.pruning import decide, residual
-from tableformat.scan.resolve import ResolveContext, deletes_identity
-from tableformat.scan.task import FileScanTask
 
 _MICROSECONDS: Final = 1000
 

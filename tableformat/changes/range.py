@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
-from tableformat.metadata.manifest_list import had_parent
+from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.snapshot_choice import ancestors, schema_of
 from tableformat.metadata.snapshot_view import SnapshotView
 

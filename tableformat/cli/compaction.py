@@ -96,7 +96,7 @@ def compact(
     if not dry_run or session.output.is_json:
         emit_result(session, handle, result)
         return
-    from tableformat.display.compaction import render_plan
+    from tableformat.display.compaction_groups import render_plan
 
     assert result.plan is not None, "a dry run has a plan"
     words = f"compact {shlex.quote(handle.name)}{_as_typed(context)}"

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tableformat.deletes.spans import SpanArray
-from tableformat.deletes.verdict import Verdict, classify
+from tableformat.deletes.spans.coverage import Verdict, classify
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.scan.context import resolve_context
 from tableformat.scan.planner import plan_scan
-from tableformat.scan.resolve import resolve
-from tableformat.scan.task import FileScanTask
 from tableformat.table import Table
 
 

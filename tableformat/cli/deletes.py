@@ -12,7 +12,7 @@ from tableformat.cli.options import DryRunOption, WritableTableArgument, names_o
 from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
-    from tableformat.deletes.spans import SpanArray
+    from tableformat.deletes.spans.spans import SpanArray
     from tableformat.operations.result import CommitResult
     from tableformat.table import Table
 
@@ -34,10 +34,10 @@ def delete_prefix(
 ) -> None:
     """Delete every row whose key begins with the given values, reading none."""
     from tableformat.cli.values import parse_value
-    from tableformat.deletes.key_columns import KeyColumns
-    from tableformat.deletes.spans import spans_of_prefixes
+    from tableformat.deletes.spans.spans import spans_of_prefixes
     from tableformat.display.text import literal
-    from tableformat.operations.delete_prefix import prefix_table
+    from tableformat.keys.key_columns import KeyColumns
+    from tableformat.operations.verbs.delete_prefix import prefix_table
 
     texts = _assignments(prefix)
     session = Session.of(context)
@@ -75,8 +75,8 @@ def delete_range(
 ) -> None:
     """Delete the rows from one value up to, but without, another, reading none. An open side takes nulls in."""
     from tableformat.cli.values import parse_tuple
-    from tableformat.deletes.spans import span_of_bounds
-    from tableformat.operations.delete_range import range_columns
+    from tableformat.deletes.spans.spans import span_of_bounds
+    from tableformat.operations.verbs.delete_range import range_columns
 
     if lower is None and upper is None:
         raise typer.BadParameter("give --lower, --upper or both; without any every row would go.")

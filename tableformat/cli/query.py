@@ -26,7 +26,7 @@ from tableformat.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from tableformat.catalog import Catalog
+    from tableformat.catalogs.catalog import Catalog
 
 _BATCH_ROWS: Final = 10_000
 _ALIASES: Final = ("lake", "tableformat", "tableformat_catalog")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from tableformat.maintenance.progress import Progress
+    from tableformat.maintenance.running.progress import Progress
     from tableformat.table import Table
 
 INTERRUPTED: Final = 130

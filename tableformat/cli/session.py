@@ -14,7 +14,7 @@ import typer
 from tableformat.cli.output import Output
 
 if TYPE_CHECKING:
-    from tableformat.catalog import Catalog
+    from tableformat.catalogs.catalog import Catalog
     from tableformat.metadata.snapshot_view import SnapshotView
     from tableformat.table import Table
 
@@ -44,7 +44,7 @@ class Session:
 
     def catalog(self) -> Catalog:
         """Open the catalog. The command line never creates one: CatalogNotFoundError says what to do."""
-        from tableformat.catalog import open_catalog
+        from tableformat.catalogs.catalog import open_catalog
 
         name = self.catalog_name or _default_catalog()
         _require_existing(name, self.catalog_options)
@@ -58,7 +58,7 @@ class Session:
 
     def table(self, name: str, branch: str | None = None) -> Table:
         """A table to read: an identifier of the catalog, or the path of a metadata file or table directory."""
-        from tableformat.static_table import read_metadata
+        from tableformat.catalogs.static_table import read_metadata
         from tableformat.table import Table
 
         branch = branch or "main"
@@ -161,7 +161,7 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
     """A mistyped directory is an error, not a new empty catalog. Names and other places are left to `open_catalog`."""
     from pyiceberg.catalog import list_catalogs
 
-    from tableformat.embedded_catalog import CATALOG_FILE
+    from tableformat.catalogs.embedded_catalog import CATALOG_FILE
     from tableformat.errors import CatalogNotFoundError
 
     path = name.removeprefix("file://")
@@ -177,6 +177,6 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
 
 
 def _holds_catalog(directory: Path) -> bool:
-    from tableformat.embedded_catalog import CATALOG_FILE
+    from tableformat.catalogs.embedded_catalog import CATALOG_FILE
 
     return (directory / CATALOG_FILE).is_file()

@@ -10,7 +10,7 @@ from tableformat.cli.options import AsOfOption, BranchOption, SnapshotOption, Ta
 from tableformat.cli.session import Session, view_of
 
 if TYPE_CHECKING:
-    from tableformat.catalog import Catalog
+    from tableformat.catalogs.catalog import Catalog
 
 
 def ls(
@@ -94,7 +94,7 @@ def files(
     """List the data files of a table."""
     from tableformat.display.files import file_entries, render_files
     from tableformat.display.summary import name_of
-    from tableformat.metadata.inspect import data_files_table
+    from tableformat.metadata.metadata_tables import data_files_table
 
     session = Session.of(context)
     handle = session.table(table, branch)

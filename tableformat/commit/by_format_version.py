@@ -10,7 +10,7 @@ from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import CommitOutcome, Prepare
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.metadata.storage import delete_if_present
+from tableformat.storage.storage import delete_if_present
 
 
 def only_in_version(change: TableChange, planned: SnapshotView, job: str) -> Prepare:

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.manifest_entry import ManifestEntry
-from tableformat.scan.delete_index import named_data_file
+from tableformat.metadata.manifests.manifest_entry import ManifestEntry
 
 FileKey: TypeAlias = tuple[str, int | None]
 """What tells two files apart: the location, and the blob's offset for one of several vectors in a Puffin file."""

@@ -41,11 +41,11 @@ from tableformat.deletes.rules import (
     shares_partition,
 )
 from tableformat.errors import CommitConflictError
+from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.manifest_entry import ManifestContent
-from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.delete_index import named_data_file
 
 
 class Theirs(Enum):

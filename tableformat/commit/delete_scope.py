@@ -5,8 +5,8 @@ from __future__ import annotations
 from tableformat.commit.change import TableChange
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import CommitConflictError
-from tableformat.metadata.manifest_entry import ManifestContent
-from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
 
 

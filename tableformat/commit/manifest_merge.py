@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from tableformat import properties as names
-from tableformat.metadata.manifest_entry import ManifestContent, ManifestFile
+from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
 
 MERGE_ENABLED: Final = "commit.manifest-merge.enabled"
 

@@ -25,10 +25,10 @@ from tableformat.commit.table_diff import live_files
 from tableformat.commit.vectors_of_removed_data import with_vectors_of_removed_data
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.manifest_entry import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from tableformat.metadata.manifest_list import manifests_of, next_row_id, write_manifest_list
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
-from tableformat.metadata.manifest_writer import write_manifest
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from tableformat.metadata.manifests.manifest_list import manifests_of, next_row_id, write_manifest_list
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_writer import write_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 
 

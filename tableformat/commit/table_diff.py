@@ -16,9 +16,9 @@ from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import FileKey, file_key
 from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifest_entry import ManifestContent, ManifestFile
-from tableformat.metadata.manifest_list import read_manifest_list
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
+from tableformat.metadata.manifests.manifest_list import read_manifest_list
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 
 
 @dataclass(frozen=True, slots=True)

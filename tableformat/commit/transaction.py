@@ -51,7 +51,7 @@ from tableformat.errors import (
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.metadata.storage import delete_if_present
+from tableformat.storage.storage import delete_if_present
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from tableformat.commit.change import TableChange, file_keys
 from tableformat.commit.table_diff import live_files
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
-from tableformat.metadata.manifest_entry import ManifestContent
-from tableformat.metadata.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from tableformat.catalog import Catalog, open_catalog
+from tableformat.catalogs.catalog import Catalog, open_catalog
 from tableformat.demo import stream_local
 from tableformat.demo.messages import KEY, TABLE_SCHEMA, MessagePlan, write_messages
 from tableformat.demo.report import DemoReport, print_report
@@ -186,7 +186,7 @@ def _choose_writer(writer: str, console: Console) -> str:
 def _what_spark_lacks() -> str | None:
     from importlib.util import find_spec
 
-    from spark_ext.java import INSTALL_HINT, find_java
+    from tableformat.demo.java_runtime import INSTALL_HINT, find_java
 
     if find_spec("pyspark") is None:
         return "PySpark is not installed: pip install 'tableformat[spark]'."

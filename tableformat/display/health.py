@@ -7,7 +7,7 @@ from rich.text import Text
 
 from tableformat.display import text
 from tableformat.display.grid import QUIET_STYLE, Column, facts, grid
-from tableformat.maintenance.health import DeleteFileCounts, TableHealth
+from tableformat.maintenance.health.health import DeleteFileCounts, TableHealth
 
 _BAR_WIDTH = 40
 _AMPLIFICATION_STYLES = ((1.5, "green"), (3.0, "yellow"), (float("inf"), "red"))

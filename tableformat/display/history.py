@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tableformat.display import text
 from tableformat.display.grid import Column, grid
-from tableformat.metadata.inspect import history_table
+from tableformat.metadata.metadata_tables import history_table
 from tableformat.table import Table
 
 

@@ -11,19 +11,19 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tableformat.display import text
-from tableformat.display.compaction import plan_dict, render_compaction
+from tableformat.display.compaction_groups import plan_dict, render_compaction
 from tableformat.display.grid import Column, facts, grid
 from tableformat.display.results import render_conversion
-from tableformat.maintenance.compaction import CompactResult
-from tableformat.maintenance.compaction_plan import CompactionPlan
-from tableformat.maintenance.convert_deletes import ConvertResult
-from tableformat.maintenance.drop_dead_deletes import DropDeadDeletesResult
-from tableformat.maintenance.expire_snapshots import ExpireResult
-from tableformat.maintenance.merge_range_deletes import MergeRangeDeletesResult
-from tableformat.maintenance.publish import PublishResult
-from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult
+from tableformat.maintenance.compaction.compact import CompactResult
+from tableformat.maintenance.compaction.compaction_plan import CompactionPlan
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult
+from tableformat.maintenance.delete_files.drop_dead_deletes import DropDeadDeletesResult
+from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeDeletesResult
+from tableformat.maintenance.delete_files.rewrite_position_deletes import RewritePositionDeleteFilesResult
+from tableformat.maintenance.expiry.expire_snapshots import ExpireResult
+from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult
+from tableformat.maintenance.publish.publish import PublishResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
-from tableformat.maintenance.rewrite_position_deletes import RewritePositionDeleteFilesResult
 from tableformat.maintenance.run_jobs import JobReport, JobStatus, RunResult
 
 _LISTED = 20

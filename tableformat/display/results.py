@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tableformat.display import text
 from tableformat.display.grid import facts
-from tableformat.maintenance.convert_deletes import ConvertResult
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult
 from tableformat.operations.result import CommitResult
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from tableformat.display import text
 from tableformat.display.grid import Column, facts, grid
 from tableformat.errors import InvalidKeyError
-from tableformat.metadata.inspect import data_files_table, delete_files_table
+from tableformat.metadata.metadata_tables import data_files_table, delete_files_table
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.table import Table
 

@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any, Final
 
-from tableformat.metadata.location import one_spelling
+from tableformat.storage.location import one_spelling
 
 NULL: Final = "NULL"
 _UNITS: Final = ("KB", "MB", "GB", "TB", "PB")

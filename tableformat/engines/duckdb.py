@@ -22,7 +22,7 @@ from tableformat.scan.scan import Scan
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from tableformat.catalog import Catalog
+    from tableformat.catalogs.catalog import Catalog
 
 
 @dataclass(slots=True)

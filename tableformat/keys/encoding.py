@@ -23,7 +23,7 @@ from pyiceberg.types import PrimitiveType
 from tableformat.errors import InvalidKeyError
 from tableformat.keys.arrow_columns import array_of_values, as_key_array
 from tableformat.keys.families import KeyFamily, family_of, fixed_width_bytes
-from tableformat.keys.words import decimal_halves, number_codes, number_view, value_bytes
+from tableformat.keys.sort_words import decimal_halves, number_codes, number_view, value_bytes
 
 ENCODING_VERSION: Final = 1
 """Changes when the order of any two keys or the payload of any type changes; stored in files and footers."""

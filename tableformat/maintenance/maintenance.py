@@ -12,27 +12,27 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.commit.read_only import refuse_read_only
-from tableformat.maintenance.compaction import CompactResult, compact
-from tableformat.maintenance.compaction_choice import plan_compaction
-from tableformat.maintenance.compaction_plan import CompactionKeywords, CompactionOptions, CompactionPlan
-from tableformat.maintenance.convert_deletes import ConvertResult, convert_deletes
-from tableformat.maintenance.drop_dead_deletes import DropDeadDeletesResult, drop_dead_deletes
-from tableformat.maintenance.executors import LOCAL, Executor
-from tableformat.maintenance.expire_snapshots import ExpireResult, expire_snapshots
-from tableformat.maintenance.health import TableHealth
-from tableformat.maintenance.health_findings import table_health
-from tableformat.maintenance.merge_range_deletes import MergeRangeDeletesResult, merge_range_deletes
-from tableformat.maintenance.partial_progress import MAX_COMMITS_DEFAULT
-from tableformat.maintenance.progress import Progress
-from tableformat.maintenance.publish import PublishResult, publish
-from tableformat.maintenance.remove_orphan_files import RemoveOrphanFilesResult, remove_orphan_files
-from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
-from tableformat.maintenance.rewrite_position_deletes import (
+from tableformat.maintenance.compaction.compact import CompactResult, compact
+from tableformat.maintenance.compaction.compaction_choice import plan_compaction
+from tableformat.maintenance.compaction.compaction_plan import CompactionKeywords, CompactionOptions, CompactionPlan
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
+from tableformat.maintenance.delete_files.drop_dead_deletes import DropDeadDeletesResult, drop_dead_deletes
+from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeDeletesResult, merge_range_deletes
+from tableformat.maintenance.delete_files.rewrite_position_deletes import (
     MIN_INPUT_FILES_DEFAULT,
     RewritePositionDeleteFilesResult,
     rewrite_position_deletes,
 )
+from tableformat.maintenance.expiry.expire_snapshots import ExpireResult, expire_snapshots
+from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult, remove_orphan_files
+from tableformat.maintenance.health.health import TableHealth
+from tableformat.maintenance.health.health_findings import table_health
+from tableformat.maintenance.publish.publish import PublishResult, publish
+from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
+from tableformat.maintenance.running.executors import LOCAL, Executor
+from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT
+from tableformat.maintenance.running.progress import Progress
 from tableformat.metadata.snapshot_choice import head_view
 
 

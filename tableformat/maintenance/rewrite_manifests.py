@@ -21,10 +21,10 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.change import ManifestRewrite, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
-from tableformat.maintenance.progress import Progress, silent
-from tableformat.metadata.manifest_entry import ManifestContent, ManifestEntry, ManifestFile
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestEntry, ManifestFile
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int

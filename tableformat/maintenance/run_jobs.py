@@ -21,17 +21,17 @@ from pyiceberg.table.metadata import TableMetadata
 from tableformat.commit.metadata_commit import refresh
 from tableformat.commit.publish_target import publish_target_of, published_to
 from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, TableFormatError, nearest_hint
-from tableformat.maintenance.compaction import compact
-from tableformat.maintenance.compaction_plan import CompactionOptions
-from tableformat.maintenance.convert_deletes import convert_deletes
-from tableformat.maintenance.drop_dead_deletes import drop_dead_deletes
-from tableformat.maintenance.executors import LOCAL, Executor, task_runner
-from tableformat.maintenance.expire_snapshots import expire_snapshots
-from tableformat.maintenance.merge_range_deletes import merge_range_deletes
-from tableformat.maintenance.progress import Progress, silent
-from tableformat.maintenance.publish import publish
-from tableformat.maintenance.remove_orphan_files import remove_orphan_files
+from tableformat.maintenance.compaction.compact import compact
+from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
+from tableformat.maintenance.conversion.convert_deletes import convert_deletes
+from tableformat.maintenance.delete_files.drop_dead_deletes import drop_dead_deletes
+from tableformat.maintenance.delete_files.merge_range_deletes import merge_range_deletes
+from tableformat.maintenance.expiry.expire_snapshots import expire_snapshots
+from tableformat.maintenance.expiry.remove_orphan_files import remove_orphan_files
+from tableformat.maintenance.publish.publish import publish
 from tableformat.maintenance.rewrite_manifests import rewrite_manifests
+from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
+from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.metadata.snapshot_choice import head_view
 
 JOBS: Final = (

@@ -92,7 +92,7 @@ class DeleteFile(ContentFile):
     content_size_bytes: int | None = None
     """Length of the deletion vector's blob in bytes."""
     range_spans: bytes | None = field(default=None, hash=False)
-    """RD-13: the spans of a small range delete file (`deletes/inline_spans.py`); None: they are in the file alone."""
+    """RD-13: the spans of a small range delete file (`deletes/codecs/inline_spans.py`); None: in the file alone."""
 
     @property
     def kind(self) -> DeleteKind:

@@ -12,7 +12,7 @@ from pyiceberg.types import NestedField, PrimitiveType
 
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import ContentFile
-from tableformat.metadata.manifest_schema import partition_types
+from tableformat.metadata.manifests.manifest_schema import partition_types
 
 
 def schemas_newest_first(metadata: TableMetadata) -> tuple[Schema, ...]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
-from tableformat.metadata.storage import open_input
+from tableformat.storage.storage import open_input
 
 MAGIC: Final = b"PFA1"
 DELETION_VECTOR_V1: Final = "deletion-vector-v1"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 
-from tableformat.metadata.manifest_list import read_manifest_list
-from tableformat.metadata.manifest_reader import read_manifest
+from tableformat.metadata.manifests.manifest_list import read_manifest_list
+from tableformat.metadata.manifests.manifest_reader import read_manifest
 
 
 def reachable_files(metadata: TableMetadata, metadata_location: str, io: FileIO) -> frozenset[str]:

@@ -22,9 +22,9 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from tableformat.errors import CorruptFileError, TableNotFoundError, UnsupportedFeatureError
-from tableformat.metadata import storage
-from tableformat.metadata.location import local_path, one_spelling
-from tableformat.metadata.relocated_io import RelocatedFileIO
+from tableformat.storage import storage
+from tableformat.storage.location import local_path, one_spelling
+from tableformat.storage.relocated_io import RelocatedFileIO
 
 NEWEST_FORMAT_VERSION: Final = 3
 

@@ -29,29 +29,29 @@ from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans import SpanArray
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CommitStateUnknownError, InvalidKeyError
 from tableformat.keys.table_key import key_names
+from tableformat.merge_on_read.deleted_positions import ResolveCaches, ResolveContext
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.metadata.storage import delete_if_present
 from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.result import CommitResult
-from tableformat.operations.staged_change import StagedChange
+from tableformat.operations.staging import StagedChange
 from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, one_of
 from tableformat.scan.plan import ScanPlan
-from tableformat.scan.resolve import ResolveCaches, ResolveContext
-from tableformat.scan.task import FileScanTask
-from tableformat.write.checks import refuse_changed_checks, row_checks
-from tableformat.write.conform import ConformedRows
+from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
-from tableformat.write.data_files import write_conformed
-from tableformat.write.equality_deletes import write_equality_deletes
-from tableformat.write.range_deletes import write_range_delete_file
-from tableformat.write.rows import as_reader
+from tableformat.write.data_files.data_files import write_conformed
+from tableformat.write.delete_files.equality_deletes import write_equality_deletes
+from tableformat.write.delete_files.range_deletes import write_range_delete_file
+from tableformat.write.rows.checks import refuse_changed_checks, row_checks
+from tableformat.write.rows.conform import ConformedRows
+from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
 _PENDING_KEYS_MAX: Final = 2_000_000

@@ -15,7 +15,7 @@ from pyiceberg.expressions.literals import literal
 from tableformat.errors import DuplicateKeyError
 from tableformat.operations.draft import Draft
 from tableformat.scan.reader import ReadContext, read_tables
-from tableformat.write.conform import ConformedRows
+from tableformat.write.rows.conform import ConformedRows
 
 _PORTION_ROWS: Final = 500_000
 """Rows checked together. Each portion reads the keys of the files whose bounds meet its own."""

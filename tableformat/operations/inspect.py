@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError, nearest_hint
-from tableformat.metadata import inspect
+from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
+from tableformat.metadata import metadata_tables as inspect
 from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.applicable_deletes import ApplicableDeletes
 
 
 @dataclass(frozen=True, slots=True)

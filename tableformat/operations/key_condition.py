@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType
 
-from tableformat.deletes.cuts import CutArray
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.spans import SpanArray, sort_and_merge
+from tableformat.deletes.spans.cuts import CutArray
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
+from tableformat.filters.bound_filter import AllOf, Always, AnyOf, BoundFilter, Comparison, Operator
 from tableformat.keys.internal_values import array_of_internal_values
-from tableformat.scan.bound_filter import AllOf, Always, AnyOf, BoundFilter, Comparison, Operator
+from tableformat.keys.key_columns import KeyColumns
 
 _COMBINATIONS_MAX: Final = 100_000
 """Spans or keys that one filter may stand for; beyond it, finding the rows is cheaper than writing the delete."""

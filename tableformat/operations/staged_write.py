@@ -12,15 +12,15 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.delete_prefix import leading_columns, stage_prefixes
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
-from tableformat.write.checks import refuse_changed_checks, row_checks
-from tableformat.write.conform import ConformedRows
+from tableformat.operations.verbs.delete_prefix import leading_columns, stage_prefixes
 from tableformat.write.context import WriteContext
-from tableformat.write.data_files import write_data_files
-from tableformat.write.distinct import PrefixCollector
-from tableformat.write.rows import as_reader
+from tableformat.write.data_files.data_files import write_data_files
+from tableformat.write.rows.checks import refuse_changed_checks, row_checks
+from tableformat.write.rows.conform import ConformedRows
+from tableformat.write.rows.distinct import PrefixCollector
+from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
 KINDS: Final = ("append", "replace")

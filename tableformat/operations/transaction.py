@@ -9,18 +9,18 @@ from typing import Any
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.append import append
-from tableformat.operations.apply_changes import apply_changes
-from tableformat.operations.delete import delete
-from tableformat.operations.delete_prefix import delete_prefix
-from tableformat.operations.delete_range import delete_range
-from tableformat.operations.delete_rows import delete_rows
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import CommitOptions
-from tableformat.operations.overwrite import overwrite
-from tableformat.operations.replace import replace, replace_interval
 from tableformat.operations.result import CommitResult
-from tableformat.operations.upsert import upsert
+from tableformat.operations.verbs.append import append
+from tableformat.operations.verbs.apply_changes import apply_changes
+from tableformat.operations.verbs.delete import delete
+from tableformat.operations.verbs.delete_prefix import delete_prefix
+from tableformat.operations.verbs.delete_range import delete_range
+from tableformat.operations.verbs.delete_rows import delete_rows
+from tableformat.operations.verbs.overwrite import overwrite
+from tableformat.operations.verbs.replace import replace, replace_interval
+from tableformat.operations.verbs.upsert import upsert
 
 
 class Transaction:

@@ -13,14 +13,14 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.filters.bound_filter import TRUE, bind_filter
+from tableformat.filters.filter_text import filter_text
+from tableformat.filters.predicate import parse_where
+from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.bound_filter import TRUE, bind_filter
 from tableformat.scan.dataset import LakeDataset
-from tableformat.scan.filter_text import filter_text
-from tableformat.scan.predicate import parse_where
 from tableformat.scan.reader import ReadContext, read_tables
-from tableformat.scan.resolve import resolve
-from tableformat.scan.task import FileScanTask
 
 if TYPE_CHECKING:
     import duckdb

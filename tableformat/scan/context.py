@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from pyiceberg.io import FileIO
 
+from tableformat.merge_on_read.deleted_positions import ResolveCaches, ResolveContext
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.resolve import ResolveCaches, ResolveContext
 
 _caches: Final[WeakKeyDictionary[FileIO, ResolveCaches]] = WeakKeyDictionary()
 _lock: Final = Lock()

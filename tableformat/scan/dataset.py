@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from tableformat.errors import UnknownColumnError, UnsupportedFeatureError
+from tableformat.filters.arrow_filter import Translation, translate
+from tableformat.filters.bound_filter import TRUE, to_expression
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.scan.arrow_filter import Translation, translate
-from tableformat.scan.bound_filter import TRUE, to_expression
 
 if TYPE_CHECKING:
     from tableformat.scan.arrow_rows import ArrowRows

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysTrue
 
+from tableformat.filters.filter_text import filter_text
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.scan.filter_text import filter_text
 from tableformat.scan.plan import ScanPlan
-from tableformat.scan.task import FileScanTask
 
 LISTED_FILES: Final = 20
 """Files that the text lists of each verdict; `to_dict` has all."""

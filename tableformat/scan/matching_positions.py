@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from tableformat.deletes.positions import PositionSet
-from tableformat.scan.bound_filter import TRUE, bind_filter
+from tableformat.filters.bound_filter import TRUE, bind_filter
+from tableformat.filters.row_filter import matching_rows
+from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.scan.reader import ReadContext, Stretch, prepare_task, read_stored
-from tableformat.scan.resolve import resolve
-from tableformat.scan.row_filter import matching_rows
-from tableformat.scan.task import FileScanTask
 
 
 def matching_positions(task: FileScanTask, context: ReadContext) -> PositionSet:

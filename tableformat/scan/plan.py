@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pyiceberg.expressions import BooleanExpression
 
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-from tableformat.scan.task import FileScanTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,23 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.rules import committed_sequence_number, position_delete_is_new_enough
+from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter, to_expression
+from tableformat.filters.file_statistics import column_facts
+from tableformat.filters.partition_pruning import PartitionPruning
+from tableformat.filters.pruning import decide, residual
+from tableformat.merge_on_read.delete_index import ColumnTypes, KeyDeleteIndex, PositionDeleteIndex
+from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.range_coverage import range_verdicts
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.location import local_path
-from tableformat.metadata.manifest_entry import EntryStatus, ManifestContent, ManifestFile
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import read_manifest
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
-from tableformat.scan.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter, to_expression
 from tableformat.scan.context import resolve_context
-from tableformat.scan.delete_index import ColumnTypes, KeyDeleteIndex, PositionDeleteIndex
-from tableformat.scan.file_facts import column_facts
-from tableformat.scan.partition_pruning import PartitionPruning
 from tableformat.scan.plan import PruningCounts, ScanPlan
-from tableformat.scan.pruning import decide, residual
-from tableformat.scan.range_verdicts import range_verdicts
-from tableformat.scan.resolve import ResolveContext
-from tableformat.scan.task import FileScanTask
+from tableformat.storage.location import local_path
 
 _REMOTE_READERS: Final = 16
 """Manifests of an object store that are fetched at the same time."""

@@ -22,27 +22,27 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 
 from tableformat.deletes.positions import PositionSet
+from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter
+from tableformat.filters.file_statistics import partition_value_facts
+from tableformat.filters.pruning import UNKNOWN, decide, residual
+from tableformat.filters.row_filter import filter_rows
+from tableformat.merge_on_read.alive_rows import alive_rows
+from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.metadata.location import local_path
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.alive_rows import alive_rows
-from tableformat.scan.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter
-from tableformat.scan.context import resolve_context
-from tableformat.scan.file_facts import partition_value_facts
-from tableformat.scan.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
-from tableformat.scan.projection import (
+from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
+from tableformat.parquet.projection import (
     FileProjection,
     identity_constants,
     narrowed,
     select_columns,
     with_filter_columns,
 )
-from tableformat.scan.pruning import UNKNOWN, decide, residual
-from tableformat.scan.resolve import ResolveContext, resolve
-from tableformat.scan.row_filter import filter_rows
-from tableformat.scan.row_group_facts import row_group_facts
-from tableformat.scan.row_lineage import row_lineage_columns, selectable_columns, with_inherited_lineage
-from tableformat.scan.task import FileScanTask
+from tableformat.parquet.row_group_statistics import row_group_facts
+from tableformat.scan.context import resolve_context
+from tableformat.scan.row_lineage_columns import row_lineage_columns, selectable_columns, with_inherited_lineage
+from tableformat.storage.location import local_path
 
 STRETCH_BYTES: Final = 32 * 1024 * 1024
 """Size before compression, encodings kept, of the row groups that are read by one call."""

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from pyiceberg.expressions import BooleanExpression
 
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.arrow_rows import ArrowRows
 from tableformat.scan.explain import ScanExplanation, explain_plan
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
-from tableformat.scan.task import FileScanTask
 
 
 class Scan(ArrowRows):

@@ -13,15 +13,15 @@ from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit import transaction
 from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import ReadContext, read_tables
-from tableformat.scan.task import FileScanTask
 from tableformat.table import Table
 from tableformat.testing.replacing import replaced
 from tableformat.testing.verbs import Verb, verbs
 from tableformat.write.context import WriteContext
-from tableformat.write.data_files import write_data_files
+from tableformat.write.data_files.data_files import write_data_files
 
 
 class Act(Protocol):

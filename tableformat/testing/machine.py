@@ -23,10 +23,10 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tableformat.catalog import Catalog
+from tableformat.catalogs.catalog import Catalog
 from tableformat.errors import CommitConflictError, DuplicateKeyError, InvalidArgumentError
-from tableformat.metadata.location import local_path
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.storage.location import local_path
 from tableformat.table import Table
 from tableformat.testing.acts import (
     CONVERSION,

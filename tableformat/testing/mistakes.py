@@ -17,16 +17,18 @@ import pyarrow.compute as pc
 
 from tableformat.commit import conflicts
 from tableformat.commit.snapshot_producer import SnapshotProducer
-from tableformat.deletes import comparable_values, rules, spans
-from tableformat.deletes.comparable_values import NOT_FOUND
+from tableformat.deletes import rules
+from tableformat.deletes.matching import comparable_values
+from tableformat.deletes.matching.comparable_values import NOT_FOUND
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans import SpanArray
+from tableformat.deletes.spans import spans
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys import encoding
-from tableformat.maintenance import conversion_plan
+from tableformat.maintenance.conversion import conversion_plan
+from tableformat.merge_on_read import deleted_positions as resolve
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
-from tableformat.operations.staged_change import StagedChange
-from tableformat.scan import resolve
-from tableformat.scan.task import FileScanTask
+from tableformat.operations.staging import StagedChange
 from tableformat.testing.replacing import replaced, replaced_method
 
 

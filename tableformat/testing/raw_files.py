@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.spans import SpanArray, span_of_bounds, spans_of_prefixes
+from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_prefixes
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, FileContent
-from tableformat.metadata.parquet_metrics import data_file_metrics
-from tableformat.metadata.storage import write_bytes
+from tableformat.parquet.parquet_metrics import data_file_metrics
+from tableformat.storage.storage import write_bytes
 from tableformat.testing.json_values import arrow_table
 from tableformat.write.context import WriteContext
+from tableformat.write.delete_files.range_deletes import write_range_delete_file
 from tableformat.write.parquet_output import entry_metrics
-from tableformat.write.range_deletes import write_range_delete_file
 
 _POSITIONS: Final = Schema(
     NestedField(2_147_483_546, "file_path", StringType(), required=True),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tableformat.changes.changes import Changes
 from tableformat.changes.range import change_range
-from tableformat.metadata.manifest_list import had_parent
+from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.scan import Scan

@@ -25,14 +25,14 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Operation
 
-from tableformat.catalog import Catalog
+from tableformat.catalogs.catalog import Catalog
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.location import local_path
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.storage.location import local_path
 from tableformat.table import Table
 from tableformat.testing.json_values import (
     arrow_table,

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyiceberg.io import FileIO
 
-from tableformat.metadata.storage import delete_if_present
+from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 
 from tableformat.errors import InvalidArgumentError
-from tableformat.metadata.storage import open_output
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_CODEC_DEFAULT, COMPRESSION_LEVEL
+from tableformat.storage.storage import open_output
 
 _CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
 _SAMPLE_ROWS: Final = 512

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.storage import delete_if_present
-from tableformat.write.distinct import distinct_rows
+from tableformat.storage.storage import delete_if_present
+from tableformat.write.rows.distinct import distinct_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tableformat.metadata import storage
+from tableformat.storage import storage
 
 
 class OpenedFiles:

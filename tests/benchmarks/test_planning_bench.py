@@ -12,10 +12,10 @@ from nine_million_rows import KEY_FIELD_IDS, adopt, loaded, new_table
 from pyiceberg.types import IntegerType, LongType, StringType
 
 import tableformat as tf
-from tableformat.metadata import manifest_list, manifest_reader
-from tableformat.metadata.bounded_cache import BoundedCache
 from tableformat.metadata.column_bounds import to_bound
 from tableformat.metadata.content_file import PARQUET, DataFile
+from tableformat.metadata.manifests import manifest_list, manifest_reader
+from tableformat.storage.bounded_cache import BoundedCache
 
 _SNAPSHOTS = 2_000
 _FILES = 10_000

@@ -22,9 +22,9 @@ from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, Str
 
 import tableformat as tf
 from tableformat import errors
-from tableformat.deletes import inline_spans
+from tableformat.deletes.codecs import inline_spans
+from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes, reached_data_files
 from tableformat.metadata.content_file import DeleteFile
-from tableformat.scan.applicable_deletes import ApplicableDeletes, reached_data_files
 from tableformat.scan.scan import Scan
 from tableformat.testing.json_values import arrow_table, rows_from_json, schema_from_json
 from tableformat.testing.key_order import fingerprint

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pyiceberg.types import StringType
 
-from tableformat.deletes.cuts import CutArray
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.spans import SpanArray, span_of_bounds
+from tableformat.deletes.spans.cuts import CutArray
+from tableformat.deletes.spans.spans import SpanArray, span_of_bounds
+from tableformat.keys.key_columns import KeyColumns
 
 KEY = KeyColumns((1,), ("k",), (StringType(),))
 _LINE = re.compile(r"^(\d+): ( *)([a-z])(?:-*([a-z]))?$")

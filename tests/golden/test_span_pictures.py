@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from span_pictures import Case, draw_spans, read_case, write_result
 
-from tableformat.deletes.range_apply import deleted_mask, deleted_runs
-from tableformat.deletes.skyline import skyline
-from tableformat.deletes.spans import SpanArray, sort_and_merge
-from tableformat.deletes.verdict import classify
+from tableformat.deletes.matching.range_apply import deleted_mask, deleted_runs
+from tableformat.deletes.spans.coverage import classify
+from tableformat.deletes.spans.skyline import skyline
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.metadata.content_file import DataFile
 
 CASES = sorted((Path(__file__).parent / "spans").glob("*.txt"))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from spark_ext.java import INSTALL_HINT
 from tableformat import open_catalog
+from tableformat.demo.java_runtime import INSTALL_HINT
 from tableformat.demo.messages import MessagePlan, explode_messages, message_batch
 from tableformat.demo.run import TABLE, run_demo
 from tableformat.errors import InvalidArgumentError
@@ -99,7 +99,7 @@ def test_demo_refuses_a_directory_with_other_things_in_it(tmp_path: Path) -> Non
 
 
 def test_without_java_the_local_writer_does_the_job_and_says_so(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("spark_ext.java.find_java", lambda: None)
+    monkeypatch.setattr("tableformat.demo.java_runtime.find_java", lambda: None)
     output = StringIO()
     report = run_demo(tmp_path / "demo", "auto", Console(file=output, width=1000), PLAN)
     assert report.writer == "local"

@@ -15,8 +15,8 @@ import pytest
 
 import tableformat as tf
 from tableformat import errors
-from tableformat.metadata import manifest_list, manifest_reader
-from tableformat.metadata.bounded_cache import BoundedCache
+from tableformat.metadata.manifests import manifest_list, manifest_reader
+from tableformat.storage.bounded_cache import BoundedCache
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), pa.field("part", pa.string()), pa.field("small", pa.int32())]

@@ -10,8 +10,8 @@ import pytest
 from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
-from tableformat.metadata.listing import list_files
 from tableformat.metadata.reachable_files import reachable_files
+from tableformat.storage.listing import list_files
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 

@@ -29,10 +29,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tableformat.deletes.cuts import CutArray
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.spans import SpanArray
+from tableformat.deletes.spans.cuts import CutArray
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys.families import arrow_type_of
+from tableformat.keys.key_columns import KeyColumns
 
 type_choices = st.sampled_from(
     [

@@ -23,9 +23,9 @@ from pyiceberg.types import (
     TimestampType,
 )
 
+from tableformat.filters.arrow_filter import translate
+from tableformat.filters.row_filter import filter_rows
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.scan.arrow_filter import translate
-from tableformat.scan.row_filter import filter_rows
 
 SCHEMA = Schema(
     NestedField(1, "row", LongType(), required=True),

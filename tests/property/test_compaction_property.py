@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tableformat as tf
 from tableformat.commit import conflicts
 from tableformat.commit.change import ChangeKind
-from tableformat.maintenance import compaction
+from tableformat.maintenance.compaction import compact as compaction
 
 SCHEMA = pa.schema(
     [

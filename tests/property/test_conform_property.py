@@ -23,7 +23,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from tableformat.write.conform import conform
+from tableformat.write.rows.conform import conform
 
 INT, LONG = (-(2**31), 2**31 - 1), (-(2**63), 2**63 - 1)
 

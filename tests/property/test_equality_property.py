@@ -29,9 +29,9 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tableformat.deletes.comparable_values import comparable
-from tableformat.deletes.equality import EqualityKeys
-from tableformat.deletes.range_apply import deleted_runs
+from tableformat.deletes.matching.comparable_values import comparable
+from tableformat.deletes.matching.equality import EqualityKeys
+from tableformat.deletes.matching.range_apply import deleted_runs
 from tableformat.keys.encoding import encode_rows
 from tableformat.keys.families import KeyFamily, arrow_type_of, family_of
 

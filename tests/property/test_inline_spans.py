@@ -10,11 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from key_cases import Cut, keyed_cases, span_array
 
-from tableformat.deletes.inline_spans import decode_spans, encode_spans
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.range_file import spans_from_parquet, write_spans
-from tableformat.deletes.spans import SpanArray, sort_and_merge
+from tableformat.deletes.codecs.inline_spans import decode_spans, encode_spans
+from tableformat.deletes.codecs.range_file import spans_from_parquet, write_spans
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.errors import CorruptFileError
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent
 
 Case: TypeAlias = tuple[KeyColumns, list[tuple[Any, ...]], list[tuple[Cut, Cut]]]

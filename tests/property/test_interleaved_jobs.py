@@ -18,10 +18,10 @@ from stepped_jobs import CancelledError, SteppedJob
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.errors import CommitConflictError, CorruptFileError
-from tableformat.maintenance import conversion_plan
+from tableformat.maintenance.conversion import conversion_plan
 from tableformat.metadata.content_file import DeleteFile
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.model import ModelVerbs
 from tableformat.testing.replacing import replaced

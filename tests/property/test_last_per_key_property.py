@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tableformat.write.last_per_key import last_row_per_key
+from tableformat.write.rows.last_per_key import last_row_per_key
 
 KEY = st.tuples(st.sampled_from([None, "", "a", "a\0", "\U0001f600"]), st.sampled_from([None, 0, -1]))
 ORDER = st.sampled_from([None, math.nan, -math.inf, -0.0, 0.0, 1.5])

@@ -52,10 +52,10 @@ from pyiceberg.types import (
 from tableformat.errors import CorruptFileError, TableFormatError
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import PARQUET, PUFFIN, RANGE_DELETES_PARQUET, DataFile, DeleteFile, FileContent
-from tableformat.metadata.manifest_entry import EntryStatus, ManifestContent, ManifestEntry
-from tableformat.metadata.manifest_list import read_manifest_list, write_manifest_list
-from tableformat.metadata.manifest_reader import read_manifest
-from tableformat.metadata.manifest_writer import write_manifest
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestEntry
+from tableformat.metadata.manifests.manifest_list import read_manifest_list, write_manifest_list
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.metadata.manifests.manifest_writer import write_manifest
 
 LOCAL = PyArrowFileIO()
 COMMIT = 1_000

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.types import LongType
 
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.needed_spans import joined_fragments, needed_fragments, spans_still_needed
-from tableformat.deletes.skyline import skyline
-from tableformat.deletes.spans import SpanArray, span_of_bounds
+from tableformat.deletes.spans.needed_spans import joined_fragments, needed_fragments, spans_still_needed
+from tableformat.deletes.spans.skyline import skyline
+from tableformat.deletes.spans.spans import SpanArray, span_of_bounds
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.column_bounds import to_bound
 from tableformat.metadata.content_file import DataFile
 

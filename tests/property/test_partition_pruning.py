@@ -37,11 +37,11 @@ from pyiceberg.types import (
 )
 
 from tableformat import open_catalog
+from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, Operator, all_of, any_of
+from tableformat.filters.partition_pruning import PartitionPruning
+from tableformat.filters.row_filter import filter_rows
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.metadata.manifest_entry import ManifestContent, ManifestFile, PartitionFieldSummary
-from tableformat.scan.bound_filter import FALSE, TRUE, BoundFilter, Comparison, Operator, all_of, any_of
-from tableformat.scan.partition_pruning import PartitionPruning
-from tableformat.scan.row_filter import filter_rows
+from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile, PartitionFieldSummary
 
 CASES: list[tuple[PrimitiveType, list[Any], list[Transform[Any, Any]]]] = [
     (

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tableformat.deletes.deletion_vector import decode_vector, encode_vector
+from tableformat.deletes.codecs.deletion_vector import decode_vector, encode_vector
 from tableformat.deletes.positions import PositionSet
 
 small = st.integers(0, 60)

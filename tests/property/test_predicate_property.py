@@ -23,11 +23,11 @@ from pyiceberg.types import (
     TimestampType,
 )
 
+from tableformat.filters.bound_filter import TRUE, bind_filter, comparisons, is_nan_value, to_expression
+from tableformat.filters.predicate import parse_where
+from tableformat.filters.pruning import ColumnFacts, decide, residual
+from tableformat.filters.row_filter import filter_rows, matching_rows
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.scan.bound_filter import TRUE, bind_filter, comparisons, is_nan_value, to_expression
-from tableformat.scan.predicate import parse_where
-from tableformat.scan.pruning import ColumnFacts, decide, residual
-from tableformat.scan.row_filter import filter_rows, matching_rows
 
 SCHEMA = Schema(
     NestedField(1, "row", IntegerType(), required=True),

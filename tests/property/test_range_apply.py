@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from key_cases import Cut, arrow_column, comparable, comparable_row, is_above, keyed_cases, span_array
 from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType, UUIDType
 
-from tableformat.deletes.entry_bounds import entry_bounds
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.range_apply import deleted_mask, deleted_runs
-from tableformat.deletes.range_file import spans_from_parquet, write_spans
-from tableformat.deletes.skyline import skyline
-from tableformat.deletes.spans import SpanArray, sort_and_merge
-from tableformat.deletes.verdict import Verdict, classify, key_bounds, spans_overlapping
+from tableformat.deletes.codecs.range_file import spans_from_parquet, write_spans
+from tableformat.deletes.matching.range_apply import deleted_mask, deleted_runs
+from tableformat.deletes.spans.coverage import Verdict, classify, key_bounds, spans_overlapping
+from tableformat.deletes.spans.entry_bounds import entry_bounds
+from tableformat.deletes.spans.skyline import skyline
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.column_bounds import to_bound, truncate_lower, truncate_upper
 from tableformat.metadata.content_file import DataFile
 

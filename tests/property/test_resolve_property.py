@@ -17,14 +17,14 @@ from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.types import NestedField, PrimitiveType
 from test_equality_property import VALUES, columns_of, keys_of
 
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.range_apply import deleted_mask
-from tableformat.deletes.sort_marker import SORTED_BY, marker_bytes
-from tableformat.deletes.spans import spans_of_prefixes
+from tableformat.deletes.matching.range_apply import deleted_mask
+from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.keys.encoding import encode_rows
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
+from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
-from tableformat.scan.resolve import ResolveContext, resolve
-from tableformat.scan.task import FileScanTask
 
 Rows = list[tuple[Any, ...]]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from key_cases import Cut, is_above, key_of, span_array
 from pyiceberg.types import LongType
 
-from tableformat.deletes.skyline import skyline
-from tableformat.deletes.spans import SpanArray, sort_and_merge
+from tableformat.deletes.spans.skyline import skyline
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 
 KEY = key_of([LongType()])
 WIDTH = 16

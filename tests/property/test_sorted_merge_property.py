@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.types import LongType, StringType
 
-from tableformat.deletes.key_bounds import KeyBounds
-from tableformat.deletes.key_columns import KeyColumns
+from tableformat.deletes.spans.key_bounds import KeyBounds
 from tableformat.keys.encoding import AFTER_MARKER
-from tableformat.maintenance import sorted_merge
-from tableformat.maintenance.sorted_merge import MergeOrder, SortedRun, merged
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.maintenance.compaction import sorted_merge
+from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged
 
 ORDER = MergeOrder(KeyColumns((1, 2), ("a", "b"), (StringType(), LongType())))
 ROWS = st.lists(st.tuples(st.sampled_from(["", "a", "a\0", "b", "ab"]), st.integers(-3, 3)), max_size=30)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tableformat as tf
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 
 SCHEMA = pa.schema(
     [

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_ext import configure
-from spark_ext.java import INSTALL_HINT, find_java
 from tableformat import Catalog, open_catalog
+from tableformat.demo.java_runtime import INSTALL_HINT, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.float64
 HOOK = """
 import os, runpy, signal, sys
 from pathlib import Path
-from tableformat.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 
 orders = Path(__file__).parent
 commit_table = EmbeddedCatalog.commit_table

@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
 from tableformat.errors import CorruptFileError, TaskFailedError
-from tableformat.maintenance import compaction, convert_deletes
+from tableformat.maintenance.compaction import compact as compaction
+from tableformat.maintenance.conversion import convert_deletes
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 
 SCHEMA = pa.schema(
     [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.float64())]

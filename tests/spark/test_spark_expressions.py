@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BooleanType, DateType, DoubleType, LongType, NestedField, StringType, TimestamptzType
 from pyspark.sql import SparkSession
 
-from spark_ext.service.expressions import exact_filter, pruning_filter
+from spark_ext.service.wire.expressions import exact_filter, pruning_filter
 from tableformat import Catalog
 
 SCHEMA = Schema(

@@ -215,7 +215,7 @@ def test_overwrite_of_rows_that_another_added_is_a_conflict(spark: SparkSession,
 def _files(table: Table) -> list[str]:
     from pathlib import Path
 
-    from tableformat.metadata.location import local_path
+    from tableformat.storage.location import local_path
 
     location = local_path(table.location)
     assert location is not None

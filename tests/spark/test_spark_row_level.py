@@ -14,8 +14,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table, open_catalog
-from tableformat.deletes.sort_marker import sorted_by
-from tableformat.metadata.location import local_path
+from tableformat.keys.sort_marker import sorted_by
+from tableformat.storage.location import local_path
 
 SCHEMA = pa.schema(
     [pa.field("id1", pa.string(), nullable=False), pa.field("id2", pa.int64(), nullable=False), ("v", pa.float64())]

@@ -15,7 +15,7 @@ from tableformat import Catalog
 
 SIDECAR = """
 import os, runpy, signal, sys
-from tableformat.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 
 commit_table = EmbeddedCatalog.commit_table
 commits = []

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr
 from stream_runs import Source
 
-from spark_ext.service.stream_offset import StreamOffset
+from spark_ext.service.streams.stream_offset import StreamOffset
 from tableformat import Catalog, Table
 from tableformat.errors import UnsupportedFeatureError
 

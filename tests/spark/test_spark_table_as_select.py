@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
-from tableformat.metadata.location import local_path
+from tableformat.storage.location import local_path
 
 # A statement ends with its first failed task; another one may remove its files a moment after that.
 ONE_TASK = "range(0, 100, 1, 1)"

@@ -16,7 +16,7 @@ from pyspark.sql.functions import udf, udtf
 
 from spark_ext.service.session import Pin, Session
 from tableformat import Catalog, Table, open_catalog
-from tableformat.metadata.location import local_path
+from tableformat.storage.location import local_path
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 

@@ -13,8 +13,8 @@ from pyiceberg.table.snapshots import Operation
 import tableformat as tf
 from tableformat.commit import ChangeKind, TableChange, commit_change
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 
 KEYED = pa.schema(
     [

@@ -12,9 +12,9 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadataV2
 
-from tableformat.deletes.sort_marker import SORTED_BY, marker_bytes
+from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
+from tableformat.merge_on_read.deleted_positions import ResolveContext
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
-from tableformat.scan.resolve import ResolveContext
 
 
 def metadata_of(*schemas: Schema, spec: PartitionSpec | None = None, properties: dict[str, str] | None = None):

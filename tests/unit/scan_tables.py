@@ -15,22 +15,22 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
-from tableformat.deletes.key_columns import KeyColumns
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans import span_of_bounds, spans_of_prefixes
+from tableformat.deletes.spans.spans import span_of_bounds, spans_of_prefixes
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifest_entry import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from tableformat.metadata.manifest_list import write_manifest_list
-from tableformat.metadata.manifest_reader import read_manifest
-from tableformat.metadata.manifest_writer import write_manifest
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from tableformat.metadata.manifests.manifest_list import write_manifest_list
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.metadata.manifests.manifest_writer import write_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import KEY_FIELD_IDS
 from tableformat.scan.scan import Scan
 from tableformat.write.context import WriteContext
-from tableformat.write.data_files import write_data_files
-from tableformat.write.equality_deletes import write_equality_delete_file
-from tableformat.write.position_deletes import write_position_deletes
-from tableformat.write.range_deletes import write_range_delete_file
+from tableformat.write.data_files.data_files import write_data_files
+from tableformat.write.delete_files.equality_deletes import write_equality_delete_file
+from tableformat.write.delete_files.position_deletes import write_position_deletes
+from tableformat.write.delete_files.range_deletes import write_range_delete_file
 
 
 @dataclass

@@ -29,12 +29,12 @@ from pyiceberg.types import (
 )
 
 from tableformat import properties
-from tableformat.deletes.cuts import cut_after, cut_before
-from tableformat.deletes.key_columns import KeyColumns
-from tableformat.deletes.range_file import write_spans
-from tableformat.deletes.sort_marker import marker_bytes, sorted_by
-from tableformat.deletes.spans import SpanArray
+from tableformat.deletes.codecs.range_file import write_spans
+from tableformat.deletes.spans.cuts import cut_after, cut_before
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys.encoding import encode_values
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.sort_marker import marker_bytes, sorted_by
 
 SPECS: Final = Path(__file__).resolve().parents[2] / "specs"
 DOCUMENTS: Final = sorted(path.relative_to(SPECS).as_posix() for path in SPECS.rglob("*.md"))

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 import tableformat as tf
 from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifest_list import manifests_of
-from tableformat.metadata.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 
 SCHEMA = pa.schema(
     [

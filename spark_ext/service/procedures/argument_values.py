@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_ext.service.expressions import NoValueError, literal_value
+from spark_ext.service.wire.expressions import NoValueError, literal_value
 from tableformat.errors import InvalidArgumentError
 
 

@@ -6,11 +6,11 @@ import importlib
 from functools import cache
 from typing import Any, Final
 
-from spark_ext.service.arrow_stream import arrow_stream
 from spark_ext.service.procedures.argument_values import python_value
 from spark_ext.service.procedures.procedure import SYSTEM, procedure_named, procedure_names
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Session
+from spark_ext.service.wire.arrow_stream import arrow_stream
 
 _MODULES: Final = ("snapshots", "deletes", "rewrites", "files", "upkeep")
 

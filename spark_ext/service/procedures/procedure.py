@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from spark_ext.service.arrow_stream import spark_schema_of_arrow
-from spark_ext.service.spark_types import SparkType
+from spark_ext.service.wire.arrow_stream import spark_schema_of_arrow
+from spark_ext.service.wire.spark_types import SparkType
 from tableformat.errors import InvalidArgumentError, NotFoundError, nearest_hint
 from tableformat.table import Table
 

@@ -1,0 +1,33 @@
+"""The rows of a change feed as the Java side reads them: rows of data files, with the columns of the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from spark_ext.service.reads.file_list import FileList
+from spark_ext.service.reads.scans import resolved
+from tableformat.changes.plan import ChangeTask
+from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+
+FEED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+"""Those that Spark's changelogs have."""
+_TIMESTAMP: Final = pa.timestamp("us", "UTC")
+
+
+def add_changes(files: FileList, tasks: Sequence[ChangeTask], context: ResolveContext) -> None:
+    """CF-5: the rows of each task; a file comes as often as there are tasks of it."""
+    for task, left_out in zip(tasks, resolved([task.scan for task in tasks], context), strict=True):
+        if len(left_out) < task.scan.data_file.record_count:
+            files.add(task.scan.data_file, left_out, constants=_constants(task))
+
+
+def _constants(task: ChangeTask) -> dict[str, pa.Scalar]:
+    return {
+        CHANGE_TYPE.name: pa.scalar(task.change_type.value),
+        COMMIT_VERSION.name: pa.scalar(task.commit_version, pa.int64()),
+        COMMIT_TIMESTAMP.name: pa.scalar(task.timestamp_ms * 1000, _TIMESTAMP),
+    }

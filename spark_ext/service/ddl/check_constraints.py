@@ -1,0 +1,98 @@
+"""CHECK constraints as Spark states them, and the table properties that hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pydantic import ValidationError
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+)
+
+from spark_ext.service.wire.expressions import exact_filter
+from tableformat.errors import AlreadyExistsError, InvalidArgumentError, TableFormatError
+from tableformat.filters.bound_filter import bind_filter
+from tableformat.operations.references import commit_updates
+from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
+from tableformat.table import Table
+from tableformat.write.rows.checks import check_conditions
+
+CheckJson: TypeAlias = Mapping[str, Any]
+"""A constraint as `DdlJson` of the Java side writes it: `name`, `condition` and, where Spark has one, `predicate`."""
+
+
+def check_properties(checks: Sequence[CheckJson], schema: Schema) -> dict[str, str]:
+    """CK-1: the properties that hold the constraints."""
+    properties = {}
+    for check in checks:
+        properties[f"{CHECK_PREFIX}{check['name']}"] = check["condition"]
+        expression = _expression(check, schema)
+        if expression is not None:
+            properties[f"{CHECK_EXPRESSION_PREFIX}{check['name']}"] = expression
+    return properties
+
+
+def add_checks(table: Table, checks: Sequence[CheckJson], validated_version: str | None) -> None:
+    """ALTER TABLE ADD CONSTRAINT. Spark has held the rows of the snapshot `validated_version` against it."""
+    known = {name.casefold(): name for name in check_conditions(table.properties)}
+    for check in checks:
+        if check["name"].casefold() in known:
+            raise AlreadyExistsError(f"{table.name} has a constraint {known[check['name'].casefold()]!r} already.")
+    added = check_properties(checks, table.metadata.schema())
+    if added:
+        requirements = () if validated_version is None else (_still_at(validated_version),)
+        commit_updates(table.iceberg, requirements, (SetPropertiesUpdate(updates=added),))
+
+
+def drop_constraint(table: Table, name: str, *, if_exists: bool) -> None:
+    """ALTER TABLE DROP CONSTRAINT."""
+    found = next((each for each in check_conditions(table.properties) if each.casefold() == name.casefold()), None)
+    if found is not None:
+        names = [f"{CHECK_PREFIX}{found}", f"{CHECK_EXPRESSION_PREFIX}{found}"]
+        removals = [each for each in names if each in table.properties]
+        commit_updates(table.iceberg, (), (RemovePropertiesUpdate(removals=removals),))
+    elif not if_exists:
+        known = ", ".join(check_conditions(table.properties)) or "none"
+        raise InvalidArgumentError(f"{table.name} has no CHECK constraint {name!r}. It has: {known}.")
+
+
+def refuse_column_of_check(table_properties: Mapping[str, str], column: str) -> None:
+    """CK-4: a column that a condition may name is neither renamed nor dropped."""
+    for name, condition in check_conditions(table_properties).items():
+        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", condition, re.IGNORECASE):
+            raise InvalidArgumentError(
+                f"column {column!r} is named by the CHECK constraint {name!r}: {condition}. Drop the constraint first: "
+                f"ALTER TABLE ... DROP CONSTRAINT {name}."
+            )
+
+
+def is_check_property(name: str) -> bool:
+    return name.startswith((CHECK_PREFIX, CHECK_EXPRESSION_PREFIX))
+
+
+def _still_at(version: str) -> TableRequirement:
+    snapshot_id = None if version == "null" else int(version)
+    return AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot_id})
+
+
+def _expression(check: CheckJson, schema: Schema) -> str | None:
+    """The condition as JSON of an Iceberg expression; None when there is none that means exactly the same."""
+    predicate = check.get("predicate")
+    where = None if predicate is None else exact_filter([predicate], schema)
+    if where is None:
+        return None
+    text = where.model_dump_json()
+    try:
+        # Some literals come out of JSON as others than went in, such as times without their zone.
+        again = bind_filter(BooleanExpression.model_validate_json(text), schema)
+    except (TableFormatError, ValidationError):
+        return None
+    return text if again == bind_filter(where, schema) else None

@@ -1,0 +1,251 @@
+"""CREATE TABLE AS SELECT, REPLACE TABLE and REPLACE TABLE AS SELECT, each one commit to the catalog."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.sorting import SortOrder
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+    AssertRefSnapshotId,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from spark_ext.service.ddl.check_constraints import check_properties, is_check_property
+from spark_ext.service.ddl.tables import describe_table, partition_text, table_schema, user_properties
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.staging import StagedTable
+from tableformat.catalogs.catalog import schema_with_key, sort_order_of_key
+from tableformat.commit.metadata_update import upgraded_to_v3
+from tableformat.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
+from tableformat.keys.table_key import check_key_columns
+from tableformat.metadata.partition_text import partition_spec
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.operations.draft import Draft
+from tableformat.operations.format_version import FORMAT_VERSION, requested_format_version
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.references import commit_updates
+from tableformat.operations.run import run_verb
+from tableformat.operations.verbs.delete import stage_delete
+from tableformat.properties import KEY_FIELD_IDS
+from tableformat.storage.storage import delete_if_present
+
+CREATE = "create"
+REPLACE = "replace"
+
+
+@method("stage_table")
+def stage_table(session: Session, request: Request) -> dict[str, Any]:
+    """Begin to make a table; `kind` is "create", "replace" or "create-or-replace". Nothing is visible yet."""
+    arguments = request.arguments
+    kind = arguments["kind"]
+    if kind == "create-or-replace":
+        kind = REPLACE if session.catalog.table_exists(request.table) else CREATE
+    staged = _created(session, request) if kind == CREATE else _replaced(session, request)
+    identifier = session.staging.add(staged)
+    if kind == REPLACE:
+        table = session.load(identifier)
+        commit_updates(table.iceberg, (), _replacing_updates(table.metadata, arguments))
+    return describe_table(session, Pin(identifier, session.load(identifier).iceberg.metadata_location))
+
+
+@method("commit_staged_table")
+def commit_staged_table(session: Session, request: Request) -> None:
+    """Make the table visible, with what was written to it."""
+    identifier = tuple(request.arguments["pin"]["table"])
+    staged = session.staging.staged(identifier)
+    if staged is None:
+        raise CommitConflictError(
+            "the catalog's Python process was started anew while the statement ran. Nothing was changed. Run the "
+            "statement again."
+        )
+    if staged.base is not None and not staged.is_written:
+        _empty(session, identifier)
+    # From here on the outcome is the catalog's: an abort must not remove files of a table that may be there.
+    session.staging.remove(identifier)
+    try:
+        _publish(session, staged)
+    except (CommitFailedException, CommitConflictError) as error:
+        _remove_new_files(staged)
+        raise CommitConflictError(
+            f"table {'.'.join(staged.identifier)} was changed by another commit while the statement ran: {error}. "
+            "Nothing was changed. Run the statement again."
+        ) from error
+    except (TableAlreadyExistsError, AlreadyExistsError) as error:
+        _remove_new_files(staged)
+        raise AlreadyExistsError(f"table {'.'.join(staged.identifier)!r} exists already.") from error
+
+
+@method("abort_staged_table")
+def abort_staged_table(session: Session, request: Request) -> None:
+    """Forget the table and remove the files of snapshots that nobody will see."""
+    staged = session.staging.remove(request.arguments["pin"]["table"])
+    if staged is not None:
+        _remove_new_files(staged)
+
+
+def _created(session: Session, request: Request) -> StagedTable:
+    arguments = request.arguments
+    schema = table_schema(arguments["columns"])
+    try:
+        creation = session.catalog.stage_table(
+            request.table,
+            schema,
+            key=arguments["key"],
+            partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
+            properties=user_properties(arguments["properties"]) | check_properties(arguments["checks"], schema),
+            location=arguments["properties"].get("location"),
+        )
+    except TableAlreadyExistsError as error:
+        raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
+    handle = creation._table
+    metadata = handle.metadata
+    if requested_format_version(arguments["properties"]) >= 3 and metadata.format_version < 3:
+        metadata = upgraded_to_v3(metadata)
+    if not metadata.spec().is_unpartitioned():
+        specs = [*metadata.partition_specs, PartitionSpec(spec_id=1)]
+        metadata = metadata.model_copy(update={"partition_specs": specs})
+    return StagedTable(request.table, None, creation, metadata, handle.io)
+
+
+def _replaced(session: Session, request: Request) -> StagedTable:
+    """ST-3: what is replaced is the table as the statement reads it."""
+    pin = request.arguments.get("pin")
+    table = session.load(request.table) if pin is None else session.pinned(Pin.from_json(pin))
+    properties = request.arguments["properties"]
+    location = properties.get("location")
+    if location is not None and location.rstrip("/") != table.location.rstrip("/"):
+        raise InvalidArgumentError(f"REPLACE TABLE {table.name}: the table stays at {table.location}.")
+    if requested_format_version(properties, table.metadata.format_version) != table.metadata.format_version:
+        raise InvalidArgumentError(
+            f"REPLACE TABLE {table.name} cannot change the format version. ALTER TABLE ... SET TBLPROPERTIES can."
+        )
+    return StagedTable(request.table, table.metadata, None, table.metadata, table.iceberg.io)
+
+
+def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) -> tuple[TableUpdate, ...]:
+    """New schema, spec, sort order and properties, with ids that the table never had: its history stays readable."""
+    ids = itertools.count(metadata.last_column_id + 1)
+    schema = assign_fresh_schema_ids(table_schema(arguments["columns"]), lambda: next(ids))
+    key = check_key_columns(schema, arguments["key"])
+    schema = schema_with_key(schema, key)
+    schema = Schema(
+        *schema.fields,
+        schema_id=max(each.schema_id for each in metadata.schemas) + 1,
+        identifier_field_ids=schema.identifier_field_ids,
+    )
+    properties = user_properties(arguments["properties"])
+    properties.pop(FORMAT_VERSION, None)
+    if key:
+        properties[KEY_FIELD_IDS] = ",".join(map(str, key))
+    properties |= check_properties(arguments["checks"], schema)
+    removed = [
+        name
+        for name in metadata.properties
+        if (name == KEY_FIELD_IDS or is_check_property(name)) and name not in properties
+    ]
+    return (
+        AddSchemaUpdate.model_validate({"schema": schema}),
+        SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}),
+        *_spec_updates(metadata, schema, [partition_text(each) for each in arguments["partitioning"]]),
+        *_sort_order_updates(metadata, sort_order_of_key(key)),
+        *([RemovePropertiesUpdate(removals=removed)] if removed else []),
+        *([SetPropertiesUpdate(updates=properties)] if properties else []),
+    )
+
+
+def _spec_updates(metadata: TableMetadata, schema: Schema, partition_by: list[str]) -> tuple[TableUpdate, ...]:
+    """A spec of new fields; the empty spec that the table has is used again."""
+    fresh = partition_spec(schema, partition_by)
+    known = next((spec for spec in metadata.partition_specs if not spec.fields), None)
+    if not fresh.fields and known is not None:
+        return (SetDefaultSpecUpdate.model_validate({"spec-id": known.spec_id}),)
+    next_id = (metadata.last_partition_id or PARTITION_FIELD_ID_START - 1) + 1
+    fields = [field.model_copy(update={"field_id": next_id + place}) for place, field in enumerate(fresh.fields)]
+    spec = PartitionSpec(*fields, spec_id=max(each.spec_id for each in metadata.partition_specs) + 1)
+    return (
+        AddPartitionSpecUpdate(spec=spec),
+        SetDefaultSpecUpdate.model_validate({"spec-id": spec.spec_id}),
+    )
+
+
+def _sort_order_updates(metadata: TableMetadata, order: SortOrder) -> tuple[TableUpdate, ...]:
+    known = next((each for each in metadata.sort_orders if each.fields == order.fields), None)
+    if known is not None:
+        return (SetDefaultSortOrderUpdate.model_validate({"sort-order-id": known.order_id}),)
+    added = SortOrder(*order.fields, order_id=max(each.order_id for each in metadata.sort_orders) + 1)
+    return (
+        AddSortOrderUpdate.model_validate({"sort-order": added}),
+        SetDefaultSortOrderUpdate.model_validate({"sort-order-id": added.order_id}),
+    )
+
+
+def _empty(session: Session, identifier: tuple[str, ...]) -> None:
+    """REPLACE TABLE without a query: the rows go."""
+
+    def verb(draft: Draft) -> None:
+        draft.begin_verb()
+        stage_delete(draft, None, mode="scan")
+
+    iceberg = session.load(identifier).iceberg
+    run_verb(verb, lambda: Draft(iceberg, MAIN_BRANCH, caches=session.caches), CommitOptions(), one_shot=True)
+
+
+def _publish(session: Session, staged: StagedTable) -> None:
+    backend = session.catalog.iceberg
+    if staged.creation is not None:
+        staged.creation._updates += staged.updates
+        staged.creation.commit_transaction()
+        return
+    base = staged.base
+    assert base is not None, "what is not created is replaced"
+    table = IcebergTable(staged.identifier, base, "", staged.io, backend)
+    commit_updates(table, _unchanged(base), staged.updates)
+
+
+def _unchanged(base: TableMetadata) -> tuple[TableRequirement, ...]:
+    """The table is still the one that was replaced: the new ids are free, the removed rows all there are."""
+    head = base.refs.get(MAIN_BRANCH)
+    return (
+        AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": head.snapshot_id if head else None}),
+        AssertCurrentSchemaId.model_validate({"current-schema-id": base.current_schema_id}),
+        AssertLastAssignedFieldId.model_validate({"last-assigned-field-id": base.last_column_id}),
+        AssertDefaultSpecId.model_validate({"default-spec-id": base.default_spec_id}),
+        AssertLastAssignedPartitionId.model_validate({"last-assigned-partition-id": base.last_partition_id}),
+    )
+
+
+def _remove_new_files(staged: StagedTable) -> None:
+    """The files that only snapshots of this statement name."""
+    known = {snapshot.snapshot_id for snapshot in staged.base.snapshots} if staged.base is not None else set()
+    new = [snapshot for snapshot in staged.metadata.snapshots if snapshot.snapshot_id not in known]
+    if not new:
+        return
+    nothing_else: dict[str, list[Any]] = {"metadata_log": [], "statistics": [], "partition_statistics": []}
+    made = staged.metadata.model_copy(update={"snapshots": new, **nothing_else})
+    files = reachable_files(made, "", staged.io) - {""}
+    if staged.base is not None:
+        files -= reachable_files(staged.base, "", staged.io)
+    for location in sorted(files):
+        delete_if_present(staged.io, location)

@@ -1,0 +1,266 @@
+"""Tables: load, create, drop, rename, list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.transforms import BucketTransform, TruncateTransform, VoidTransform
+from pyiceberg.types import NestedField
+
+from spark_ext.service.ddl.check_constraints import check_properties
+from spark_ext.service.reads import metadata_tables
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.states import named_states
+from spark_ext.service.states.read_options import check_named_state, pin_of_options
+from spark_ext.service.wire.partition_type import partition_arrow_type, spark_partition_type
+from spark_ext.service.wire.paths import path_of
+from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
+from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS, ROW_LINEAGE_NAMES
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.table import Table
+from tableformat.write.rows.checks import check_conditions
+
+PROVIDER: Final = "tableformat"
+_PROVIDERS: Final = frozenset({PROVIDER, "iceberg", "parquet"})
+"""What USING may say; Spark's session default, parquet, among them."""
+_TRANSFORMS: Final = {
+    "identity": "identity",
+    "bucket": "bucket",
+    "truncate": "truncate",
+    "years": "year",
+    "year": "year",
+    "months": "month",
+    "month": "month",
+    "days": "day",
+    "day": "day",
+    "date": "day",
+    "hours": "hour",
+    "hour": "hour",
+    "date_hour": "hour",
+}
+_SPARK_TRANSFORMS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+_IGNORED_PROPERTIES: Final = frozenset(
+    {"provider", "owner", "location", "external", "is_managed_location", "collation"}
+)
+"""What Spark adds to the properties of a new table; the location is passed on by itself."""
+
+
+@method("list_tables")
+def list_tables(session: Session, request: Request) -> list[str]:
+    """Names of the tables in the namespace, without the namespace."""
+    session.catalog.list_tables(request.namespace)
+    return sorted(identifier[-1] for identifier in session.catalog.iceberg.list_tables(request.namespace))
+
+
+@method("load_table")
+def load_table(session: Session, request: Request) -> dict[str, Any]:
+    """A table, one at a named state, or a metadata table of one, as it is now or as of `version`, `timestamp_micros` or
+    what `options` choose."""
+    identifier, arguments = request.table, request.arguments
+    try:
+        if len(identifier) < 2:
+            raise TableNotFoundError(f"no table {identifier[0]!r}: a table lies in a namespace.")
+        table = session.load(identifier)
+    except TableNotFoundError:
+        name = identifier[-1]
+        if len(identifier) < 3 or not (metadata_tables.is_metadata_table(name) or named_states.is_state(name)):
+            raise
+        table = session.load(identifier[:-1])
+        if named_states.is_state(name):
+            check_named_state(identifier, arguments.get("options", {}))
+            return describe_table(session, named_states.pin_of_state(table, identifier[:-1], name))
+        pin = _pin(table, identifier[:-1], arguments)
+        return metadata_tables.describe(session, identifier[-1], pin)
+    return describe_table(session, _pin(table, identifier, arguments))
+
+
+def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
+    """What the Java side's LakeTable knows of a table."""
+    table, view = session.pinned(pin), session.view(pin)
+    metadata = view.metadata
+    key = key_names(view.schema, key_field_ids(metadata.schema(), metadata.properties)) if _has_key(view) else ()
+    return {
+        "is_metadata_table": False,
+        "pin": pin.to_json(),
+        "uuid": str(metadata.table_uuid),
+        "snapshot_id": view.snapshot.snapshot_id if view.snapshot else None,
+        "is_time_travel": pin.snapshot_id is not None,
+        "schema": spark_schema(view.schema),
+        "row_lineage": spark_schema(_row_lineage(view)),
+        "partition_type": spark_partition_type(partition_arrow_type(metadata)),
+        "partitioning": _partitioning(metadata.spec(), metadata),
+        "pruning_columns": _pruning_columns(view, key),
+        "key": list(key),
+        "checks": check_conditions(metadata.properties),
+        "properties": _properties(table),
+    }
+
+
+def _row_lineage(view: SnapshotView) -> Schema:
+    """The lineage columns; none below version 3, nor where a column of the table has the name of one."""
+    if view.metadata.format_version < 3 or {field.name for field in view.schema.fields} & set(ROW_LINEAGE_NAMES):
+        return Schema()
+    return Schema(*ROW_LINEAGE_FIELDS)
+
+
+def _has_key(view: SnapshotView) -> bool:
+    """An old snapshot's schema may lack the key columns of today."""
+    key = key_field_ids(view.metadata.schema(), view.metadata.properties)
+    return all(view.schema.find_column_name(field_id) is not None for field_id in key)
+
+
+def _pin(table: Table, identifier: tuple[str, ...], arguments: dict[str, Any]) -> Pin:
+    """What options, VERSION AS OF (a snapshot id, tag or branch) or TIMESTAMP AS OF name; else the current state."""
+    if "options" in arguments:
+        return pin_of_options(table, identifier, arguments["options"])
+    location = table.iceberg.metadata_location
+    version, micros = arguments.get("version"), arguments.get("timestamp_micros")
+    if version is not None:
+        refs = table.metadata.refs
+        is_id = version.isdecimal() and table.metadata.snapshot_by_id(int(version)) is not None
+        if version in refs and not is_id:
+            if refs[version].snapshot_ref_type == SnapshotRefType.BRANCH:
+                return Pin(identifier, location, branch=version)
+            return Pin(identifier, location, refs[version].snapshot_id)
+        if not version.isdecimal():
+            raise SnapshotNotFoundError(
+                f"{'.'.join(identifier)} has no snapshot, tag or branch {version!r}. Its tags and branches: "
+                f"{', '.join(sorted(refs)) or 'none'}."
+            )
+        view = table.at(snapshot_id=int(version))
+    elif micros is not None:
+        view = table.at(as_of=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
+    else:
+        return Pin(identifier, location)
+    assert view.snapshot is not None, "a snapshot that was named is there"
+    return Pin(identifier, location, view.snapshot.snapshot_id)
+
+
+def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[dict[str, Any]]:
+    """The default spec as Spark names its transforms; void fields are history."""
+    transforms = []
+    for field in spec.fields:
+        if isinstance(field.transform, VoidTransform):
+            continue
+        name = metadata.schema().find_column_name(field.source_id)
+        if name is None:
+            continue
+        width = {}
+        if isinstance(field.transform, BucketTransform):
+            width = {"width": field.transform.num_buckets}
+        elif isinstance(field.transform, TruncateTransform):
+            width = {"width": field.transform.width}
+        transform = str(field.transform).split("[")[0]
+        transforms.append(
+            {
+                "transform": _SPARK_TRANSFORMS.get(transform, transform),
+                **width,
+                "column": path_of(metadata.schema(), field.source_id),
+            }
+        )
+    return transforms
+
+
+def _pruning_columns(view: SnapshotView, key: tuple[str, ...]) -> list[str]:
+    """ST-4: columns whose values, when a join finds them at run time, rule files out."""
+    sources = {
+        field.source_id for field in view.metadata.spec().fields if not isinstance(field.transform, VoidTransform)
+    }
+    names = [field.name for field in view.schema.fields if field.field_id in sources]
+    return list(dict.fromkeys([*key[:1], *names]))
+
+
+def _properties(table: Table) -> dict[str, str]:
+    properties = {
+        "provider": PROVIDER,
+        "location": table.location,
+        "format-version": str(table.metadata.format_version),
+    }
+    return {**table.properties, **properties}
+
+
+@method("create_table")
+def create_table(session: Session, request: Request) -> dict[str, Any]:
+    """CREATE TABLE: `columns`, `key` (PRIMARY KEY), `partitioning` and `properties` as the statement has them."""
+    arguments = request.arguments
+    properties = dict(arguments["properties"])
+    location = properties.get("location")
+    schema = table_schema(arguments["columns"])
+    session.catalog.create_table(
+        request.table,
+        schema,
+        key=arguments["key"],
+        partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
+        properties=user_properties(properties) | check_properties(arguments["checks"], schema),
+        location=location,
+    )
+    return describe_table(session, Pin(request.table, session.load(request.table).iceberg.metadata_location))
+
+
+def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a new table without those that Spark adds. USING can name this catalog's own kind alone."""
+    provider = properties.get("provider", PROVIDER).lower()
+    if provider not in _PROVIDERS:
+        raise InvalidArgumentError(
+            f"USING {provider}: tables of this catalog are Iceberg tables with Parquet files. Leave USING out, or name "
+            f"one of {', '.join(sorted(_PROVIDERS))}."
+        )
+    return {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
+
+
+def table_schema(columns: list[dict[str, Any]]) -> Schema:
+    """The schema of new columns; field ids are placeholders."""
+    fields = []
+    for column in columns:
+        if column.get("default") is not None:
+            raise InvalidArgumentError(
+                f"column {column['name']!r}: DEFAULT needs a table of format version 3, which new tables are not."
+            )
+        fields.append(
+            NestedField(
+                field_id=0,
+                name=column["name"],
+                field_type=iceberg_type(column["type"], column["name"]),
+                required=not column["nullable"],
+                doc=column.get("comment"),
+            )
+        )
+    return Schema(*fields)
+
+
+def partition_text(transform: dict[str, Any]) -> str:
+    """A transform of PARTITIONED BY as `Catalog.create_table` takes it."""
+    name = _TRANSFORMS.get(transform.get("transform", ""))
+    arguments = transform.get("arguments", ())
+    columns = [".".join(each["column"]) for each in arguments if "column" in each]
+    numbers = [each["literal"] for each in arguments if "literal" in each]
+    if name is None or len(columns) != 1:
+        raise InvalidArgumentError(
+            f"PARTITIONED BY: {transform.get('transform')!r} over {columns} is no partition transform. There are "
+            "identity, bucket(16, c), truncate(4, c), years(c), months(c), days(c) and hours(c)."
+        )
+    quoted = '"' + columns[0].replace('"', '""') + '"'
+    return f"{name}({', '.join([*numbers, quoted])})"
+
+
+@method("drop_table")
+def drop_table(session: Session, request: Request) -> bool:
+    """Whether there was such a table. Without `purge` its files stay."""
+    if not session.catalog.table_exists(request.table):
+        return False
+    session.catalog.drop_table(request.table, purge=request.arguments["purge"])
+    return True
+
+
+@method("rename_table")
+def rename_table(session: Session, request: Request) -> None:
+    session.catalog.rename_table(request.table, tuple(request.arguments["to"]))

@@ -1,0 +1,228 @@
+"""How columns are found in each data file, and whether Parquet row-group filters may be used on it.
+
+Spark's Parquet reader finds columns by field id but decides by name as which type to read them, and applies row-group
+filters by name. In a file written before a rename the name of a column may be another column's: Spark would read it as
+the other one's type, and a filter would skip rows that match. Such files are read by the names that they have
+themselves, and without row-group filters where a filter's column is concerned. Files without field ids, imported from
+elsewhere, are read by the names that the table's name mapping gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+from pyiceberg.schema import Schema, index_by_name, make_compatible_name
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.parquet.parquet_columns import field_id_of
+from tableformat.parquet.parquet_file import open_parquet
+from tableformat.parquet.projection import identity_constants
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One way to read a file."""
+
+    filters: bool
+    """Whether row-group filters by name (SP-2) mean the same columns."""
+    names: tuple[tuple[int, str], ...] | None = None
+    """Where names do not agree or there are no field ids: what the file calls each field."""
+    lacking: tuple[str, ...] = ()
+    """Columns that the file does not have because its partition says their value: directories of Hive tables."""
+
+    def to_json(self) -> dict[str, Any]:
+        described: dict[str, Any] = {"filters": self.filters}
+        if self.names is not None:
+            described["names"] = {str(field_id): name for field_id, name in self.names}
+        if self.lacking:
+            described["constants"] = list(self.lacking)
+        return described
+
+
+class Layouts:
+    """SP-1: the layouts that the files of one scan need."""
+
+    def __init__(
+        self,
+        view: SnapshotView,
+        context: ResolveContext,
+        columns: Sequence[str],
+        predicates: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self._view = view
+        self._context = context
+        self._columns = [field for field in view.schema.fields if field.name in columns]
+        self._filtered = {tuple(column) for predicate in predicates for column in _columns(predicate)}
+        self._schema = view.schema
+        # Footers are read only where the metadata leaves a doubt: they cost a request a file, once.
+        self._read = dict(_fields(self._columns))
+        schemas = view.metadata.schemas
+        self._must_look = (
+            context.name_mapping is not None
+            or not names_never_moved(schemas, view.schema, self._filtered | self._read.keys())
+            or not names_stayed(schemas, self._read)
+        )
+        self._layouts: dict[Layout, int] = {Layout(filters=True): 0}
+
+    def index_of(self, file: DataFile) -> int:
+        layout = self._layout_of(file) if self._must_look else Layout(filters=True)
+        return self._layouts.setdefault(layout, len(self._layouts))
+
+    def lacking_columns(self) -> list[str]:
+        """Columns that some file does not have."""
+        return sorted({name for layout in self._layouts for name in layout.lacking})
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [layout.to_json() for layout in self._layouts]
+
+    def _layout_of(self, file: DataFile) -> Layout:
+        context = self._context
+        with open_parquet(
+            context.io, file, name_mapping=context.name_mapping, footers=context.caches.footers
+        ) as opened:
+            stored = opened.metadata.schema.to_arrow_schema()
+            if not any(_has_id(each) for each in stored):
+                names = dict(_names(opened.schema))
+                fixed = identity_constants(file, self._view.spec(file.spec_id))
+                lacking = [each.name for each in self._columns if each.field_id in fixed.keys() - names.keys()]
+                return Layout(filters=False, names=tuple(sorted(names.items())), lacking=tuple(lacking))
+            filters = self._names_agree(opened.schema)
+            if self._is_read_by_current_names(opened.schema):
+                return Layout(filters=filters)
+            return Layout(filters=filters, names=tuple(sorted(_names(opened.schema))))
+
+    def _is_read_by_current_names(self, stored: pa.Schema) -> bool:
+        """Whether the file has every field that is read under its name of today, or not at all, nor its name."""
+        by_path = dict(_paths(stored))
+        paths_by_id = {field_id: path for path, field_id in by_path.items()}
+        return all(
+            paths_by_id.get(field_id, path) == path and by_path.get(path, field_id) == field_id
+            for path, field_id in self._read.items()
+        )
+
+    def _names_agree(self, stored: pa.Schema) -> bool:
+        """Whether every filtered column that the file has under some spelling of its name is the field of that id."""
+        by_path = dict(_paths(stored))
+        for column in self._filtered:
+            wanted = self._schema.find_field(".".join(column)).field_id if _has(self._schema, column) else None
+            if any(field_id != wanted for path, field_id in by_path.items() if _same(path, column)):
+                return False
+        return True
+
+
+def names_never_moved(schemas: Sequence[Schema], current: Schema, columns: set[tuple[str, ...]]) -> bool:
+    """Whether the metadata proves that a file's column of such a name is the current schema's field of that name.
+
+    It does not when a schema was dropped from the history, nor when another field ever had the name, in any case and
+    also as writers spell it that allow no special characters.
+    """
+    if sorted(schema.schema_id for schema in schemas) != list(range(len(schemas))):
+        return False
+    wanted = {".".join(column).casefold(): column for column in columns}
+    for schema in schemas:
+        for name, field_id in index_by_name(schema).items():
+            for spelling in {name.casefold(), _compatible(name).casefold()} & wanted.keys():
+                if (
+                    not _has(current, wanted[spelling])
+                    or current.find_field(".".join(wanted[spelling])).field_id != field_id
+                ):
+                    return False
+    return True
+
+
+def names_stayed(schemas: Sequence[Schema], fields: Mapping[tuple[str, ...], int]) -> bool:
+    """Whether the fields have the names of today in every schema, spelled so that every writer writes them so."""
+    paths = {field_id: path for path, field_id in fields.items()}
+    return all(_compatible(part) == part for path in fields for part in path) and all(
+        paths.get(field_id, path) == path for schema in schemas for path, field_id in _fields(schema.fields)
+    )
+
+
+def _compatible(name: str) -> str:
+    return ".".join(make_compatible_name(part) for part in name.split("."))
+
+
+def _has(schema: Schema, column: tuple[str, ...]) -> bool:
+    return ".".join(column) in index_by_name(schema)
+
+
+def _same(path: tuple[str, ...], column: tuple[str, ...]) -> bool:
+    return ".".join(path).casefold() == ".".join(column).casefold()
+
+
+def _columns(expression: Mapping[str, Any]) -> Iterator[list[str]]:
+    if "column" in expression:
+        yield expression["column"]
+    for argument in expression.get("arguments", ()):
+        yield from _columns(argument)
+
+
+def _fields(fields: Sequence[NestedField]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Path and id of every field, at every level."""
+    for field in fields:
+        yield (field.name,), field.field_id
+        for path, field_id in _fields(_fields_inside(field.field_type)):
+            yield (field.name, *path), field_id
+
+
+def _fields_inside(field_type: IcebergType) -> Sequence[NestedField]:
+    match field_type:
+        case StructType(fields=fields):
+            return fields
+        case ListType(element_field=element):
+            return (element,)
+        case MapType(key_field=key, value_field=value):
+            return (key, value)
+    return ()
+
+
+def _has_id(each: pa.Field) -> bool:
+    return field_id_of(each) is not None or any(_has_id(child) for child in _children(each.type))
+
+
+def _paths(schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], int | None]]:
+    def walk(
+        named: Iterable[tuple[str, pa.Field]], above: tuple[str, ...]
+    ) -> Iterator[tuple[tuple[str, ...], int | None]]:
+        for name, each in named:
+            path = (*above, name)
+            yield path, field_id_of(each)
+            yield from walk(_named_children(each.type), path)
+
+    yield from walk(((each.name, each) for each in schema), ())
+
+
+def _names(schema: pa.Schema) -> Iterator[tuple[int, str]]:
+    """Field id and name of every field that has an id, at every level."""
+
+    def walk(fields: Sequence[pa.Field]) -> Iterator[tuple[int, str]]:
+        for each in fields:
+            field_id = field_id_of(each)
+            if field_id is not None:
+                yield field_id, each.name
+            yield from walk(_children(each.type))
+
+    yield from walk(list(schema))
+
+
+def _children(arrow: pa.DataType) -> list[pa.Field]:
+    if pat.is_struct(arrow):
+        return list(arrow)
+    if pat.is_map(arrow):
+        return [arrow.key_field, arrow.item_field]
+    return [arrow.value_field] if pat.is_list(arrow) or pat.is_large_list(arrow) else []
+
+
+def _named_children(arrow: pa.DataType) -> Iterator[tuple[str, pa.Field]]:
+    """Fields of a struct by name; those of lists and maps as Iceberg calls them, whatever the writer did."""
+    children = _children(arrow)
+    if pat.is_struct(arrow):
+        return zip([each.name for each in children], children, strict=True)
+    return zip(("key", "value") if pat.is_map(arrow) else ("element",), children, strict=False)

@@ -1,0 +1,79 @@
+"""Scans: how large, which files, which rows of them are deleted, and how columns are found in each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+from pyiceberg.expressions import BooleanExpression
+
+from spark_ext.service.reads.file_list import FileList
+from spark_ext.service.registry import Answer, Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.wire.expressions import pruning_filter
+from tableformat.deletes.positions import PositionSet
+from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DataFile
+from tableformat.scan.plan import ScanPlan
+
+_RESOLVE_THREADS: Final = max(4, os.cpu_count() or 1)
+DELETED: Final = "_deleted"
+
+
+@method("estimate")
+def estimate(session: Session, request: Request) -> dict[str, int]:
+    """Size and rows of the files to read, before deletes."""
+    plan = _plan(session, request)
+    return {"data_bytes": plan.data_bytes, "record_count": plan.record_count}
+
+
+@method("scan_files")
+def scan_files(session: Session, request: Request) -> Answer:
+    """The files to read, each with its deleted positions, which are resolved here, in parallel, and remembered.
+
+    With `_deleted` among `columns` files that are deleted whole come along: their rows are to be shown.
+    """
+    pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
+    view = session.view(pin)
+    plan = _plan(session, request)
+    tasks = list(plan.tasks)
+    if DELETED in columns:
+        tasks += [FileScanTask(data_file=file, known_positions=_all_rows(file)) for file in plan.covered]
+    context = session.resolve_context(view)
+    files = FileList(view, context, columns, request.arguments["predicates"])
+    for task, deleted in zip(tasks, resolved(tasks, context), strict=True):
+        if len(deleted) < task.data_file.record_count or DELETED in columns:
+            files.add(task.data_file, deleted)
+    return files.answer()
+
+
+def _plan(session: Session, request: Request) -> ScanPlan:
+    pin = Pin.from_json(request.arguments["pin"])
+    return session.plan(pin, _where(session, pin, request))
+
+
+def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:
+    return pruning_filter(request.arguments["predicates"], session.view(pin).schema)
+
+
+def resolved(tasks: Sequence[FileScanTask], context: ResolveContext) -> list[PositionSet]:
+    """The deleted positions of each task."""
+    with_deletes = sum(task.has_deletes or task.known_positions is not None for task in tasks)
+    if with_deletes <= 1:
+        return [_resolve_one(task, context) for task in tasks]
+    with ThreadPoolExecutor(min(_RESOLVE_THREADS, with_deletes)) as pool:
+        return list(pool.map(lambda task: _resolve_one(task, context), tasks))
+
+
+def _resolve_one(task: FileScanTask, context: ResolveContext) -> PositionSet:
+    if not task.has_deletes:
+        return task.known_positions or PositionSet.empty()
+    return resolve(task, context)
+
+
+def _all_rows(file: DataFile) -> PositionSet:
+    return PositionSet.from_runs(np.array([0]), np.array([file.record_count]))

@@ -1,0 +1,78 @@
+"""Options of a batch read: `spark.read.option("tag", "x").table("lake.db.t")`, `SELECT * FROM t WITH (tag = 'x')`.
+
+The names are those of Iceberg's Spark source. Spark loads a table with the options that choose its state, before it
+says whether a stream or a batch is read: what only a batch refuses is refused when it is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.streams.stream_options import BRANCH, SNAPSHOT_ID, check_options, moment_of, number_of
+from tableformat.errors import InvalidArgumentError
+from tableformat.table import Table
+
+AS_OF_TIMESTAMP: Final = "as-of-timestamp"
+TAG: Final = "tag"
+STATE_OPTIONS: Final = (SNAPSHOT_ID, AS_OF_TIMESTAMP, BRANCH, TAG)
+_OF_SPARK: Final = ("versionAsOf", "timestampAsOf", "path", "header", "inferSchema", "mergeSchema")
+"""What Spark itself reads, or its own sources do: a reader with these is used for their tables and for ours."""
+_INTERNAL: Final = "__"
+"""How names begin that Spark hands to itself."""
+
+
+def pin_of_options(table: Table, identifier: tuple[str, ...], options: Mapping[str, str]) -> Pin:
+    """The state that the options choose, or the current one for a snapshot that is gone: a stream that has a checkpoint
+    needs it no more."""
+    given, location = _folded(options), table.iceberg.metadata_location
+    if given.keys() != {BRANCH, SNAPSHOT_ID}:  # A stream may begin with a snapshot of a branch.
+        _check_one_state(given, identifier)
+    if BRANCH in given:
+        table.at(branch=given[BRANCH])
+        return Pin(identifier, location, branch=given[BRANCH])
+    if SNAPSHOT_ID in given:
+        snapshot = table.metadata.snapshot_by_id(number_of(given, SNAPSHOT_ID) or 0)
+        return Pin(identifier, location, None if snapshot is None else snapshot.snapshot_id)
+    snapshot = table.at(as_of=moment_of(given, AS_OF_TIMESTAMP), tag=given.get(TAG)).snapshot
+    assert snapshot is not None, "a snapshot that was named is there"
+    return Pin(identifier, location, snapshot.snapshot_id)
+
+
+def check_named_state(identifier: tuple[str, ...], options: Mapping[str, str]) -> None:
+    """`db.t.branch_x` says which state; a stream of a branch may begin with a snapshot of it."""
+    given = _folded(options)
+    if given and not (identifier[-1].startswith("branch_") and given.keys() == {SNAPSHOT_ID}):
+        raise _two_states(identifier, "its name", *given)
+
+
+@method("check_read")
+def check_read(session: Session, request: Request) -> None:
+    """The options of a batch read: raises UnknownOptionError, InvalidArgumentError, SnapshotNotFoundError."""
+    pin = Pin.from_json(request.arguments["pin"])
+    given = {
+        name: value
+        for name, value in _folded(request.arguments["options"]).items()
+        if not name.startswith(_INTERNAL) and name not in {known.casefold() for known in _OF_SPARK}
+    }
+    check_options(given, STATE_OPTIONS, where=f"a read of {'.'.join(pin.table)}")
+    _check_one_state(given, pin.table)
+    if SNAPSHOT_ID in given and pin.snapshot_id is None:
+        session.pinned(pin).at(snapshot_id=number_of(given, SNAPSHOT_ID))
+        raise _two_states(pin.table, f"the name of branch {pin.branch}", SNAPSHOT_ID)
+
+
+def _folded(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.casefold(): value for name, value in options.items()}
+
+
+def _check_one_state(given: Mapping[str, str], identifier: tuple[str, ...]) -> None:
+    names = [name for name in STATE_OPTIONS if name in given]
+    if len(names) > 1:
+        raise _two_states(identifier, *names)
+
+
+def _two_states(identifier: tuple[str, ...], *names: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"a read of {'.'.join(identifier)}: {' and '.join(names)} say two states; give one.")

@@ -1,0 +1,228 @@
+"""Streaming reads: where a stream begins, how far a micro-batch goes, and which files are in it.
+
+The Java side keeps what `stream_open` answers and hands it back with every call; Spark keeps the offsets in the
+query's checkpoint. Nothing is remembered here, so another process goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.table.snapshots import Snapshot
+
+from spark_ext.service.reads.file_list import FileList
+from spark_ext.service.registry import Answer, Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.states.change_bounds import snapshot_before
+from spark_ext.service.streams.stream_appends import Appends
+from spark_ext.service.streams.stream_changes import ChangesOf
+from spark_ext.service.streams.stream_history import History
+from spark_ext.service.streams.stream_offset import BEGIN, StreamOffset, batch_start
+from spark_ext.service.streams.stream_options import SNAPSHOT_ID, START_SNAPSHOT_ID, StreamOptions
+from spark_ext.service.streams.stream_part import Feed, Part, Piece
+from tableformat.errors import InvalidArgumentError, TableFormatError, UnsupportedFeatureError
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.table import Table
+
+
+@method("stream_open")
+def stream_open(session: Session, request: Request) -> dict[str, Any]:
+    """`stream` says what to read, `begin` is the first offset, `limit` what the options allow in a micro-batch.
+
+    `changes` is null for a stream of appends; else its `bounds`, and whether Spark derives updates from the rows.
+    """
+    pin, given = Pin.from_json(request.arguments["pin"]), request.arguments["options"]
+    name, changes = ".".join(pin.table), request.arguments["changes"]
+    options = StreamOptions.parse(given, table=name, default_branch=pin.branch, has_changes=changes is not None)
+    table = session.pinned(pin)
+    view = head_view(table.metadata, table.iceberg.io, options.branch)
+    _check_goes_on(session, pin, options, view, has_changes=changes is not None)
+    return {
+        "stream": {
+            "table": pin.table,
+            "branch": options.branch,
+            "schema_id": view.schema.schema_id,
+            "sequence_number": view.sequence_number,
+            "options": given,
+            "changes": changes,
+        },
+        "begin": BEGIN,
+        "limit": {"files": options.max_files, "rows": options.max_rows},
+    }
+
+
+def _check_goes_on(
+    session: Session, pin: Pin, options: StreamOptions, head: SnapshotView, *, has_changes: bool
+) -> None:
+    """A stream is not of one state. One that begins with `snapshot-id` was loaded with the columns of that snapshot."""
+    name = ".".join(pin.table)
+    if pin.snapshot_id is None:
+        return
+    if has_changes:
+        raise InvalidArgumentError(
+            f"a stream from the changes of {name} goes on: leave the end of the range out, or read the range with "
+            "spark.read.changes."
+        )
+    if pin.snapshot_id != options.snapshot_id:
+        raise InvalidArgumentError(
+            f"a stream from {name} goes on, and snapshot {pin.snapshot_id} of it, which was named, does not. Name the "
+            f"table or a branch; the option {SNAPSHOT_ID} says with which snapshot to begin."
+        )
+    if session.view(pin).schema.schema_id != head.schema.schema_id:
+        raise UnsupportedFeatureError(
+            f"a stream from {name}: {SNAPSHOT_ID} {pin.snapshot_id} has other columns than the table now. A query "
+            "with a checkpoint goes on without the option; for a new one read the snapshot with VERSION AS OF, and "
+            f"begin after it with {START_SNAPSHOT_ID}."
+        )
+
+
+@method("stream_head")
+def stream_head(session: Session, request: Request) -> Mapping[str, Any]:
+    """The offset after everything that is there now."""
+    return _Stream.load(session, request).head()
+
+
+@method("stream_latest")
+def stream_latest(session: Session, request: Request) -> dict[str, Any]:
+    """`end` is where the next micro-batch ends that begins at `start`, `head` what `stream_head` says.
+
+    Where there is nothing to read `end` is `start` itself, or null where that is the beginning: Spark would run a first
+    batch to any offset. `limit` is how many `files` and `rows` there may be, `stop` null or a head to end with.
+    """
+    stream, arguments = _Stream.load(session, request), request.arguments
+    start, until = StreamOffset.from_json(arguments["start"]), stream.until(arguments["stop"])
+    end: Any = None if start is None else arguments["start"]
+    if until is not None:
+        origin = start or stream.origin(until)
+        reached = stream.batch_end(origin, until, _Budget(**arguments["limit"]))
+        if reached != origin:
+            end = reached.to_json(since=origin if start is None else None)
+    return {"end": end, "head": stream.head()}
+
+
+@method("stream_files")
+def stream_files(session: Session, request: Request) -> Answer:
+    """The files between two offsets, as `scan_files` answers them."""
+    stream, arguments = _Stream.load(session, request), request.arguments
+    start, end = batch_start(arguments["start"], arguments["end"]), StreamOffset.from_json(arguments["end"])
+    assert end is not None, "a batch ends after something"
+    return stream.files(start, end, arguments["columns"])
+
+
+@dataclass
+class _Budget:
+    """What a micro-batch may still take; None is unlimited."""
+
+    files: int | None
+    rows: int | None
+    is_untouched: bool = True
+
+    def take(self, piece: Piece) -> bool:
+        """Whether it fits; the first one always does."""
+        fits = self.is_untouched or (
+            (self.files is None or self.files >= piece.file_count)
+            and (self.rows is None or self.rows >= piece.row_count)
+        )
+        if fits:
+            self.is_untouched = False
+            self.files = None if self.files is None else self.files - piece.file_count
+            self.rows = None if self.rows is None else self.rows - piece.row_count
+        return fits
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A stream's table as it is now."""
+
+    table: Table
+    state: Mapping[str, Any]
+    options: StreamOptions
+    history: History
+    feed: Feed
+    session: Session
+
+    @classmethod
+    def load(cls, session: Session, request: Request) -> _Stream:
+        state = request.arguments["stream"]
+        name, changes = ".".join(state["table"]), state["changes"]
+        options = StreamOptions.parse(state["options"], table=name, has_changes=changes is not None)
+        table = session.load(tuple(state["table"]), branch=state["branch"])
+        history = History(name, table.metadata, table.iceberg.io, table.view.snapshot)
+        feed = ChangesOf(session, name, changes["derives"]) if changes else Appends(session, name, options)
+        return cls(table, state, options, history, feed, session)
+
+    def origin(self, head: Snapshot) -> StreamOffset:
+        """Where a stream begins that has read nothing yet."""
+        changes = self.state["changes"]
+        if changes is None or changes["bounds"]["start"] is None:
+            return self.history.initial(self.options, head)
+        return StreamOffset(snapshot_before(self.table.metadata, head, changes["bounds"]))
+
+    def head(self) -> Mapping[str, Any]:
+        head = self.history.head
+        return BEGIN if head is None else StreamOffset(head.snapshot_id).to_json()
+
+    def until(self, stop: Mapping[str, Any] | None) -> Snapshot | None:
+        """The last snapshot to read: the one that `stop` names, the head where it is null."""
+        if stop is None:
+            return self.history.head
+        offset = StreamOffset.from_json(stop)
+        return None if offset is None else self.table.at(snapshot_id=offset.snapshot_id).snapshot
+
+    def batch_end(self, start: StreamOffset, until: Snapshot, budget: _Budget) -> StreamOffset:
+        """As far as the budget reaches, and before a snapshot that cannot be read: what precedes it is given first."""
+        end = start
+        for part in self.history.parts(start, until.snapshot_id):
+            try:
+                pieces = self._pieces(part)
+            except TableFormatError:
+                if end == start:
+                    raise
+                return end
+            for index in range(part.first, len(pieces)):
+                if not budget.take(pieces[index]):
+                    if index == part.first:
+                        return end
+                    return StreamOffset(part.snapshot.snapshot_id, index, part.is_initial)
+            end = StreamOffset(part.snapshot.snapshot_id)
+        return end
+
+    def files(self, start: StreamOffset, end: StreamOffset, columns: Sequence[str]) -> Answer:
+        """All columns come without filters: that is how Spark reads streams."""
+        files = None
+        for part in self.history.parts(start, end.snapshot_id):
+            view = self._view(part.snapshot)
+            is_last = part.snapshot.snapshot_id == end.snapshot_id and part.is_initial == end.is_initial
+            place = slice(part.first, end.file_index if is_last else None)
+            if files is None:
+                files = FileList(view, self.session.resolve_context(view), columns, predicates=())
+            self.feed.add(files, view, part, place)
+        assert files is not None, "a batch lies between two offsets"
+        return files.answer()
+
+    def _pieces(self, part: Part) -> Sequence[Piece]:
+        self._check_schema(part.snapshot)
+        return self.feed.pieces(self._view(part.snapshot), part)
+
+    def _view(self, snapshot: Snapshot) -> SnapshotView:
+        """The snapshot in the schema that the query was started with."""
+        schema = self.table.metadata.schema_by_id(self.state["schema_id"])
+        if schema is None:
+            raise UnsupportedFeatureError(
+                f"a stream from {self.history.table}: the table has lost schema {self.state['schema_id']}, which the "
+                "query was started with. Start the query again, with the same checkpoint."
+            )
+        return SnapshotView(self.table.metadata, self.table.iceberg.io, snapshot, schema)
+
+    def _check_schema(self, snapshot: Snapshot) -> None:
+        """A query has the columns that it was started with: rows that may have others are for its next run."""
+        is_new = (snapshot.sequence_number or 0) > self.state["sequence_number"]
+        if is_new and snapshot.schema_id not in (None, self.state["schema_id"]):
+            raise UnsupportedFeatureError(
+                f"a stream from {self.history.table}: the table's columns were changed while the query ran, before "
+                f"snapshot {snapshot.snapshot_id}, which was not read. Start the query again, with the same "
+                "checkpoint: it goes on from there with the columns as they are now."
+            )

@@ -1,0 +1,75 @@
+"""What each snapshot did to the rows of a table, as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.table.snapshots import Snapshot
+
+from spark_ext.service.changes.change_rows import add_changes
+from spark_ext.service.reads.file_list import FileList
+from spark_ext.service.session import Session
+from spark_ext.service.streams.stream_part import Part, Piece
+from tableformat.changes.plan import ChangeTask, ChangeType, changes_no_row, plan_snapshot
+from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
+from tableformat.metadata.manifests.manifest_list import had_parent
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesOf:
+    """The changes of one table. A snapshot's are never split: Spark, and whoever applies them, takes a commit whole."""
+
+    session: Session
+    table: str
+    derives: bool
+    """Whether Spark makes updates or net changes of the rows."""
+
+    def pieces(self, view: SnapshotView, part: Part) -> Sequence[Piece]:
+        tasks = self._tasks(view, part)
+        if tasks and not part.is_initial and self.derives:
+            self._check_time(view, part.snapshot)
+        return [Piece(len(tasks), sum(task.scan.data_file.record_count for task in tasks))] if tasks else ()
+
+    def add(self, files: FileList, view: SnapshotView, part: Part, place: slice) -> None:
+        del place  # A part has one piece.
+        add_changes(files, self._tasks(view, part), self.session.resolve_context(view))
+
+    def _tasks(self, view: SnapshotView, part: Part) -> Sequence[ChangeTask]:
+        """CF-3; the table that a stream begins with is a number of inserts."""
+        snapshot, context = part.snapshot, self.session.resolve_context(view)
+        if part.is_initial:
+            return [
+                ChangeTask(
+                    ordinal=0,
+                    snapshot_id=snapshot.snapshot_id,
+                    commit_version=snapshot.sequence_number or 0,
+                    timestamp_ms=snapshot.timestamp_ms,
+                    change_type=ChangeType.INSERT,
+                    scan=task,
+                )
+                for task in self.session.plan_view(view, AlwaysTrue()).tasks
+            ]
+        parent_id = snapshot.parent_snapshot_id
+        is_known = parent_id is not None and view.metadata.snapshot_by_id(parent_id) is not None
+        if not is_known and had_parent(view.io, snapshot) and not changes_no_row(snapshot):
+            raise SnapshotNotFoundError(
+                f"a stream from the changes of {self.table}: the snapshot before {snapshot.snapshot_id} was expired, "
+                "and what that one changed cannot be told without it (CF-2). Start the query with a new checkpoint: "
+                "without a starting version it begins with the table as it is. To keep the snapshot that a stream is "
+                "at, tag it, or set history.expire.max-snapshot-age-ms."
+            )
+        return plan_snapshot(view, snapshot, context=context)
+
+    def _check_time(self, view: SnapshotView, snapshot: Snapshot) -> None:
+        """Spark derives by event time: it would leave out, and not say so, rows no younger than those it has seen."""
+        older = (each for each in ancestors(view.metadata, snapshot) if each.snapshot_id != snapshot.snapshot_id)
+        if snapshot.timestamp_ms <= max((each.timestamp_ms for each in older), default=-1):
+            raise UnsupportedFeatureError(
+                f"a stream from the changes of {self.table}: snapshot {snapshot.snapshot_id} was committed by a clock "
+                "that was behind that of an earlier snapshot, and Spark derives updates and net changes by time. Read "
+                "the stream without computeUpdates and netChanges, or the range with spark.read.changes."
+            )

@@ -1,0 +1,121 @@
+"""Options of a stream: `spark.readStream.option("streaming-max-files-per-micro-batch", 10).table("lake.db.t")`.
+
+The names are those of Iceberg's Spark source; `snapshot-id` and `start-snapshot-id` mean what they mean for its batch
+reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation
+
+from spark_ext.service.states.change_bounds import RANGE_OPTIONS
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
+from tableformat.metadata.snapshot_choice import to_epoch_ms
+
+BRANCH: Final = "branch"
+SNAPSHOT_ID: Final = "snapshot-id"
+START_SNAPSHOT_ID: Final = "start-snapshot-id"
+FROM_TIMESTAMP: Final = "stream-from-timestamp"
+SKIP_OPTIONS: Final = {
+    Operation.DELETE: "streaming-skip-delete-snapshots",
+    Operation.OVERWRITE: "streaming-skip-overwrite-snapshots",
+}
+MAX_FILES: Final = "streaming-max-files-per-micro-batch"
+MAX_ROWS: Final = "streaming-max-rows-per-micro-batch"
+_OF_ALL: Final = (BRANCH, MAX_FILES, MAX_ROWS)
+_OF_CHANGES: Final = (*_OF_ALL, *RANGE_OPTIONS)
+_OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """At most one of the first three is given; without any the stream begins with the table as it is."""
+
+    snapshot_id: int | None
+    """The table as of this snapshot, then what is appended to it."""
+    start_snapshot_id: int | None
+    """Only what is appended after this snapshot."""
+    from_timestamp_ms: int | None
+    """Only what is committed at this time or later."""
+    skipped: frozenset[Operation]
+    """Operations whose snapshots are left out where they would stop the stream."""
+    max_files: int | None
+    """Data files in a micro-batch."""
+    max_rows: int | None
+    """Rows of the data files in a micro-batch; one file is read in any case."""
+    branch: str
+
+    @classmethod
+    def parse(
+        cls,
+        options: Mapping[str, str],
+        *,
+        table: str,
+        default_branch: str = MAIN_BRANCH,
+        has_changes: bool = False,
+    ) -> StreamOptions:
+        """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads.
+
+        With `has_changes` those of a stream of changes, which begins where Spark's own options say.
+        """
+        given = {name.casefold(): value for name, value in options.items()}
+        check_options(options, _OF_CHANGES if has_changes else _OF_APPENDS, where=f"a stream from {table}")
+        starts = [name for name in (SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP) if name in given]
+        if len(starts) > 1:
+            raise InvalidArgumentError(f"a stream from {table}: {' and '.join(starts)} are two beginnings; give one.")
+        return cls(
+            snapshot_id=number_of(given, SNAPSHOT_ID),
+            start_snapshot_id=number_of(given, START_SNAPSHOT_ID),
+            from_timestamp_ms=moment_of(given, FROM_TIMESTAMP),
+            skipped=frozenset(operation for operation, name in SKIP_OPTIONS.items() if _is_true(given, name)),
+            max_files=_limit(given, MAX_FILES),
+            max_rows=_limit(given, MAX_ROWS),
+            branch=given.get(BRANCH, default_branch),
+        )
+
+
+def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -> None:
+    """Raise UnknownOptionError for a name that is not known; case does not matter."""
+    folded = {name.casefold() for name in known}
+    for name in options:
+        if name.casefold() not in folded:
+            raise UnknownOptionError(name, known, where=where)
+
+
+def number_of(given: Mapping[str, str], name: str) -> int | None:
+    """The option's number; None where it is not given."""
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidArgumentError(f"option {name} is a number, not {text!r}.") from error
+
+
+def _limit(given: Mapping[str, str], name: str) -> int | None:
+    number = number_of(given, name)
+    if number is not None and number < 1:
+        raise InvalidArgumentError(f"option {name} is at least 1, not {number}.")
+    return number
+
+
+def moment_of(given: Mapping[str, str], name: str) -> int | None:
+    """Milliseconds, or ISO 8601 text."""
+    text = given.get(name)
+    if text is None:
+        return None
+    return int(text) if text.lstrip("-").isdecimal() else to_epoch_ms(text)
+
+
+def _is_true(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false")
+    if text.casefold() not in _BOOLEANS:
+        raise InvalidArgumentError(f"option {name} is true or false, not {text!r}.")
+    return _BOOLEANS[text.casefold()]

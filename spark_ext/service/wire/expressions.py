@@ -1,0 +1,205 @@
+"""Spark's predicates as filters of the planner.
+
+Two readings of a predicate: `exact_filter` means the same rows or is None, which a metadata-only DELETE needs; the
+`pruning_filter` may let more rows through, never fewer, which is enough where Spark filters the rows again.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from typing import Any, Final, TypeAlias
+
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotNull,
+    Or,
+    Reference,
+    StartsWith,
+)
+from pyiceberg.schema import Schema
+
+from tableformat.errors import TableFormatError
+from tableformat.filters.bound_filter import bind_filter
+
+SparkExpression: TypeAlias = Mapping[str, Any]
+"""An expression as `ExpressionJson` of the Java side writes it."""
+
+_PREDICATES: Final[dict[str, Callable[..., BooleanExpression]]] = {
+    "=": EqualTo,
+    "<>": NotEqualTo,
+    "<": LessThan,
+    "<=": LessThanOrEqual,
+    ">": GreaterThan,
+    ">=": GreaterThanOrEqual,
+    "STARTS_WITH": StartsWith,
+    "IN": In,
+    "IS_NULL": IsNull,
+    "IS_NOT_NULL": NotNull,
+}
+_CONSTANTS: Final[dict[str, BooleanExpression]] = {"ALWAYS_TRUE": AlwaysTrue(), "ALWAYS_FALSE": AlwaysFalse()}
+_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_IN_VALUES: Final = 10_000
+"""Values of an IN up to which it is pushed down."""
+
+
+class NoValueError(Exception):
+    """A literal that has no Python value of its type, such as a timestamp after the year 9999."""
+
+
+def exact_filter(predicates: Sequence[SparkExpression], schema: Schema) -> BooleanExpression | None:
+    """SP-3: the conjunction as a filter that matches exactly the same rows; None when there is no such filter."""
+    converted = [_exact(predicate, schema) for predicate in predicates]
+    if any(each is None for each in converted):
+        return None
+    return _conjunction([each for each in converted if each is not None])
+
+
+def pruning_filter(predicates: Sequence[SparkExpression], schema: Schema) -> BooleanExpression:
+    """The conjunction as a filter that matches at least the same rows."""
+    return _conjunction([_weaker(predicate, schema) for predicate in predicates])
+
+
+def _conjunction(filters: Sequence[BooleanExpression]) -> BooleanExpression:
+    start: BooleanExpression = AlwaysTrue()
+    return reduce(And, filters, start)
+
+
+def _weaker(predicate: SparkExpression, schema: Schema) -> BooleanExpression:
+    """A part of an AND that has no exact form is left out; so is each branch of an OR weakened by itself."""
+    arguments = predicate.get("arguments", ())
+    match predicate.get("operator"):
+        case "AND":
+            return And(_weaker(arguments[0], schema), _weaker(arguments[1], schema))
+        case "OR":
+            return Or(_weaker(arguments[0], schema), _weaker(arguments[1], schema))
+    return _exact(predicate, schema) or AlwaysTrue()
+
+
+def _exact(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
+    operator = predicate.get("operator", "")
+    if operator in _CONSTANTS:
+        return _CONSTANTS[operator]
+    if "literal" in predicate:
+        # Spark's AlwaysTrue and AlwaysFalse are literals as well as predicates.
+        return AlwaysTrue() if predicate["literal"] == "true" else AlwaysFalse()
+    if operator not in {"AND", "OR", "NOT"}:
+        return _bound_leaf(predicate, schema)
+    parts = [_exact(argument, schema) for argument in predicate["arguments"]]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if operator == "NOT":
+        return Not(known[0])
+    return And(*known) if operator == "AND" else Or(*known)
+
+
+def _bound_leaf(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
+    try:
+        leaf = _leaf(predicate)
+    except NoValueError:
+        return None
+    return leaf if leaf is not None and _binds(leaf, schema) else None
+
+
+def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
+    """A comparison of one column with literals; None for anything else.
+
+    A comparison with a null is unknown, which a filter without such a value cannot say: its negation would match.
+    """
+    if "column" in predicate:
+        return _PREDICATES["="](_reference(predicate), True)
+    operator, arguments = _column_first(predicate)
+    if not arguments or "column" not in arguments[0] or not all("literal" in each for each in arguments[1:]):
+        return None
+    column, literals = _reference(arguments[0]), arguments[1:]
+    has_null = any(each["literal"] is None for each in literals)
+    if operator == "<=>":
+        # Never unknown, so that its negation matches nulls.
+        is_null, is_not_null = _PREDICATES["IS_NULL"](column), _PREDICATES["IS_NOT_NULL"](column)
+        return is_null if has_null else And(_PREDICATES["="](column, literal_value(literals[0])), is_not_null)
+    if operator not in _PREDICATES or has_null or len(literals) > _MAX_IN_VALUES:
+        return None
+    values = [literal_value(each) for each in literals]
+    return _PREDICATES[operator](column, values) if operator == "IN" else _PREDICATES[operator](column, *values)
+
+
+def _column_first(predicate: SparkExpression) -> tuple[str, Sequence[SparkExpression]]:
+    """The operator and its arguments; `5 < a` as `a > 5`."""
+    operator, arguments = predicate.get("operator", ""), predicate.get("arguments", ())
+    if operator in _MIRRORED and "literal" in arguments[0]:
+        return _MIRRORED[operator], arguments[::-1]
+    return operator, arguments
+
+
+def _reference(expression: SparkExpression) -> Reference:
+    return Reference(".".join(expression["column"]))
+
+
+def literal_value(literal: SparkExpression) -> Any:
+    """The Python value of a literal; raises NoValueError where Python has none."""
+    text, spark_type = literal["literal"], literal["type"]
+    if not isinstance(spark_type, str):
+        raise NoValueError
+    kind = spark_type.split("(")[0]
+    convert = _VALUES.get(kind)
+    if convert is None:
+        raise NoValueError
+    try:
+        return convert(text)
+    except (OverflowError, ValueError) as error:
+        raise NoValueError from error
+
+
+def _binds(leaf: BooleanExpression, schema: Schema) -> bool:
+    """Whether the planner takes it: the column is the table's and its type has an order with the literal."""
+    try:
+        bind_filter(leaf, schema)
+    except TableFormatError:
+        return False
+    return True
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if math.isnan(number):
+        raise NoValueError  # Filters have no literal for it.
+    return number
+
+
+def _moment(micros: str) -> datetime:
+    return _EPOCH + timedelta(microseconds=int(micros))
+
+
+_VALUES: Final[dict[str, Callable[[str], Any]]] = {
+    "boolean": lambda text: text == "true",
+    "byte": int,
+    "short": int,
+    "integer": int,
+    "long": int,
+    "float": _number,
+    "double": _number,
+    "decimal": Decimal,
+    "string": str,
+    "date": lambda days: date(1970, 1, 1) + timedelta(days=int(days)),
+    "timestamp": _moment,
+    "timestamp_ntz": lambda micros: _moment(micros).replace(tzinfo=None),
+    "binary": base64.b64decode,
+}

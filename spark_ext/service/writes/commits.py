@@ -1,0 +1,190 @@
+"""Commits of what Spark's tasks wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any, TypeAlias
+
+from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
+from pyiceberg.schema import Schema
+
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Pin, Session, handle_of
+from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter
+from spark_ext.service.writes.deletes import still_exact_filter
+from spark_ext.service.writes.overwritten_partitions import stage_overwritten_partitions
+from spark_ext.service.writes.task_reports import (
+    TaskReport,
+    data_files_of,
+    deleted_positions_of,
+    paths_of,
+    prefixes_of,
+    reports_of,
+)
+from spark_ext.service.writes.whole_files import takes_whole_files
+from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
+from tableformat.errors import CommitConflictError, UnsupportedFeatureError
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.run import run_verb
+from tableformat.operations.verbs.delete import stage_delete
+from tableformat.operations.verbs.delete_prefix import stage_prefixes
+from tableformat.storage.storage import delete_if_present
+from tableformat.write.context import WriteContext
+from tableformat.write.staged import StagedFiles
+
+Verb: TypeAlias = Callable[[Draft], None]
+Reads: TypeAlias = "Sequence[Sequence[SparkExpression]]"
+"""The predicates of each scan."""
+
+
+@method("can_overwrite")
+def can_overwrite(session: Session, request: Request) -> bool:
+    """Whether the rows that the predicates match can be found by exactly those predicates."""
+    view = session.view(Pin.from_json(request.arguments["pin"]))
+    return exact_filter(request.arguments["predicates"], view.schema) is not None
+
+
+@method("commit_write")
+def commit_write(session: Session, request: Request) -> dict[str, Any]:
+    """Commit an append or an overwrite. Repeated with the same application and batch id it commits once.
+
+    ST-2: `reads` are the predicates of the statement's scans of this table. An append without any reads nothing and
+    cannot conflict. Any other, and an overwrite, was planned on the snapshot that the statement reads (`pin`; without
+    one, as in a stream, the current one): rows that others added since, and that it would have read or would have to
+    replace, are a conflict.
+    """
+    arguments = request.arguments
+    target, mode, pin = WriteTarget.from_json(arguments["target"]), arguments["mode"], arguments.get("pin")
+    making = session.staging.staged(target.table)
+    if making is not None:
+        # Nobody else writes to a table that is being made; the rows of one that is being replaced are not its own.
+        mode, pin = APPEND if making.base is None else OVERWRITE, None
+    context = target.context(target.load_to_commit(session))
+    staged = _staged(reports := reports_of(request.parts), context)
+    reads = _reads(arguments, target)
+    if mode == APPEND:
+        verb = partial(_stage_append, target, context, reports, staged)
+        pin = pin if reads else None
+    elif mode == OVERWRITE_PARTITIONS:
+        verb = partial(_stage_partitions, context, staged)
+    else:
+        assert mode == OVERWRITE, mode
+        verb = partial(_stage_overwrite, arguments["predicates"], staged)
+    return _commit(session, request, target, _reading(reads, verb), None if pin is None else Pin.from_json(pin))
+
+
+@method("commit_delta")
+def commit_delta(session: Session, request: Request) -> dict[str, Any]:
+    """Commit an UPDATE, a MERGE or a DELETE: rows deleted by position, and new rows.
+
+    ST-2: `reads` are the predicates of the statement's scans of the table, None when they are not known; data that
+    others added since and that they match is a conflict, and so is a delete that others added of rows in a file that
+    this statement updates.
+    """
+    arguments = request.arguments
+    target = WriteTarget.from_json(arguments["target"])
+    context = target.context(target.load_to_commit(session))
+    reports = reports_of(request.parts)
+    staged, pin = _staged(reports, context), Pin.from_json(arguments["pin"])
+    if target.branch != pin.branch:
+        raise UnsupportedFeatureError(
+            f"{arguments['command']} reads the branch {pin.branch!r} of {'.'.join(pin.table)} and cannot write to "
+            f"another one, {target.branch!r}. Nothing was changed."
+        )
+    reads = arguments.get("reads")
+
+    def verb(draft: Draft) -> None:
+        draft.begin_verb()
+        # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
+        where = _where_read([[]] if reads is None else reads, draft.view.schema)
+        tasks = {task.data_file.file_path: task for task in draft.plan(where).tasks}
+        for path, positions in deleted_positions_of(reports).items():
+            draft.delete_positions(tasks[path], positions, written_anew=arguments["command"] != "DELETE")
+        draft.adopt_files(staged)
+
+    return _commit(session, request, target, verb, pin)
+
+
+@method("abort_write")
+def abort_write(session: Session, request: Request) -> None:
+    """Remove the files of a write that will not be committed."""
+    io = WriteTarget.from_json(request.arguments["target"]).load(session).iceberg.io
+    for path in paths_of(reports_of(request.parts)):
+        delete_if_present(io, path)
+
+
+def _reads(arguments: Mapping[str, Any], target: WriteTarget) -> Reads:
+    """What the statement read of the branch that it writes to, as far as it is known."""
+    pin = arguments.get("pin")
+    return (arguments.get("reads") or []) if pin is not None and pin["branch"] == target.branch else []
+
+
+def _reading(reads: Reads, verb: Verb) -> Verb:
+    """The verb of a statement that read the table as well, of which the conflict rules are told (CP-5)."""
+    if not reads:
+        return verb
+
+    def reading(draft: Draft) -> None:
+        draft.plan(_where_read(reads, draft.view.schema))
+        verb(draft)
+
+    return reading
+
+
+def _where_read(reads: Reads, schema: Schema) -> BooleanExpression:
+    nothing: BooleanExpression = AlwaysFalse()
+    return reduce(Or, (pruning_filter(predicates, schema) for predicates in reads), nothing)
+
+
+def _commit(session: Session, request: Request, target: WriteTarget, verb: Verb, pin: Pin | None) -> dict[str, Any]:
+    """Run the verb over the pinned snapshot once, or, without a pin, over the newest until it meets no conflict."""
+    options = CommitOptions(
+        application_id=request.arguments["application_id"],
+        batch_id=request.arguments["batch_id"],
+        snapshot_properties=target.snapshot_properties,
+    )
+    iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
+    new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
+    result = run_verb(verb, new_draft, options, one_shot=pin is not None)
+    return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
+
+
+def _staged(reports: list[TaskReport], context: WriteContext) -> StagedFiles:
+    files = data_files_of(reports, context)
+    return StagedFiles(
+        data_files=files,
+        row_count=sum(file.record_count for file in files),
+        written_bytes=sum(file.file_size_bytes for file in files),
+    )
+
+
+def _stage_append(
+    target: WriteTarget, context: WriteContext, reports: list[TaskReport], staged: StagedFiles, draft: Draft
+) -> None:
+    draft.begin_verb()
+    draft.adopt_files(staged)
+    if target.replace_prefix:
+        if draft.key_field_ids != target.key_field_ids:
+            raise CommitConflictError(
+                f"the key of {'.'.join(target.table)} was changed while rows were written that replace its prefixes. "
+                "Nothing was changed. Run the statement again."
+            )
+        prefixes = prefixes_of(reports, target.replace_prefix, context.schema)
+        if prefixes.num_rows:
+            stage_prefixes(draft, prefixes)
+
+
+def _stage_overwrite(predicates: list[dict[str, Any]], staged: StagedFiles, draft: Draft) -> None:
+    """Files that go as a whole are taken out of the table; other rows by the cheapest exact delete."""
+    where = still_exact_filter(predicates, draft.schema, subject="an overwrite")
+    draft.begin_verb()
+    stage_delete(draft, where, mode="scan" if takes_whole_files(draft.view, where) else "auto")
+    draft.adopt_files(staged)
+
+
+def _stage_partitions(context: WriteContext, staged: StagedFiles, draft: Draft) -> None:
+    draft.begin_verb()
+    stage_overwritten_partitions(draft, context.spec, {file.partition for file in staged.data_files})
+    draft.adopt_files(staged)

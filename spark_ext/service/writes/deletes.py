@@ -1,0 +1,71 @@
+"""DELETE and TRUNCATE without a Spark job: whole files leave the table, or one blind delete is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.wire.expressions import SparkExpression, exact_filter
+from spark_ext.service.writes.whole_files import takes_whole_files
+from spark_ext.service.writes.write_options import BRANCH, SNAPSHOT_PROPERTY, WriteOptions
+from tableformat.errors import CommitConflictError, UnknownOptionError
+from tableformat.filters.bound_filter import bind_filter
+from tableformat.keys.table_key import key_field_ids
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.key_condition import key_conditions
+
+
+@method("can_delete_where")
+def can_delete_where(session: Session, request: Request) -> bool:
+    """Whether the rows go without being looked for. False: Spark finds them and they are deleted by position."""
+    view = session.view(Pin.from_json(request.arguments["pin"]))
+    where = exact_filter(request.arguments["predicates"], view.schema)
+    if where is None:
+        return False
+    return takes_whole_files(view, where) or _is_blind(view, where)
+
+
+@method("delete_where")
+def delete_where(session: Session, request: Request) -> dict[str, Any]:
+    """Delete the rows that the predicates match, all rows without any: what `can_delete_where` said yes to."""
+    arguments = request.arguments
+    pin = Pin.from_json(arguments["pin"])
+    options = WriteOptions.parse(arguments["options"], table=".".join(pin.table), default_branch=pin.branch)
+    if options.replace_prefix or options.properties:
+        name = "replace-prefix" if options.replace_prefix else next(iter(options.properties))
+        raise UnknownOptionError(name, (BRANCH, f"{SNAPSHOT_PROPERTY}<name>"), where="a delete")
+    table = session.load(pin.table, branch=options.branch)
+    where = still_exact_filter(arguments["predicates"], table.view.schema, subject="a delete")
+    result = table.delete(
+        where,
+        mode="scan" if takes_whole_files(table.view, where) else "auto",
+        application_id=arguments["application_id"],
+        batch_id=arguments["batch_id"],
+        snapshot_properties=options.snapshot_properties,
+    )
+    return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
+
+
+def still_exact_filter(predicates: Sequence[SparkExpression], schema: Schema, *, subject: str) -> BooleanExpression:
+    """The filter of predicates that had one when the statement was planned."""
+    where = exact_filter(predicates, schema)
+    if where is None:
+        raise CommitConflictError(
+            f"columns of the filter of {subject} were changed while the statement ran. Nothing was changed. Run the "
+            "statement again."
+        )
+    return where
+
+
+def _is_blind(view: SnapshotView, where: BooleanExpression) -> bool:
+    """Whether a range delete or an equality delete matches exactly the same rows."""
+    conditions = key_conditions(bind_filter(where, view.schema))
+    if conditions is None:
+        return False
+    has_key = bool(key_field_ids(view.schema, view.metadata.properties))
+    return all(condition.points or condition.interval or has_key for condition in conditions)

@@ -1,0 +1,62 @@
+"""INSERT OVERWRITE with dynamic partitions: the partitions that new rows fall into lose their old rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+from pyiceberg.partitioning import PartitionSpec
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.rules import is_unpartitioned
+from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DataFile
+from tableformat.operations.draft import Draft
+from tableformat.scan.reader import ReadContext, prepare_task, read_stored
+from tableformat.write.data_files.partitions import PartitionValues, SpecRouter
+
+
+def stage_overwritten_partitions(draft: Draft, spec: PartitionSpec, partitions: Collection[PartitionValues]) -> None:
+    """Stage the delete of all rows of the partitions; those of an unpartitioned table are all of its rows.
+
+    Files of the spec go as a whole. In files of other specs, from before the spec was changed, rows are looked for.
+    """
+    everything = is_unpartitioned(spec)
+    if not partitions and not everything:
+        return
+
+    def may_lose_rows(data: DataFile) -> bool:
+        return everything or data.spec_id != spec.spec_id or data.partition in partitions
+
+    context = ReadContext.of(draft.view)
+    for task in draft.plan(None, may_match=may_lose_rows).tasks:
+        data = task.data_file
+        if everything or (data.spec_id == spec.spec_id and data.partition in partitions):
+            rows = PositionSet.from_runs(np.array([0]), np.array([data.record_count]))
+        elif data.spec_id == spec.spec_id:
+            continue
+        else:
+            rows = _rows_in(task, spec, partitions, context)
+        alive = rows.minus(resolve(task, context.resolve))
+        if alive:
+            draft.delete_positions(task, alive)
+
+
+def _rows_in(
+    task: FileScanTask, spec: PartitionSpec, partitions: Collection[PartitionValues], context: ReadContext
+) -> PositionSet:
+    """Positions of the rows that the spec would put into one of the partitions."""
+    sources = {field.source_id for field in spec.fields}
+    columns = context.schema.select(*(context.schema.find_column_name(field_id) or "" for field_id in sources))
+    router = SpecRouter(spec, columns)
+    found = []
+    for stretch in prepare_task(task, replace(context, selected=columns)):
+        rows = read_stored(stretch).combine_chunks()
+        for batch in rows.to_batches():
+            route = router.route(batch)
+            hit = np.array([partition in partitions for partition in route.partitions])
+            codes = np.zeros(batch.num_rows, np.int64) if route.codes is None else route.codes
+            found.append(PositionSet.from_mask(hit[codes]).shifted(stretch.start_row))
+    return PositionSet.union_of(found)

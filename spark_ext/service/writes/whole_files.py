@@ -1,0 +1,36 @@
+"""Whether a filter takes data files as a whole, so that its rows go by a commit of metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.transforms import VoidTransform
+
+from tableformat.filters.bound_filter import TRUE, AllOf, AnyOf, BoundFilter, Comparison, bind_filter
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.planner import plan_scan
+
+
+def takes_whole_files(view: SnapshotView, where: BooleanExpression) -> bool:
+    """Whether every row of every file with matching rows matches, by the files' partitions and bounds.
+
+    A filter with other columns than sources of the partition spec is not looked at any closer: it could be a blind
+    delete, whose cost must not depend on how many files there are.
+    """
+    bound = bind_filter(where, view.schema)
+    sources = {
+        field.source_id for field in view.metadata.spec().fields if not isinstance(field.transform, VoidTransform)
+    }
+    if bound is not TRUE and not set(_columns(bound)) <= sources:
+        return False
+    plan = plan_scan(view, where)
+    return all(bind_filter(task.residual, view.schema) is TRUE for task in plan.tasks)
+
+
+def _columns(bound: BoundFilter) -> Iterator[int]:
+    if isinstance(bound, Comparison):
+        yield bound.field.field_id
+    elif isinstance(bound, AllOf | AnyOf):
+        for term in bound.terms:
+            yield from _columns(term)

@@ -1,0 +1,219 @@
+"""What a write of Spark has to know about its table, decided once and followed by executors and commit."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from pyiceberg.types import UUIDType
+
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.wire.field_tree import field_trees
+from spark_ext.service.wire.paths import path_of
+from spark_ext.service.writes.write_options import DISTRIBUTION_MODES, REPLACE_PREFIX, WriteOptions
+from tableformat.deletes.rules import is_unpartitioned
+from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError, UnsupportedFeatureError
+from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
+from tableformat.keys.table_key import key_names
+from tableformat.operations.verbs.delete_prefix import leading_columns
+from tableformat.properties import COMPRESSION_LEVEL, one_of
+from tableformat.table import Table
+from tableformat.write.context import WriteContext
+from tableformat.write.parquet_output import compression_codec
+from tableformat.write.rows.checks import check_conditions
+
+APPEND: Final = "append"
+OVERWRITE: Final = "overwrite"
+OVERWRITE_PARTITIONS: Final = "overwrite-partitions"
+
+_STEM_COUNT: Final = 16
+"""Beginnings of file locations; a location provider that spreads files over an object store gives different ones."""
+_TRANSFORMS: Final[dict[type[Transform[Any, Any]], str]] = {
+    IdentityTransform: "identity",
+    BucketTransform: "bucket",
+    TruncateTransform: "truncate",
+    YearTransform: "years",
+    MonthTransform: "months",
+    DayTransform: "days",
+    HourTransform: "hours",
+    VoidTransform: "void",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTarget:
+    """How new data files become entries of the table; it travels to Java and comes back with the commit.
+
+    It holds ids alone, so that a stream commits for months after its start, when the metadata file of then is gone.
+    """
+
+    table: tuple[str, ...]
+    table_uuid: str
+    branch: str
+    schema_id: int
+    spec_id: int
+    key_field_ids: tuple[int, ...]
+    replace_prefix: tuple[str, ...]
+    snapshot_properties: Mapping[str, str]
+    row_lineage: bool
+    """Whether the files store the row ids of updated rows."""
+    checks: Mapping[str, str]
+    """The CHECK constraints that Spark holds the rows against."""
+
+    @classmethod
+    def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
+        tuples = {name: tuple(target[name]) for name in ("table", "key_field_ids", "replace_prefix")}
+        return cls(**{**target, **tuples})
+
+    def load(self, session: Session) -> Table:
+        """The table as it is now; an error when it is another one under the same name."""
+        table = session.load(self.table, branch=self.branch)
+        self.check_uuid(table.metadata)
+        return table
+
+    def load_to_commit(self, session: Session) -> Table:
+        """CK-3: the table as it is now; a conflict when it has other CHECK constraints by now."""
+        table = self.load(session)
+        if check_conditions(table.metadata.properties) != self.checks:
+            raise CommitConflictError(
+                f"the CHECK constraints of {'.'.join(self.table)} were changed while rows were written. Nothing was "
+                "changed. Run the statement again; a stream has to be started again."
+            )
+        return table
+
+    def check_uuid(self, metadata: TableMetadata) -> None:
+        if str(metadata.table_uuid) != self.table_uuid:
+            raise TableFormatError(
+                f"table {'.'.join(self.table)} was dropped and another one created under its name while rows were "
+                "written for it. Nothing was changed. Run the statement again."
+            )
+
+    def context(self, table: Table) -> WriteContext:
+        """The context that the files were written in, whatever the table's schema and default spec are by now."""
+        current = WriteContext.of(table.metadata, table.iceberg.io)
+        schemas = {schema.schema_id: schema for schema in table.metadata.schemas}
+        context = replace(
+            current,
+            schema=schemas.get(self.schema_id, current.schema),
+            spec=current.spec_of(self.spec_id),
+            key_field_ids=self.key_field_ids,
+            sort_order_id=current.sort_order_id if self.key_field_ids == current.key_field_ids else None,
+        )
+        return context.with_row_lineage() if self.row_lineage else context
+
+
+@method("plan_write")
+def plan_write(session: Session, request: Request) -> dict[str, Any]:
+    """What executors do, and the target that the commit wants back.
+
+    `mode` is "append", "overwrite" or "overwrite-partitions"; `options` are those of the statement.
+    """
+    pin = Pin.from_json(request.arguments["pin"])
+    table = session.pinned(pin)
+    options = WriteOptions.parse(request.arguments["options"], table=table.name, default_branch=pin.branch)
+    if options.replace_prefix and request.arguments["mode"] != APPEND:
+        raise InvalidArgumentError(f"option {REPLACE_PREFIX} belongs to an append; this write overwrites already.")
+    if options.branch not in table.metadata.refs and options.branch != pin.branch:
+        session.load(pin.table, branch=options.branch)
+    return describe_write(table, options, row_lineage=request.arguments["row_lineage"])
+
+
+def describe_write(table: Table, options: WriteOptions, *, row_lineage: bool) -> dict[str, Any]:
+    """The write of rows in the table's current schema and default spec; with `row_lineage` its columns behind them."""
+    metadata = table.metadata
+    if metadata.format_version < 2:
+        raise UnsupportedFeatureError(
+            f"table {table.name} has format version 1; upgrade it to version 2 to write to it."
+        )
+    context = WriteContext.of(metadata, table.iceberg.io)
+    context = replace(context, properties={**context.properties, **options.properties})
+    key = key_names(context.schema, context.key_field_ids)
+    target = WriteTarget(
+        table=tuple(table.iceberg.name()),
+        table_uuid=str(metadata.table_uuid),
+        branch=options.branch,
+        schema_id=context.schema.schema_id,
+        spec_id=context.spec.spec_id,
+        key_field_ids=context.key_field_ids,
+        replace_prefix=leading_columns(key, options.replace_prefix) if options.replace_prefix else (),
+        snapshot_properties=dict(options.snapshot_properties),
+        row_lineage=row_lineage,
+        checks=check_conditions(metadata.properties),
+    )
+    stored = context.with_row_lineage().schema if row_lineage else context.schema
+    return {
+        "target": asdict(target),
+        "columns": field_trees(stored.fields),
+        "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids],
+        "footer": _footer(context),
+        "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
+        "distribution": _distribution(context),
+        "stems": _stems(context),
+        "codec": compression_codec(context.properties),
+        "level": context.properties.get(COMPRESSION_LEVEL),
+        "target_file_size_bytes": context.target_file_size_bytes,
+        "row_group_limit": context.row_group_limit,
+        "prefix": list(target.replace_prefix),
+    }
+
+
+def _footer(context: WriteContext) -> dict[str, str]:
+    """RD-11: the marker that rows are sorted by key. Spark has a uuid as text, whose order depends on its spelling."""
+    key = context.key_field_ids
+    if not key or any(isinstance(context.schema.find_type(field_id), UUIDType) for field_id in key):
+        return {}
+    return {SORTED_BY.decode(): marker_bytes(key).decode()}
+
+
+def _partition_field(field: PartitionField, schema: Schema) -> dict[str, Any]:
+    name = _TRANSFORMS.get(type(field.transform))
+    if name is None:
+        raise UnsupportedFeatureError(
+            f"partition field {field.name!r} uses the transform {field.transform}, which cannot be written from Spark."
+        )
+    described: dict[str, Any] = {"transform": name}
+    if name != "void":
+        described["column"] = path_of(schema, field.source_id)
+        described["uuid"] = isinstance(schema.find_type(field.source_id), UUIDType)
+    if isinstance(field.transform, BucketTransform):
+        described["width"] = field.transform.num_buckets
+    elif isinstance(field.transform, TruncateTransform):
+        described["width"] = field.transform.width
+    return described
+
+
+def _distribution(context: WriteContext) -> str:
+    """How Spark spreads the rows over its tasks: "none"; "hash" by partition; "range" by partition and key."""
+    name = "write.distribution-mode"
+    if name in context.properties:
+        mode = one_of(context.properties, name, DISTRIBUTION_MODES)
+    else:
+        mode = "none" if is_unpartitioned(context.spec) else "hash"
+    return "none" if mode == "hash" and is_unpartitioned(context.spec) else mode
+
+
+def _stems(context: WriteContext) -> Sequence[str]:
+    """Beginnings of the locations of new files; all of them lie where the table's location provider wants files."""
+    write_id = uuid.uuid4()
+    names = [f"{number:02d}-{write_id}" for number in range(_STEM_COUNT)]
+    stems = [context.location_provider.new_data_location(name) for name in names]
+    directories = {stem.rpartition("/")[0] for stem in stems}
+    return list(itertools.islice(stems, 1)) if len(directories) == 1 else stems

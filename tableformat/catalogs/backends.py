@@ -1,0 +1,93 @@
+"""From what a user calls a catalog, a path or a configured name, to the PyIceberg catalog behind it."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog, sqlite_uri
+from tableformat.errors import CatalogNotFoundError, InvalidArgumentError, UnknownOptionError, nearest_hint
+
+_SCHEME: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+_OBJECT_STORES: Final = frozenset(
+    {"s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "oss", "hdfs", "viewfs", "hf", "memory"}
+)
+_PATH_OPTIONS: Final = ("catalog_file", "uri", "py-io-impl")
+"""Options of a path besides the FileIO's own, which have a dot in their name (`s3.endpoint`)."""
+_DEFINING_OPTIONS: Final = frozenset({"uri", "type", "py-catalog-impl"})
+
+
+def open_backend(name_or_path: str | os.PathLike[str], **options: str) -> Catalog:
+    """The catalog that a name in PyIceberg's configuration or a path stands for.
+
+    A configured name comes first; then a path, if it has a separator, is a URI or exists: an EmbeddedCatalog in that
+    directory, created when missing. In an object store, `catalog_file=` says where the SQLite file is on this machine.
+    A new name works when the options define a catalog themselves (`type=` or `uri=`). Anything else raises
+    CatalogNotFoundError.
+    """
+    text = os.fspath(name_or_path)
+    if not text:
+        raise InvalidArgumentError(
+            "open_catalog needs a directory or the name of a configured catalog, not an empty text."
+        )
+    configured = list_catalogs()
+    if isinstance(name_or_path, str) and text.lower() in configured:
+        return load_catalog(text, **options)
+    scheme = _SCHEME.match(text)
+    if scheme is not None:
+        return _open_uri(text, scheme["scheme"].lower(), options)
+    if not isinstance(name_or_path, str) or _looks_like_path(text):
+        return _open_directory(text, options)
+    if _DEFINING_OPTIONS & options.keys():
+        return load_catalog(text, **options)
+    raise CatalogNotFoundError(
+        f"no catalog {text!r} in PyIceberg's configuration, and no such directory.{nearest_hint(text, configured)} "
+        f"To create a catalog in a directory, write it with a separator: {'./' + text!r}."
+    )
+
+
+def _looks_like_path(text: str) -> bool:
+    separators = [separator for separator in (os.sep, os.altsep) if separator]
+    return any(separator in text for separator in separators) or os.path.exists(text)
+
+
+def _open_uri(uri: str, scheme: str, options: dict[str, str]) -> EmbeddedCatalog:
+    if scheme == "file":
+        return _open_directory(re.sub(r"^file://(localhost(?=/))?", "", uri, flags=re.IGNORECASE), options)
+    if scheme not in _OBJECT_STORES:
+        raise InvalidArgumentError(
+            f"{uri!r} is neither a directory nor an object store. For a catalog service, name it and pass its address: "
+            f'open_catalog("prod", uri={uri!r}).'
+        )
+    _check_path_options(options)
+    if "catalog_file" not in options and "uri" not in options:
+        raise InvalidArgumentError(
+            f"a catalog with its tables under {uri!r} needs a place for its SQLite file on this machine: pass "
+            "catalog_file='path/to/catalog.db'. Writers on several machines need a catalog service instead."
+        )
+    return EmbeddedCatalog(**_engine_options(options), warehouse=uri.rstrip("/"))
+
+
+def _open_directory(directory: str, options: dict[str, str]) -> EmbeddedCatalog:
+    _check_path_options(options)
+    return EmbeddedCatalog.at(directory, **_engine_options(options))
+
+
+def _engine_options(options: dict[str, str]) -> dict[str, str]:
+    """`catalog_file` as the database URI; everything else as it is."""
+    if "catalog_file" not in options:
+        return options
+    if "uri" in options:
+        raise InvalidArgumentError("catalog_file and uri both say where the catalog's database is; pass one of them.")
+    file = os.path.abspath(os.path.expanduser(options["catalog_file"]))
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    return {**{name: value for name, value in options.items() if name != "catalog_file"}, "uri": sqlite_uri(file)}
+
+
+def _check_path_options(options: dict[str, str]) -> None:
+    for name in options:
+        if name not in _PATH_OPTIONS and "." not in name:
+            raise UnknownOptionError(name, _PATH_OPTIONS, where="open_catalog of a path")

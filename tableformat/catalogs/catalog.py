@@ -1,0 +1,298 @@
+"""Catalogs: where tables are found, created, renamed and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchIdentifierError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.exceptions import NamespaceNotEmptyError as IcebergNamespaceNotEmptyError
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import CreateTableTransaction
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.table.update import AddPartitionSpecUpdate
+from pyiceberg.transforms import IdentityTransform
+
+from tableformat.catalogs.backends import open_backend
+from tableformat.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NamespaceNotFoundError,
+    TableNotFoundError,
+    nearest_hint,
+)
+from tableformat.keys.table_key import check_key_columns
+from tableformat.metadata.arrow_schema import iceberg_schema
+from tableformat.metadata.partition_text import partition_spec
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.operations.format_version import refusals_of_version, requested_format_version
+from tableformat.properties import KEY_FIELD_IDS, checked_properties
+from tableformat.storage.storage import delete_if_present
+from tableformat.table import Table
+
+Identifier: TypeAlias = str | tuple[str, ...]
+
+
+def open_catalog(name_or_path: str, **options: str) -> Catalog:
+    """Open a catalog.
+
+    A path (it has a separator, or exists, or is a URI) is a directory with a SQLite catalog in it, created when
+    missing. Any other text is the name of a catalog in PyIceberg's configuration; `options` override its properties.
+
+    Raises CatalogNotFoundError with the configured names when it is neither.
+    """
+    return Catalog(open_backend(str(name_or_path), **options))
+
+
+class Catalog:
+    """A catalog of Iceberg tables with range deletes."""
+
+    def __init__(self, backend: IcebergCatalog) -> None:
+        self.iceberg = backend
+        """The PyIceberg catalog behind this one."""
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.iceberg.name!r}, warehouse={self.iceberg.properties.get('warehouse', '')!r})"
+
+    def close(self) -> None:
+        """Release the connections of the catalog; tables that were loaded stay readable."""
+        self.iceberg.close()
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def create_namespace(
+        self, namespace: Identifier, *, properties: Mapping[str, str] | None = None, exist_ok: bool = False
+    ) -> None:
+        """Create a namespace. Raises AlreadyExistsError unless `exist_ok`."""
+        try:
+            self.iceberg.create_namespace(namespace, dict(properties or {}))
+        except NamespaceAlreadyExistsError as error:
+            if not exist_ok:
+                raise AlreadyExistsError(f"namespace {_dotted(namespace)!r} exists already.") from error
+
+    def drop_namespace(self, namespace: Identifier) -> None:
+        """Drop an empty namespace."""
+        with self._named(namespace):
+            nested = self.list_namespaces(namespace) if self.namespace_exists(namespace) else []
+            if nested:
+                raise InvalidArgumentError(
+                    f"namespace {_dotted(namespace)!r} still has namespaces: {', '.join(nested)}. Drop them first."
+                )
+            try:
+                self.iceberg.drop_namespace(namespace)
+            except IcebergNamespaceNotEmptyError as error:
+                raise InvalidArgumentError(
+                    f"namespace {_dotted(namespace)!r} still has tables: {', '.join(self.list_tables(namespace))}. "
+                    "Drop them first."
+                ) from error
+
+    def list_namespaces(self, parent: Identifier = (), *, recursive: bool = False) -> list[str]:
+        """Namespaces in `parent`, dotted, sorted; `recursive`: those in them as well."""
+        names = [".".join(name) for name in self.iceberg.list_namespaces(parent)]
+        if recursive:
+            names += [inner for name in names for inner in self.list_namespaces(name, recursive=True)]
+        return sorted(names)
+
+    def namespace_exists(self, namespace: Identifier) -> bool:
+        return self.iceberg.namespace_exists(namespace)
+
+    def list_tables(self, namespace: Identifier) -> list[str]:
+        """Tables of a namespace as identifiers that `load_table` takes, sorted."""
+        with self._named(namespace):
+            return sorted(".".join(name) for name in self.iceberg.list_tables(namespace))
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        _check_name(identifier)
+        return self.iceberg.table_exists(identifier)
+
+    def create_table(
+        self,
+        identifier: Identifier,
+        schema: pa.Schema | Schema,
+        *,
+        key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+        exist_ok: bool = False,
+    ) -> Table:
+        """Create an empty table.
+
+        `key` names the columns that identify a row, most significant first: they become required, the default sort
+        order and what `upsert`, `delete_prefix` and `replace` go by. `partition_by` takes Iceberg's transforms as text,
+        such as `"bucket(16, id1)"` or `"day(ts)"`. The property `format-version` is "2" or "3"; version 3 has deletion
+        vectors, row ids, nanosecond timestamps and default values, and needs a catalog that can write it.
+
+        With `exist_ok` a table of that name is returned as it is.
+        """
+        try:
+            creation = self.stage_table(
+                identifier, schema, key=key, partition_by=partition_by, properties=properties, location=location
+            )
+            version = requested_format_version(properties or {})
+            with self._named(identifier), refusals_of_version(version, self.iceberg.name):
+                creation.commit_transaction()
+                return Table(self.iceberg.load_table(identifier), catalog=self)
+        except TableAlreadyExistsError as error:
+            if exist_ok:
+                return self.load_table(identifier)
+            raise AlreadyExistsError(f"table {_dotted(identifier)!r} exists already.") from error
+
+    def stage_table(
+        self,
+        identifier: Identifier,
+        schema: pa.Schema | Schema,
+        *,
+        key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> CreateTableTransaction:
+        """The creation of a table, to be committed by the caller; arguments as for `create_table`.
+
+        Raises PyIceberg's TableAlreadyExistsError for a table that is there already.
+        """
+        if isinstance(key, str) or isinstance(partition_by, str):
+            raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
+        _check_name(identifier)
+        all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties or {})}
+        version = requested_format_version(all_properties)
+        fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
+        key_ids = check_key_columns(fresh, key)
+        fresh = schema_with_key(fresh, key_ids)
+        if key_ids:
+            all_properties[KEY_FIELD_IDS] = ",".join(str(field_id) for field_id in key_ids)
+        spec = partition_spec(fresh, partition_by)
+        if self.iceberg.table_exists(identifier):
+            raise TableAlreadyExistsError(_dotted(identifier))
+        with self._named(identifier), refusals_of_version(version, self.iceberg.name):
+            creation = self.iceberg.create_table_transaction(
+                identifier, fresh, location, spec, sort_order_of_key(key_ids), all_properties
+            )
+            if not spec.is_unpartitioned():
+                # Global deletes are written under an unpartitioned spec (D10): every partitioned table gets one.
+                creation._apply((AddPartitionSpecUpdate(spec=PartitionSpec(spec_id=1)),))
+            return creation
+
+    def load_table(self, identifier: Identifier, *, branch: str = MAIN_BRANCH) -> Table:
+        """The table as it is now; reads and writes go to `branch`.
+
+        Raises TableNotFoundError with the nearest name, SnapshotNotFoundError for a branch that is not there.
+        """
+        _check_name(identifier)
+        with self._named(identifier):
+            return Table(self.iceberg.load_table(identifier), catalog=self, branch=branch)
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
+        """Add a table that exists as files, by its current metadata file."""
+        _check_name(identifier)
+        with self._named(identifier):
+            try:
+                return Table(self.iceberg.register_table(identifier, metadata_location), catalog=self)
+            except TableAlreadyExistsError as error:
+                raise AlreadyExistsError(f"table {_dotted(identifier)!r} exists already.") from error
+
+    def rename_table(self, from_identifier: Identifier, to_identifier: Identifier) -> Table:
+        """Rename a table; its files stay where they are."""
+        _check_name(from_identifier)
+        _check_name(to_identifier)
+        with self._named(from_identifier, to_identifier):
+            try:
+                return Table(self.iceberg.rename_table(from_identifier, to_identifier), catalog=self)
+            except TableAlreadyExistsError as error:
+                raise AlreadyExistsError(f"table {_dotted(to_identifier)!r} exists already.") from error
+
+    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
+        """Take a table out of the catalog; with `purge` its files are removed as well.
+
+        Purging removes the files that the table's metadata names, in every retained snapshot, and nothing else.
+        """
+        _check_name(identifier)
+        with self._named(identifier):
+            table = self.iceberg.load_table(identifier)
+            locations = reachable_files(table.metadata, table.metadata_location, table.io) if purge else frozenset()
+            self.iceberg.drop_table(identifier)
+        for location in sorted(locations):
+            delete_if_present(table.io, location)
+
+    @contextmanager
+    def _named(self, identifier: Identifier, new_identifier: Identifier | None = None) -> Iterator[None]:
+        """Turn PyIceberg's not-found errors into ours, with the nearest name. A namespace is missed where something is
+        to be put, at `new_identifier`."""
+        try:
+            yield
+        except NoSuchNamespaceError as error:
+            namespace = _dotted(new_identifier or identifier)
+            raise NamespaceNotFoundError(
+                f"no namespace for {namespace!r}.{nearest_hint(namespace.split('.')[0], self.list_namespaces())} "
+                "create_namespace() makes one."
+            ) from error
+        except (NoSuchTableError, NoSuchIdentifierError) as error:
+            raise TableNotFoundError(f"no table {_dotted(identifier)!r}.{self._nearest_table(identifier)}") from error
+
+    def _nearest_table(self, identifier: Identifier) -> str:
+        namespace = _parts(identifier)[:-1]
+        if not namespace or not self.iceberg.namespace_exists(namespace):
+            return f" Namespaces: {', '.join(self.list_namespaces()) or 'none'}."
+        return nearest_hint(_dotted(identifier), self.list_tables(namespace))
+
+
+_DEFAULT_PROPERTIES = {
+    # A streaming writer makes a metadata file a commit: keep a bounded number of them (D12).
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+
+
+def _parts(identifier: Identifier) -> tuple[str, ...]:
+    return tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+
+
+def _check_name(identifier: Identifier) -> None:
+    """A table is named with its namespace. Names of blanks and dots alone cannot be told from no name in a catalog or
+    in a path."""
+    parts = _parts(identifier)
+    if any(not part.strip(" .\t\n") for part in parts):
+        raise InvalidArgumentError(
+            f"table {_dotted(identifier)!r}: a part of the name is empty. Name namespace and table."
+        )
+    if len(parts) < 2:
+        raise InvalidArgumentError(
+            f"{_dotted(identifier)!r} is no table's name: a table is named with its namespace, as in 'db.t'."
+        )
+
+
+def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:
+    """Key columns are required, and the schema's identifier fields."""
+    if not key_ids:
+        return schema
+    fields = [
+        field.model_copy(update={"required": True}) if field.field_id in key_ids else field for field in schema.fields
+    ]
+    return Schema(*fields, schema_id=schema.schema_id, identifier_field_ids=list(key_ids))
+
+
+def sort_order_of_key(key_ids: tuple[int, ...]) -> SortOrder:
+    """Ascending by the key, nulls first (D5); unsorted without one."""
+    return SortOrder(
+        *(SortField(source_id, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST) for source_id in key_ids)
+    )
+
+
+def _dotted(identifier: Identifier) -> str:
+    return identifier if isinstance(identifier, str) else ".".join(identifier)

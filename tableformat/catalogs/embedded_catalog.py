@@ -1,0 +1,340 @@
+"""The catalog that needs no service: a directory with a SQLite file in it.
+
+PyIceberg's SQL catalog, with what it lacks for this use: several writing processes on one SQLite file, format version
+3, bounded metadata versions, and commits that neither parse nor copy metadata that is in memory already.
+
+    <directory>/catalog.db                      which metadata file each table is at
+    <directory>/<namespace>/<table>/metadata    metadata files, manifest lists, manifests
+    <directory>/<namespace>/<table>/data        data files and delete files
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import uuid
+import weakref
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog, SqlCatalogBaseTable
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    ValidationError,
+)
+from pyiceberg.io import FileIO
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProperties
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from pyiceberg.utils.properties import property_as_bool
+from sqlalchemy import URL, Engine, Select, bindparam, event, select, update
+from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.schema import CreateTable
+
+from tableformat.commit.metadata_update import (
+    GZIP_SUFFIX,
+    apply_updates,
+    is_upgrade_to_v3,
+    metadata_bytes,
+    upgraded_to_v3,
+)
+from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.storage import delete_if_present, read_bytes, write_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+CATALOG_NAME: Final = "tableformat"
+"""PyIceberg keys its rows by catalog name, so every alias of a directory opens it under this one."""
+CATALOG_FILE: Final = "catalog.db"
+BUSY_TIMEOUT_SECONDS: Final = 60
+"""How long a writer waits for another's SQLite transaction, which lasts a few milliseconds."""
+
+METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
+BOUNDED_METADATA: Final = {
+    TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+    TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "100",
+}
+"""What a table is created with unless its properties say otherwise: old metadata files do not pile up."""
+
+_CACHED_SNAPSHOTS: Final = 20_000
+"""Parsed metadata that a catalog keeps, counted in snapshots."""
+_engines: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
+
+
+def _leave_connections_to_the_parent() -> None:
+    """A SQLite connection must not cross a fork; the child opens its own."""
+    for engine in _engines:
+        engine.dispose(close=False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_connections_to_the_parent)
+
+
+_ROW: Final = (
+    IcebergTables.catalog_name == bindparam("the_catalog"),
+    IcebergTables.table_namespace == bindparam("the_namespace"),
+    IcebergTables.table_name == bindparam("the_table"),
+)
+_SWAP_LOCATION: Final = (
+    update(IcebergTables)
+    .where(*_ROW, IcebergTables.metadata_location == bindparam("the_expected"))
+    .values(metadata_location=bindparam("the_location"), previous_metadata_location=bindparam("the_expected"))
+)
+"""Compare and set."""
+
+
+class EmbeddedCatalog(SqlCatalog):
+    """A SQL catalog on a SQLite file, safe among the threads and processes of one machine."""
+
+    def __init__(self, name: str = CATALOG_NAME, **properties: str) -> None:
+        """`uri` is SQLAlchemy's name of the database, `warehouse` where tables go; `name` is an alias, not stored."""
+        self.alias = name
+        self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(_CACHED_SNAPSHOTS)
+        super().__init__(CATALOG_NAME, **properties)
+
+    @classmethod
+    def at(cls, directory: str | os.PathLike[str], **properties: str) -> EmbeddedCatalog:
+        """The catalog of a local directory, which is created when missing."""
+        path = _local_directory(directory)
+        path.mkdir(parents=True, exist_ok=True)
+        return cls(**{"uri": sqlite_uri(path / CATALOG_FILE), "warehouse": f"file://{path.as_posix()}", **properties})
+
+    def _init_catalog(self) -> None:
+        if self.engine.dialect.name == "sqlite":
+            event.listen(self.engine, "connect", _prepare_connection)
+            _engines.add(self.engine)
+        super()._init_catalog()
+
+    def create_tables(self) -> None:
+        """Several processes may open a new directory at the same moment."""
+        with self.engine.begin() as connection:
+            for table in SqlCatalogBaseTable.metadata.sorted_tables:
+                connection.execute(CreateTable(table, if_not_exists=True))
+
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        try:
+            super().create_namespace(namespace, properties)
+        except IntegrityError as error:
+            raise NamespaceAlreadyExistsError(f"Namespace {namespace} already exists") from error
+
+    def create_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> Table:
+        return super().create_table(
+            identifier, schema, location, partition_spec, sort_order, {**BOUNDED_METADATA, **properties}
+        )
+
+    @staticmethod
+    def identifier_to_database_and_table(
+        identifier: str | Identifier,
+        err: type[ValueError] | type[NoSuchTableError] | type[NoSuchNamespaceError] = ValueError,  # noqa: ARG004
+    ) -> tuple[str, str]:
+        """Namespaces may lie in namespaces: `a.b.t` is the table `t` of the namespace `a.b`, whose directory is so
+        named."""
+        namespace = Catalog.namespace_to_string(Catalog.namespace_from(identifier))
+        return namespace, Catalog.table_name_from(identifier)
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        location = self._metadata_location(identifier)
+        metadata, io = self._metadata_at(location)
+        return Table(
+            identifier=Catalog.identifier_to_tuple(identifier),
+            metadata=metadata,
+            metadata_location=location,
+            io=io,
+            catalog=self,
+        )
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """One compare-and-set of the metadata location. Raises CommitFailedException when nothing was applied."""
+        try:
+            current = self.load_table(table.name())
+        except NoSuchTableError:
+            return super().commit_table(table, requirements, updates)
+        for requirement in requirements:
+            requirement.validate(current.metadata)
+        metadata = apply_updates(current.metadata, current.metadata_location, updates)
+        if metadata is current.metadata:
+            return _response(metadata, current.metadata_location)
+        io = current.io
+        if metadata.properties != current.metadata.properties:
+            io = self._load_file_io(metadata.properties, current.metadata_location)
+        location = self._next_metadata_location(metadata, current.metadata_location)
+        self._write_metadata(metadata, io, location)
+        try:
+            self._swap_metadata_location(table.name(), current.metadata_location, location)
+        except CommitFailedException:
+            delete_if_present(io, location)
+            raise
+        self._remember(location, metadata, io)
+        _delete_logged_out_metadata(io, current.metadata, metadata)
+        return _response(metadata, location)
+
+    def _update_and_stage_table(
+        self,
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        """A new table from the updates of its creation; PyIceberg 0.12 can put it together up to version 2 only, so
+        what follows the first snapshot of a table of version 3 is done here."""
+        if not any(map(is_upgrade_to_v3, updates)):
+            return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+        places = (place for place, update in enumerate(updates) if isinstance(update, AddSnapshotUpdate))
+        first_snapshot = next(places, len(updates))
+        known = tuple(
+            UpgradeFormatVersionUpdate.model_validate({"format-version": 2}) if is_upgrade_to_v3(update) else update
+            for update in updates[:first_snapshot]
+        )
+        staged = super()._update_and_stage_table(current_table, table_identifier, requirements, known)
+        metadata = apply_updates(upgraded_to_v3(staged.metadata), "", updates[first_snapshot:])
+        # There is no metadata file before this one.
+        staged.metadata = metadata.model_copy(update={"metadata_log": []})
+        return staged
+
+    def purge_table(self, identifier: str | Identifier) -> None:
+        """Drop the table and delete every file that its snapshots name, those of range deletes included."""
+        table = self.load_table(identifier)
+        locations = reachable_files(table.metadata, table.metadata_location, table.io)
+        self.drop_table(identifier)
+        _delete_all(table.io, locations)
+
+    @staticmethod
+    def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+        write_bytes(io, metadata_path, metadata_bytes(metadata, metadata_path))
+
+    def _metadata_location(self, identifier: str | Identifier) -> str:
+        with self.engine.connect() as connection:
+            location: str | None = connection.execute(self._select_location, self._row(identifier)).scalar()
+        if location is None:
+            raise NoSuchTableError(f"Table does not exist: {'.'.join(Catalog.identifier_to_tuple(identifier))}")
+        return location
+
+    @cached_property
+    def _select_location(self) -> Select[Any]:
+        """Built once: putting the statement together takes SQLAlchemy longer than SQLite takes to answer it."""
+        statement = select(IcebergTables.metadata_location).where(*_ROW)
+        type_filter = self._iceberg_type_filter()
+        return statement if type_filter is None else statement.where(type_filter)
+
+    def _row(self, identifier: str | Identifier) -> dict[str, str]:
+        return {
+            "the_catalog": self.name,
+            "the_namespace": Catalog.namespace_to_string(Catalog.namespace_from(identifier)),
+            "the_table": Catalog.table_name_from(identifier),
+        }
+
+    def _swap_metadata_location(self, identifier: Identifier, expected: str, location: str) -> None:
+        values = {**self._row(identifier), "the_expected": expected, "the_location": location}
+        with self.engine.connect() as connection:
+            try:
+                swapped = connection.execute(_SWAP_LOCATION, values).rowcount
+            except OperationalError as error:
+                # The statement takes SQLite's write lock and is rolled back when it cannot: nothing was applied.
+                raise CommitFailedException(f"the catalog is locked by another process: {error}") from error
+            if swapped < 1:
+                raise CommitFailedException(f"{'.'.join(identifier)} was updated by another process")
+            connection.commit()
+
+    def _metadata_at(self, location: str) -> tuple[TableMetadata, FileIO]:
+        """Metadata files are immutable, so what was parsed, or written by this catalog, is not parsed again."""
+        known = self._parsed.get(location)
+        if known is None:
+            metadata = _parse_metadata(self._load_file_io(location=location), location)
+            known = (metadata, self._load_file_io(metadata.properties, location))
+            self._remember(location, *known)
+        return known
+
+    def _remember(self, location: str, metadata: TableMetadata, io: FileIO) -> None:
+        self._parsed.put(location, (metadata, io), len(metadata.snapshots) + 1)
+
+    def _next_metadata_location(self, metadata: TableMetadata, previous: str) -> str:
+        version = self._parse_metadata_version(previous) + 1
+        codec = metadata.properties.get(METADATA_COMPRESSION, "none").lower()
+        if codec not in ("none", "gzip"):
+            raise InvalidArgumentError(f"table property {METADATA_COMPRESSION} must be none or gzip, not {codec!r}.")
+        suffix = GZIP_SUFFIX if codec == "gzip" else ".metadata.json"
+        provider = load_location_provider(metadata.location, metadata.properties)
+        return provider.new_metadata_location(f"{version:05d}-{uuid.uuid4()}{suffix}")
+
+
+def sqlite_uri(file: str | os.PathLike[str]) -> str:
+    """SQLAlchemy's name of a SQLite file."""
+    return URL.create("sqlite", database=Path(file).as_posix()).render_as_string()
+
+
+def _local_directory(directory: str | os.PathLike[str]) -> Path:
+    path = Path(os.path.abspath(os.path.expanduser(directory)))
+    if path.exists() and not path.is_dir():
+        raise InvalidArgumentError(f"{path} is a file; a catalog is a directory. Name another path.")
+    if any(character in str(path) for character in "?#"):
+        raise InvalidArgumentError(
+            f"{path}: a catalog directory cannot have '?' or '#' in its path; locations are URIs."
+        )
+    return path
+
+
+def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
+    return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
+
+
+def _prepare_connection(connection: Any, _record: Any) -> None:
+    """Readers do not block writers (WAL), and a writer waits for another instead of failing."""
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # The files that a commit points to are not synced: a pointer that outlives them in a power cut is worse than none.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.close()
+
+
+def _parse_metadata(io: FileIO, location: str) -> TableMetadata:
+    data = read_bytes(io, location)
+    try:
+        text = gzip.decompress(data) if location.endswith(GZIP_SUFFIX) else data
+        return TableMetadataUtil.parse_raw(text.decode())
+    except (ValidationError, ValueError, OSError, EOFError) as error:
+        raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
+
+
+def _delete_logged_out_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
+    """Metadata files that fell off the end of the metadata log, where the table asks for it."""
+    if property_as_bool(metadata.properties, TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED, False):
+        kept = {entry.metadata_file for entry in metadata.metadata_log}
+        _delete_all(io, (entry.metadata_file for entry in base.metadata_log if entry.metadata_file not in kept))
+
+
+def _delete_all(io: FileIO, locations: Iterable[str]) -> None:
+    for location in locations:
+        try:
+            delete_if_present(io, location)
+        except OSError:
+            # The table's new state is committed; a file too many is no reason to report a failure.
+            logger.warning("could not remove %s", location, exc_info=True)

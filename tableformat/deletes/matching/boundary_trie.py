@@ -1,0 +1,158 @@
+"""Where rows in any order fall among boundaries: a trie of the boundaries' words, walked by batches of rows.
+
+A node stands for boundaries that begin with the same words. A row that differs from all children of its node knows its
+place; only rows that equal a child go on to the next word. So of a composite key most rows are settled by the first
+word of the first column, and later columns are read for the few that are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tableformat.deletes.matching.boundaries import Boundaries
+from tableformat.deletes.matching.code_index import CodeIndex
+from tableformat.keys.sort_words import Codes, Flags
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+
+NULL_LEVEL = -1
+"""The level of a column that tells null from values."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrieLevel:
+    """All nodes of one depth and their children."""
+
+    column: int
+    level: int
+    """Which word of the column, or NULL_LEVEL."""
+    level_count: int
+    codes: CodeIndex
+    """Distinct words of all children."""
+    radix: int
+    """More than the number of places (between and on) that a word can have among `codes`."""
+    is_single_node: bool
+    child_keys: Indices
+    """Sorted: node * radix + place of the word, then node * radix + radix - 1 for "above all children of the node"."""
+    odd_below: Flags
+    """Per child key: whether an odd number of boundaries lies below the child."""
+    odd_at: Flags
+    """Per child key: the answer for rows equal to the child, where `next_node` is -1."""
+    next_node: Indices
+    """Per child key: the child's node on the next level, -1 when rows there are settled."""
+
+    def descend(self, node: Indices, codes: Codes) -> tuple[Flags, Indices, Indices]:
+        """Per row whether it is deleted, as far as this level settles it; which rows go on; their nodes there."""
+        place, equal = self.codes.find(codes)
+        if self.is_single_node:
+            # All codes are children of the one node, so that places among codes are slots.
+            slot = place
+        else:
+            target = 2 * place + node * self.radix
+            target[equal] += 1
+            slot = np.searchsorted(self.child_keys, target)
+            equal = equal[self.child_keys[slot[equal]] == target[equal]]
+        deleted = self.odd_below[slot]
+        child = slot[equal]
+        deleted[equal] = self.odd_at[child]
+        goes_on = self.next_node[child] >= 0
+        return deleted, equal[goes_on], self.next_node[child[goes_on]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nodes:
+    """Nodes of one depth: each a range of boundaries."""
+
+    first: Indices
+    end: Indices
+
+
+class BoundaryTrie:
+    """Levels are made when rows get that far: a long common prefix that no row shares costs nothing."""
+
+    def __init__(self, boundaries: Boundaries, columns_with_nulls: tuple[bool, ...]) -> None:
+        """`columns_with_nulls`: per key column whether rows can be null there."""
+        self._boundaries = boundaries
+        self._befores = _running_counts(boundaries, after=False)
+        self._afters = _running_counts(boundaries, after=True)
+        root = self._settled(_Nodes(np.zeros(1, np.int64), np.array([len(boundaries)])), 0)
+        self.all_rows_deleted: bool | None = bool(root.first[0] & 1) if root.first[0] == root.end[0] else None
+        """The answer for every row when no boundary depends on one."""
+        self._levels: list[TrieLevel] = []
+        self._pending = self._build(root, columns_with_nulls)
+
+    def level(self, depth: int) -> TrieLevel:
+        while len(self._levels) <= depth:
+            self._levels.append(next(self._pending))
+        return self._levels[depth]
+
+    def _build(self, nodes: _Nodes, columns_with_nulls: tuple[bool, ...]) -> Iterator[TrieLevel]:
+        for position, column in enumerate(self._boundaries.columns):
+            has_null = column.has_null or columns_with_nulls[position]
+            for level in range(NULL_LEVEL if has_null else 0, column.level_count):
+                codes = column.valid().astype(np.int64) if level == NULL_LEVEL else column.level(level)
+                is_last = level == column.level_count - 1
+                built, nodes = self._build_level(nodes, position, level, codes, is_last=is_last)
+                yield built
+
+    def _build_level(
+        self, nodes: _Nodes, position: int, level: int, codes: Codes, *, is_last: bool
+    ) -> tuple[TrieLevel, _Nodes]:
+        lengths = nodes.end - nodes.first
+        node = np.repeat(np.arange(len(lengths)), lengths)
+        boundary = np.arange(len(node)) + np.repeat(nodes.first - (np.cumsum(lengths) - lengths), lengths)
+        codes = codes[boundary]
+        begins = np.ones(len(node), np.bool_)
+        begins[1:] = (node[1:] != node[:-1]) | (codes[1:] != codes[:-1])
+        starts = np.flatnonzero(begins)
+        stops = np.append(starts[1:], len(node)) - 1
+        children = _Nodes(boundary[starts], boundary[stops] + 1)
+        below = children.first
+        if is_last:
+            children = self._settled(children, position + 1)
+        goes_on = children.first < children.end
+        next_node = np.where(goes_on, np.cumsum(goes_on) - 1, -1)
+        distinct = np.unique(codes[starts])
+        radix = 2 * len(distinct) + 2
+        keys = node[starts] * radix + 2 * np.searchsorted(distinct, codes[starts]) + 1
+        top_keys = (np.arange(len(lengths)) + 1) * radix - 1
+        order = np.argsort(np.concatenate([keys, top_keys]), kind="stable")
+        none = np.full(len(lengths), -1, np.int64)
+        built = TrieLevel(
+            column=position,
+            level=level,
+            level_count=self._boundaries.columns[position].level_count,
+            codes=CodeIndex(distinct),
+            radix=radix,
+            is_single_node=len(lengths) == 1,
+            child_keys=np.concatenate([keys, top_keys])[order],
+            odd_below=_odd(np.concatenate([below, nodes.end]))[order],
+            odd_at=_odd(np.concatenate([children.first, nodes.end]))[order],
+            next_node=np.concatenate([next_node, none])[order],
+        )
+        return built, _Nodes(children.first[goes_on], children.end[goes_on])
+
+    def _settled(self, nodes: _Nodes, depth: int) -> _Nodes:
+        """The ranges without the cuts that bind only `depth` columns: first those before, last those after."""
+        befores, afters = self._befores[depth], self._afters[depth]
+        first = nodes.first + befores[nodes.end] - befores[nodes.first]
+        end = nodes.end - (afters[nodes.end] - afters[nodes.first])
+        return _Nodes(first, end)
+
+
+def _running_counts(boundaries: Boundaries, *, after: bool) -> list[Indices]:
+    """Per depth: entry i is how many of the first i boundaries have that depth and side."""
+    counts = []
+    for depth in range(len(boundaries.columns) + 1):
+        chosen = (boundaries.depth == depth) & (boundaries.after == after)
+        counts.append(np.concatenate([[0], np.cumsum(chosen)]))
+    return counts
+
+
+def _odd(counts: Indices) -> Flags:
+    return (counts & 1).astype(np.bool_)

@@ -1,0 +1,118 @@
+"""Cuts: places between keys where a span of a range delete begins or ends (RD-1).
+
+    before(A, 3)   just below every key that begins with (A, 3)
+    after(A, 3)    just above every key that begins with (A, 3)
+    before()       below everything          after()     above everything
+
+No successor of a value is ever computed, so that strings, nulls and maximum values need no special case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tableformat.errors import InvalidKeyError
+from tableformat.keys.arrow_columns import array_of_values
+from tableformat.keys.encoding import AFTER_MARKER, encode_column, join_pieces
+from tableformat.keys.families import arrow_type_of
+from tableformat.keys.key_columns import KeyColumns
+
+_EMPTY: Final = pa.scalar(b"", pa.large_binary())
+_AFTER: Final = pa.scalar(AFTER_MARKER, pa.large_binary())
+
+
+@dataclass(frozen=True, eq=False)
+class CutArray:
+    """n cuts of one key."""
+
+    key: KeyColumns
+    columns: tuple[pa.Array, ...]
+    """One array of n values for each key column, in the Arrow types of `arrow_type_of`; meaningless from `depth` on."""
+    depth: npt.NDArray[np.int8]
+    """How many leading columns each cut binds, 0 to len(key)."""
+    after: npt.NDArray[np.bool_]
+    """True: above the keys that begin with the bound values; False: below them."""
+
+    def __len__(self) -> int:
+        return len(self.depth)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CutArray, (self.key, self.columns, self.depth, self.after)
+
+    @cached_property
+    def encoded(self) -> pa.LargeBinaryArray:
+        """RD-1: byte strings in the order of the cuts; before(p) = enc(p), after(p) = enc(p) + FF."""
+        if len(self) == 0:
+            return pa.array([], pa.large_binary())
+        shallowest, deepest = int(self.depth.min()), int(self.depth.max())
+        pieces = []
+        for position in range(deepest):
+            piece = encode_column(self.columns[position], self.key.types[position])
+            if position >= shallowest:
+                piece = pc.if_else(pa.array(self.depth > position), piece, _EMPTY)
+            pieces.append(piece)
+        if not pieces:
+            return pc.if_else(pa.array(self.after), _AFTER, _EMPTY)
+        if self.after.all():
+            pieces.append(_AFTER)
+        elif self.after.any():
+            pieces.append(pc.if_else(pa.array(self.after), _AFTER, _EMPTY))
+        return join_pieces(pieces)
+
+    def take(self, indices: npt.NDArray[np.integer[Any]]) -> CutArray:
+        chosen = pa.array(indices)
+        columns = tuple(column.take(chosen) for column in self.columns)
+        return CutArray(self.key, columns, self.depth[indices], self.after[indices])
+
+    def slice(self, start: int, stop: int) -> CutArray:
+        """Cuts start to stop, without a copy."""
+        columns = tuple(column.slice(start, stop - start) for column in self.columns)
+        return CutArray(self.key, columns, self.depth[start:stop], self.after[start:stop])
+
+    @staticmethod
+    def concat(arrays: Sequence[CutArray]) -> CutArray:
+        """All cuts in the order given; at least one array, all of one key."""
+        key = arrays[0].key
+        assert all(array.key.types == key.types for array in arrays), "cuts of different keys have no common order"
+        columns = tuple(pa.concat_arrays([array.columns[position] for array in arrays]) for position in range(len(key)))
+        depth = np.concatenate([array.depth for array in arrays])
+        return CutArray(key, columns, depth, np.concatenate([array.after for array in arrays]))
+
+
+def cuts_at_prefixes(key: KeyColumns, leading: Sequence[pa.Array], *, after: bool) -> CutArray:
+    """A cut on the same side of every prefix; `leading` are the bound columns in key order and in the key's Arrow
+    types.
+    """
+    count = len(leading[0])
+    free = [pa.nulls(count, arrow_type_of(key_type)) for key_type in key.types[len(leading) :]]
+    depth = np.full(count, len(leading), np.int8)
+    return CutArray(key, (*leading, *free), depth, np.full(count, after, np.bool_))
+
+
+def cut_before(key: KeyColumns, values: tuple[Any, ...]) -> CutArray:
+    """RD-1: the one cut below every key that begins with the Python values; None among them is null."""
+    return _cut(key, values, after=False)
+
+
+def cut_after(key: KeyColumns, values: tuple[Any, ...]) -> CutArray:
+    """RD-1: the one cut above every key that begins with the Python values; None among them is null."""
+    return _cut(key, values, after=True)
+
+
+def _cut(key: KeyColumns, values: tuple[Any, ...], *, after: bool) -> CutArray:
+    if len(values) > len(key):
+        raise InvalidKeyError(f"{len(values)} values given for key {key} of {len(key)} columns.")
+    bound = [
+        array_of_values([value], key_type, name=name)
+        for value, key_type, name in zip(values, key.types, key.names, strict=False)
+    ]
+    free = [pa.nulls(1, arrow_type_of(key_type)) for key_type in key.types[len(values) :]]
+    return CutArray(key, (*bound, *free), np.array([len(values)], np.int8), np.array([after]))

@@ -1,0 +1,98 @@
+"""Which range deletes can still delete a row, decided from bounds alone (MT-10).
+
+fragments    |--5--|--8--|     |--6--|        data files     [=2=====]   [==7==]
+
+|--5--|--8--|  are needed: the file with number 2 may have rows there
+                           |--6--|  is not: the only file there is newer
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
+from tableformat.deletes.spans.cut_ranks import rank_cuts
+from tableformat.deletes.spans.cuts import CutArray
+from tableformat.deletes.spans.extremes import extremes
+from tableformat.deletes.spans.key_bounds import key_bounds
+from tableformat.deletes.spans.skyline import NOTHING, newest_per_interval, skyline
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.metadata.content_file import DataFile
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def needed_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> npt.NDArray[np.bool_]:
+    """RD-2, RD-10, RD-12: for each fragment of a skyline whether its keys meet the bounds of a data file older than it.
+
+    `data_files` are all live ones in the scope of the spans. The oldest data file over each fragment is found like the
+    newest span over an interval: a skyline upside down.
+    """
+    numbers = fragments.sequence_numbers
+    assert numbers is not None, "a skyline has sequence numbers"
+    if len(fragments) == 0 or not data_files:
+        return np.zeros(len(fragments), np.bool_)
+    first, last, data_numbers = _met_fragments(fragments, data_files)
+    youngest = int(data_numbers.max())
+    turned = newest_per_interval(first, last, youngest - data_numbers, len(fragments))
+    oldest = np.where(turned == NOTHING, _NEVER, youngest - turned)
+    return range_delete_is_new_enough(numbers, oldest)
+
+
+def joined_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> SpanArray:
+    """MT-19: fragments that touch as one, where one number, the largest, deletes the same rows as their own ones.
+
+        fragments   |--5--|--8--|      |--6--|       joined   |-----8-----|     |--6--|
+        data files  [=2==========]   [=2=] [=7==]
+
+    A fragment may take a larger number when every data file whose bounds it meets is older than it (RD-2): they lose
+    the same rows. `data_files` are all that are live in the scope of the spans, or may become live as old as they are.
+    """
+    numbers = fragments.sequence_numbers
+    assert numbers is not None, "a skyline has sequence numbers"
+    if len(fragments) < 2:
+        return fragments
+    first, last, data_numbers = _met_fragments(fragments, data_files)
+    youngest = newest_per_interval(first, last, data_numbers, len(fragments))
+    meets_older_only = range_delete_is_new_enough(numbers, youngest)
+    joined = skyline(replace(fragments, sequence_numbers=np.where(meets_older_only, numbers.max(), numbers)))
+    return joined if len(joined) < len(fragments) else fragments
+
+
+def _met_fragments(
+    fragments: SpanArray, data_files: Sequence[DataFile]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """RD-10: for each data file the first fragment that its bounds meet, the one after the last, and its number."""
+    lowers, uppers = fragments.lower.encoded.to_pylist(), fragments.upper.encoded.to_pylist()
+    bounds = [key_bounds(data, fragments.key) for data in data_files]
+    first = np.array([bisect_right(uppers, file.lower) for file in bounds], np.int64)
+    last = np.array([bisect_left(lowers, file.upper) for file in bounds], np.int64)
+    return first, last, np.array([committed_sequence_number(data) for data in data_files], np.int64)
+
+
+def spans_still_needed(
+    spans: SpanArray, fragments: SpanArray, is_needed: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """RD-9: for each span whether a needed fragment is made of it, and whether any fragment is.
+
+    `fragments` are the skyline of spans among which these are, so no fragment within a span is older than it; where all
+    are newer the span is covered and deletes nothing of its own.
+    """
+    numbers, fragment_numbers = spans.sequence_numbers, fragments.sequence_numbers
+    assert numbers is not None, "spans need their sequence numbers before they are compared (RD-8)"
+    assert fragment_numbers is not None, "a skyline has sequence numbers"
+    if len(spans) == 0:
+        return np.zeros(0, np.bool_), np.zeros(0, np.bool_)
+    ranks = rank_cuts(CutArray.concat([spans.lower, fragments.lower]), CutArray.concat([spans.upper, fragments.upper]))
+    first = np.searchsorted(ranks.upper[len(spans) :], ranks.lower[: len(spans)], side="right")
+    last = np.searchsorted(ranks.lower[len(spans) :], ranks.upper[: len(spans)], side="left")
+    needed_numbers = np.where(is_needed, fragment_numbers, _NEVER)
+    return (
+        extremes(np.minimum, needed_numbers, first, last) == numbers,
+        extremes(np.minimum, fragment_numbers, first, last) == numbers,
+    )

@@ -1,0 +1,156 @@
+"""Spans: stretches of the key space from one cut to another, what a range delete is made of.
+
+lower cut                upper cut
+    |########################|      sequence number: rows with a smaller one are deleted (RD-2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tableformat.deletes.spans.cut_ranks import rank_cuts
+from tableformat.deletes.spans.cuts import CutArray, cut_after, cut_before, cuts_at_prefixes
+from tableformat.errors import InvalidKeyError, nearest_hint
+from tableformat.keys.arrow_columns import as_key_array
+from tableformat.keys.families import arrow_type_of
+from tableformat.keys.key_columns import KeyColumns
+
+INHERITED: Final = -1
+"""A sequence number that comes from the manifest entry (RD-8), among spans that have one of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanArray:
+    """n spans of one key; span i covers the keys between lower cut i and upper cut i."""
+
+    key: KeyColumns
+    lower: CutArray
+    upper: CutArray
+    sequence_numbers: npt.NDArray[np.int64] | None
+    """None: all spans inherit the number of their manifest entry (RD-8); INHERITED: this one does."""
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def take(self, indices: npt.NDArray[np.integer[Any]]) -> SpanArray:
+        numbers = None if self.sequence_numbers is None else self.sequence_numbers[indices]
+        return SpanArray(self.key, self.lower.take(indices), self.upper.take(indices), numbers)
+
+    def slice(self, start: int, stop: int) -> SpanArray:
+        """Spans start to stop, without a copy."""
+        numbers = None if self.sequence_numbers is None else self.sequence_numbers[start:stop]
+        return SpanArray(self.key, self.lower.slice(start, stop), self.upper.slice(start, stop), numbers)
+
+    def with_sequence_number(self, sequence_number: int) -> SpanArray:
+        """RD-8: spans without a number of their own inherit the manifest entry's."""
+        if self.sequence_numbers is None:
+            return replace(self, sequence_numbers=np.full(len(self), sequence_number, np.int64))
+        inherits = self.sequence_numbers == INHERITED
+        if not inherits.any():
+            return self
+        return replace(self, sequence_numbers=np.where(inherits, np.int64(sequence_number), self.sequence_numbers))
+
+    @staticmethod
+    def empty(key: KeyColumns) -> SpanArray:
+        columns = tuple(pa.array([], arrow_type_of(key_type)) for key_type in key.types)
+        cuts = CutArray(key, columns, np.zeros(0, np.int8), np.zeros(0, np.bool_))
+        return SpanArray(key, cuts, cuts, None)
+
+    @staticmethod
+    def concat(arrays: Sequence[SpanArray]) -> SpanArray:
+        """All spans in the order given; at least one array, all of one key, all or none with sequence numbers."""
+        if len(arrays) == 1:
+            return arrays[0]
+        lower = CutArray.concat([spans.lower for spans in arrays])
+        upper = CutArray.concat([spans.upper for spans in arrays])
+        numbered = [spans.sequence_numbers for spans in arrays if spans.sequence_numbers is not None]
+        assert len(numbered) in {0, len(arrays)}, "spans with and without sequence numbers do not mix"
+        return SpanArray(arrays[0].key, lower, upper, np.concatenate(numbered) if numbered else None)
+
+
+def spans_of_prefixes(key: KeyColumns, prefixes: pa.Table) -> SpanArray:
+    """RD-5: one span before(p) .. after(p) for every distinct prefix; sorted and disjoint (RD-7).
+
+    The table's columns are the leading columns of the key, in any order; null is a value like others. InvalidKeyError
+    names the columns and the key when they are not.
+    """
+    depth = prefixes.num_columns
+    _check_leading(key, prefixes.column_names)
+    leading = [
+        as_key_array(prefixes.column(name), key_type, name=name)
+        for name, key_type in zip(key.names[:depth], key.types[:depth], strict=True)
+    ]
+    lower = cuts_at_prefixes(key, leading, after=False)
+    order = np.asarray(pc.sort_indices(lower.encoded))
+    ordered = lower.encoded.take(pa.array(order))
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = np.asarray(pc.not_equal(ordered[1:], ordered[:-1]))
+    if not (is_first.all() and (order == np.arange(len(order))).all()):
+        lower = lower.take(order[is_first])
+    upper = CutArray(key, lower.columns, lower.depth, np.ones(len(lower), np.bool_))
+    return SpanArray(key, lower, upper, None)
+
+
+def span_of_bounds(key: KeyColumns, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> SpanArray:
+    """The span before(lower) .. before(upper), half-open; empty when they are equal.
+
+    A bound None is open and takes nulls in, None inside a tuple is null. InvalidKeyError: lower above upper, a value
+    that does not fit its column, more values than key columns.
+    """
+    if lower == () or upper == ():
+        raise InvalidKeyError(f"an empty tuple bounds nothing on key {key}; None leaves the side open.")
+    lower_cut = cut_before(key, lower or ())
+    upper_cut = cut_after(key, ()) if upper is None else cut_before(key, upper)
+    lower_bytes, upper_bytes = lower_cut.encoded[0].as_py(), upper_cut.encoded[0].as_py()
+    if lower_bytes > upper_bytes:
+        raise InvalidKeyError(f"lower bound {lower!r} lies above upper bound {upper!r} on key {key}. Swap them.")
+    if lower_bytes == upper_bytes:
+        return SpanArray.empty(key)
+    return SpanArray(key, lower_cut, upper_cut, None)
+
+
+def sort_and_merge(spans: SpanArray) -> SpanArray:
+    """RD-7: the union of spans of one sequence number, sorted and disjoint; where they overlap or touch, one."""
+    numbers = spans.sequence_numbers
+    assert numbers is None or len(np.unique(numbers)) <= 1, "spans of several sequence numbers: use skyline"
+    if _is_merged(spans):
+        return spans
+    ranks = rank_cuts(spans.lower, spans.upper)
+    filled = np.flatnonzero(ranks.lower < ranks.upper)
+    order = filled[np.argsort(ranks.lower[filled], kind="stable")]
+    lower, reach = ranks.lower[order], np.maximum.accumulate(ranks.upper[order])
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = lower[1:] > reach[:-1]
+    ends = np.append(begins[1:], True)[: len(order)]
+    count = int(begins.sum())
+    merged_numbers = None if numbers is None else numbers[:1].repeat(count)
+    return SpanArray(spans.key, ranks.cuts_at(lower[begins]), ranks.cuts_at(reach[ends]), merged_numbers)
+
+
+def _is_merged(spans: SpanArray) -> bool:
+    """Whether the spans are sorted and have room between them already, as prefixes do unless one begins with
+    another."""
+    begins, ends = spans.lower.encoded, spans.upper.encoded
+    if not pc.all(pc.less(begins, ends), min_count=0).as_py():
+        return False
+    return bool(pc.all(pc.less(ends[:-1], begins[1:]), min_count=0).as_py())
+
+
+def _check_leading(key: KeyColumns, names: Sequence[str]) -> None:
+    """RD-5: the columns of a prefix are the first ones of the key, each once."""
+    for name in names:
+        if name not in key.names:
+            raise InvalidKeyError(f"column {name!r} of a prefix is not in key {key}.{nearest_hint(name, key.names)}")
+    if not names or sorted(names) != sorted(key.names[: len(names)]):
+        given = ", ".join(names) or "no columns"
+        raise InvalidKeyError(
+            f"a prefix of ({given}) is no leading part of key {key}: "
+            f"give its first columns, such as ({', '.join(key.names[: max(len(names), 1)])})."
+        )

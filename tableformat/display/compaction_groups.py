@@ -1,0 +1,118 @@
+"""A compaction as people read it, before and after, and as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyiceberg.table.metadata import TableMetadata
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tableformat.display import text
+from tableformat.display.files import partition_text
+from tableformat.display.grid import Column, facts, grid
+from tableformat.maintenance.compaction.compact import CompactResult
+from tableformat.maintenance.compaction.compaction_plan import CompactionGroup, CompactionPlan, GroupKind
+from tableformat.metadata.partition_column import partition_column
+
+_KIND_STYLES = {GroupKind.DROP: "red", GroupKind.FOLD: "yellow", GroupKind.MERGE: "cyan"}
+
+
+def plan_dict(plan: CompactionPlan) -> dict[str, Any]:
+    """The groups with what each costs and saves; `saved_per_byte` is null where nothing is rewritten."""
+    groups = plan.to_arrow().to_pylist()
+    for group in groups:
+        group["saved_per_byte"] = group["saved_per_byte"] if group["rewritten_bytes"] else None
+    return {
+        "snapshot_id": plan.snapshot_id,
+        "data_file_count": plan.data_file_count,
+        "rewritten_data_file_count": plan.rewritten_data_file_count,
+        "rewritten_bytes": plan.rewritten_bytes,
+        "left_out_group_count": len(plan.left_out),
+        "groups": groups,
+    }
+
+
+def render_plan(plan: CompactionPlan, metadata: TableMetadata, name: str, command: str) -> RenderableType:
+    """The groups in the order in which they would be rewritten, and why."""
+    if not plan.groups:
+        why = _left_out(plan) if plan.left_out else f"{text.counted(plan.data_file_count, 'data file')} looked at."
+        return Text(f"{name}: nothing to compact; {why}")
+    partitions = _partition_texts(plan, metadata)
+    columns = [
+        Column("do"),
+        *([Column("partition", wraps=True)] if any(partitions) else []),
+        Column("files", is_number=True),
+        Column("read", is_number=True),
+        Column("rows", is_number=True),
+        Column("deleted", is_number=True),
+        Column("saves", is_number=True),
+        Column("because", wraps=True),
+    ]
+    rows = [
+        _group_row(group, [partition] if any(partitions) else [])
+        for group, partition in zip(plan.groups, partitions, strict=True)
+    ]
+    outputs = sum(group.output_file_count for group in plan.groups)
+    told = [
+        f"{text.counted(plan.rewritten_data_file_count, 'data file')} of {plan.data_file_count:,} would become "
+        f"{outputs:,}, reading {text.size(plan.rewritten_bytes)}.",
+        *([_left_out(plan)] if plan.left_out else []),
+        "`saves` is what reading costs less for each byte rewritten.",
+        f"Run it: {command}",
+    ]
+    title = Text(f"{name}: dry run, nothing was changed.", style="bold")
+    return Group(title, Text(), grid(columns, rows), Text(), Text("\n".join(told)))
+
+
+def render_compaction(result: CompactResult, name: str) -> RenderableType:
+    """What was compacted."""
+    if result.group_count == 0 and result.failed_group_count == 0:
+        return Text(f"{name}: nothing to compact.")
+    removed = [
+        *(_counted_if(result.removed_position_delete_file_count, "position delete file")),
+        *(_counted_if(result.removed_deletion_vector_count, "deletion vector")),
+    ]
+    rows: list[tuple[str, str | Text]] = [
+        ("data files", f"{result.rewritten_data_file_count:,} became {result.added_data_file_count:,}"),
+        ("bytes", f"{text.size(result.rewritten_bytes)} read, {text.size(result.written_bytes)} written"),
+        ("rows", f"{text.count(result.deleted_row_count)} deleted ones left out"),
+        ("deletes out", ", ".join(removed) or "none"),
+        ("commits", f"{result.commit_count:,}, of {text.counted(result.group_count, 'group')}"),
+    ]
+    if result.failed_group_count:
+        gave_up = f"{text.counted(result.failed_group_count, 'group')} met commits of others; run it again"
+        rows.append(("given up", Text(gave_up, style="yellow")))
+    rows += [("snapshot", str(result.snapshot_id)), ("time", text.seconds(result.duration_seconds))]
+    return Group(Text(f"{name}: compacted.", style="bold"), facts(rows))
+
+
+def _group_row(group: CompactionGroup, partition: list[str]) -> list[str | Text]:
+    gain = f"{group.saved_per_byte:.2f}" if group.rewritten_bytes else ""
+    return [
+        Text(group.kind.value, style=_KIND_STYLES[group.kind]),
+        *partition,
+        f"{len(group.tasks):,} -> {group.output_file_count:,}",
+        text.size(group.rewritten_bytes),
+        text.count(group.row_count),
+        text.count(group.deleted_row_count),
+        gain,
+        "; ".join(group.reasons),
+    ]
+
+
+def _partition_texts(plan: CompactionPlan, metadata: TableMetadata) -> list[str]:
+    """Of each group; empty text where it has no partition."""
+    column = partition_column(metadata, [group.data_files[0] for group in plan.groups])
+    values = [None] * len(plan.groups) if column is None else column.to_pylist()
+    specs = [metadata.specs()[group.spec_id] for group in plan.groups]
+    return [partition_text(spec, each) for spec, each in zip(specs, values, strict=True)]
+
+
+def _left_out(plan: CompactionPlan) -> str:
+    size = text.size(sum(group.rewritten_bytes for group in plan.left_out))
+    return f"{text.counted(len(plan.left_out), 'more group')} of {size} left out by --max-rewritten-bytes."
+
+
+def _counted_if(number: int, noun: str) -> list[str]:
+    return [text.counted(number, noun)] if number else []

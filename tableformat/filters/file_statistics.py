@@ -1,0 +1,116 @@
+"""What metadata says about the columns of a file, a partition or a manifest.
+
+Sources: Iceberg table specification, "Manifests" (metrics of a data file) and "Manifest Lists" (`field_summary`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
+
+from tableformat.filters.bound_filter import is_nan_value
+from tableformat.filters.pruning import UNKNOWN, ColumnFacts
+from tableformat.metadata.column_bounds import from_bound
+from tableformat.metadata.content_file import ContentFile
+from tableformat.metadata.manifests.manifest_entry import PartitionFieldSummary
+
+_REMEMBERED_FACTS = 50_000
+_NULL_ONLY = ColumnFacts(may_be_null=True, may_be_nan=False, may_have_values=False)
+_NAN_ONLY = ColumnFacts(may_be_null=False, may_be_nan=True, may_have_values=False)
+
+
+def column_facts(file: ContentFile, field_id: int, column_type: IcebergType) -> ColumnFacts:
+    """What the metrics in the manifest entry say about a column; a metric that is missing says nothing.
+
+    For a delete file the column must be one of those that it deletes by: metrics of others describe nothing that
+    counts.
+    """
+    return _column_facts(
+        file.file_path,
+        column_type,
+        nulls=_metric(file.null_value_counts, field_id),
+        nans=_metric(file.nan_value_counts, field_id),
+        values=_metric(file.value_counts, field_id),
+        lower=_metric(file.lower_bounds, field_id),
+        upper=_metric(file.upper_bounds, field_id),
+    )
+
+
+@lru_cache(_REMEMBERED_FACTS)
+def _column_facts(
+    location: str,
+    column_type: IcebergType,
+    *,
+    nulls: int | None,
+    nans: int | None,
+    values: int | None,
+    lower: bytes | None,
+    upper: bytes | None,
+) -> ColumnFacts:
+    """Decoding bounds costs ten times as much as looking them up, and a feed of changes asks for them once a
+    snapshot."""
+    if nulls is None and lower is None and upper is None and nans is None:
+        return UNKNOWN
+    return ColumnFacts(
+        may_be_null=nulls is None or nulls > 0,
+        may_be_nan=isinstance(column_type, (FloatType, DoubleType)) and (nans is None or nans > 0),
+        may_have_values=values is None or nulls is None or values > nulls + (nans or 0),
+        lower=None if lower is None else _lower_value(lower, column_type, location),
+        upper=None if upper is None else _upper_value(upper, column_type, location),
+    )
+
+
+def partition_value_facts(value: Any) -> ColumnFacts:
+    """A column all of whose rows hold one value: a partition field, or the source of an identity transform."""
+    if value is None:
+        return _NULL_ONLY
+    if is_nan_value(value):
+        return _NAN_ONLY
+    internal = value.bytes if isinstance(value, UUID) else value
+    return ColumnFacts(may_be_null=False, may_be_nan=False, lower=internal, upper=internal)
+
+
+def summary_facts(summary: PartitionFieldSummary, field_type: IcebergType, location: str) -> ColumnFacts:
+    """A partition field over all files of a manifest; without bounds all its values are null or NaN."""
+    lower, upper = summary.lower_bound, summary.upper_bound
+    return ColumnFacts(
+        may_be_null=summary.contains_null,
+        may_be_nan=summary.contains_nan is not False,
+        may_have_values=lower is not None or upper is not None,
+        lower=None if lower is None else _lower_value(lower, field_type, location),
+        upper=None if upper is None else _upper_value(upper, field_type, location),
+    )
+
+
+def _metric(metrics: Any, field_id: int) -> Any:
+    return None if metrics is None else metrics.get(field_id)
+
+
+def _lower_value(bound: bytes, column_type: IcebergType, location: str) -> Any:
+    """Some writers merge the UUID bounds of row groups in signed order. A first byte below 80 is the smallest in both
+    orders only when no negative UUID is there, and the signed minimum would have been that one; its low half may be
+    off all the same."""
+    value = _value(bound, column_type, location)
+    if isinstance(column_type, UUIDType):
+        return value[:8] + bytes(8) if value[0] < 0x80 else None
+    return value
+
+
+def _upper_value(bound: bytes, column_type: IcebergType, location: str) -> Any:
+    """For UUIDs the mirror image of the lower bound: trusted when the first byte is 80 or more."""
+    value = _value(bound, column_type, location)
+    if isinstance(column_type, UUIDType):
+        return value[:8] + b"\xff" * 8 if value[0] >= 0x80 else None
+    return value
+
+
+def _value(bound: bytes, column_type: IcebergType, location: str) -> Any:
+    """The bound in the representation of the filter's literals; None for NaN, which old writers put there."""
+    assert isinstance(column_type, PrimitiveType)
+    value = from_bound(bound, column_type, location=location)
+    if isinstance(value, UUID):
+        return value.bytes
+    return None if is_nan_value(value) else value

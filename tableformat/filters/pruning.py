@@ -1,0 +1,143 @@
+"""What is known about the values of a column in some stretch of rows, and what is left of a filter there.
+
+One evaluation serves partition values, the partition summaries of a manifest, the metrics of a data file and the
+statistics of a row group: all of them come down to `ColumnFacts`. The result is the residual: `Always(False)` when no
+row can match, `Always(True)` when every row must, else what still has to be asked of each row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tableformat.filters.bound_filter import (
+    FALSE,
+    TRUE,
+    AllOf,
+    Always,
+    BoundFilter,
+    Comparison,
+    Operator,
+    all_of,
+    any_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """What may occur in a column. Whatever is not known may occur."""
+
+    may_be_null: bool = True
+    may_be_nan: bool = True
+    """For float columns; bounds of floats say nothing about NaN."""
+    may_have_values: bool = True
+    """Whether anything else than null and NaN may occur."""
+    lower: Any = None
+    """At or below every value that is not NaN; None when unknown. Internal representation, as the filter's literals."""
+    upper: Any = None
+    """At or above every value that is not NaN; None when unknown."""
+
+
+UNKNOWN: Final = ColumnFacts()
+
+Decide = Callable[[Comparison], BoundFilter]
+"""TRUE, FALSE or the comparison itself, where what is known does not decide it."""
+
+
+def decide(leaf: Comparison, facts: ColumnFacts) -> BoundFilter:
+    """What is left of a comparison where its column is known to be so."""
+    if not may_match(leaf, facts):
+        return FALSE
+    return TRUE if must_match(leaf, facts) else leaf
+
+
+def residual(bound: BoundFilter, decide_leaf: Decide) -> BoundFilter:
+    """What is left to ask of each row; the same object when nothing was decided."""
+    if isinstance(bound, Always):
+        return bound
+    if isinstance(bound, Comparison):
+        return decide_leaf(bound)
+    is_and = isinstance(bound, AllOf)
+    decisive = FALSE if is_and else TRUE
+    terms: list[BoundFilter] = []
+    has_changed = False
+    for term in bound.terms:
+        left = residual(term, decide_leaf)
+        if left is decisive:
+            return decisive
+        has_changed = has_changed or left is not term
+        terms.append(left)
+    if not has_changed:
+        return bound
+    return all_of(terms) if is_and else any_of(terms)
+
+
+def must_match(leaf: Comparison, facts: ColumnFacts) -> bool:
+    """Whether every row matches: none is null, for which comparisons are unknown, and none matches the opposite."""
+    asks_for_null = leaf.operator in (Operator.IS_NULL, Operator.NOT_NULL)
+    may_be_unknown = leaf.is_nullable and facts.may_be_null and not asks_for_null
+    return not may_be_unknown and not may_match(leaf.negated(), facts)
+
+
+def may_match(leaf: Comparison, facts: ColumnFacts) -> bool:
+    """Whether some row may match."""
+    if leaf.operator is Operator.IS_NULL:
+        return leaf.is_nullable and facts.may_be_null
+    may_be_nan = leaf.is_float and facts.may_be_nan
+    if leaf.operator is Operator.NOT_NULL:
+        return facts.may_have_values or may_be_nan
+    if may_be_nan and _nan_matches(leaf):
+        return True
+    return facts.may_have_values and _value_may_match(leaf, facts)
+
+
+def _nan_matches(leaf: Comparison) -> bool:
+    """Whether a NaN in the column passes the comparison; it is above every number."""
+    operator = leaf.operator
+    if operator in (Operator.IS_NAN, Operator.NOT_NAN):
+        return operator is Operator.IS_NAN
+    return operator in (Operator.NOT_EQUAL, Operator.NOT_IN, Operator.GREATER, Operator.GREATER_OR_EQUAL)
+
+
+def _value_may_match(leaf: Comparison, facts: ColumnFacts) -> bool:
+    """Whether a value between the bounds, not null and not NaN, may pass the comparison."""
+    operator, lower, upper = leaf.operator, facts.lower, facts.upper
+    if operator in (Operator.IS_NAN, Operator.NOT_NAN):
+        return operator is Operator.NOT_NAN
+    if operator in (Operator.IN, Operator.NOT_IN):
+        return _set_may_match(leaf, lower, upper)
+    if operator in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
+        return _prefix_may_match(leaf, lower, upper)
+    return _COMPARES[operator](leaf.value, lower, upper)
+
+
+_COMPARES: Final[dict[Operator, Callable[[Any, Any, Any], bool]]] = {
+    Operator.EQUAL: lambda value, lower, upper: (lower is None or lower <= value) and (upper is None or value <= upper),
+    Operator.NOT_EQUAL: lambda value, lower, upper: lower is None or upper is None or not lower == value == upper,
+    Operator.LESS: lambda value, lower, _: lower is None or lower < value,
+    Operator.LESS_OR_EQUAL: lambda value, lower, _: lower is None or lower <= value,
+    Operator.GREATER: lambda value, _, upper: upper is None or upper > value,
+    Operator.GREATER_OR_EQUAL: lambda value, _, upper: upper is None or upper >= value,
+}
+
+
+def _set_may_match(leaf: Comparison, lower: Any, upper: Any) -> bool:
+    """The literals are sorted, so a set of any size costs two binary searches."""
+    values = leaf.values
+    if leaf.operator is Operator.NOT_IN:
+        # Only a column of one value is known well enough.
+        return lower is None or upper is None or lower != upper or lower not in values
+    first = 0 if lower is None else bisect_left(values, lower)
+    after_last = len(values) if upper is None else bisect_right(values, upper)
+    return first < after_last
+
+
+def _prefix_may_match(leaf: Comparison, lower: Any, upper: Any) -> bool:
+    prefix = leaf.value
+    length = len(prefix)
+    if leaf.operator is Operator.STARTS_WITH:
+        return (lower is None or lower[:length] <= prefix) and (upper is None or upper[:length] >= prefix)
+    # Every value between two that begin with the prefix begins with it too.
+    return lower is None or upper is None or lower[:length] != prefix or upper[:length] != prefix

@@ -1,0 +1,214 @@
+"""Constants of SQL text and which columns they may be compared with.
+
+Stricter than the engines that cast silently: a string is not a number, a number is not a date. What has one reading
+is accepted: a string for dates, times, uuids and binary, a date for a timestamp.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from pyiceberg.expressions import literals as iceberg
+from pyiceberg.expressions.literals import Literal
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from sqlglot import exp
+
+from tableformat.errors import InvalidPredicateError
+from tableformat.filters.bound_filter import is_nan_value
+from tableformat.filters.literals import NANO_TYPES, ZONED_TYPES, Fitted, blob_bytes, fit, time_micros, timestamp_nanos
+
+_NUMBERS: Final = ("number",)
+_INSTANTS: Final = ("timestamp", "timestamptz", "date", "string")
+_ACCEPTED: Final[dict[type[IcebergType], tuple[str, ...]]] = {
+    BooleanType: ("boolean",),
+    IntegerType: _NUMBERS,
+    LongType: _NUMBERS,
+    FloatType: _NUMBERS,
+    DoubleType: _NUMBERS,
+    DecimalType: _NUMBERS,
+    StringType: ("string",),
+    DateType: ("date", "string", "timestamp"),
+    TimeType: ("time", "string"),
+    TimestampType: ("timestamp", "date", "string"),
+    TimestampNanoType: ("timestamp", "date", "string"),
+    TimestamptzType: _INSTANTS,
+    TimestamptzNanoType: _INSTANTS,
+    UUIDType: ("uuid", "string"),
+    BinaryType: ("blob", "string"),
+    FixedType: ("blob", "string"),
+}
+_KIND_OF_CAST: Final = {
+    exp.DataType.Type.DATE: "date",
+    exp.DataType.Type.TIMESTAMP: "timestamp",
+    exp.DataType.Type.TIMESTAMPNTZ: "timestamp",
+    exp.DataType.Type.TIMESTAMP_S: "timestamp",
+    exp.DataType.Type.TIMESTAMP_MS: "timestamp",
+    exp.DataType.Type.TIMESTAMP_NS: "timestamp",
+    exp.DataType.Type.TIMESTAMPTZ: "timestamptz",
+    exp.DataType.Type.TIME: "time",
+    exp.DataType.Type.VARBINARY: "blob",
+    exp.DataType.Type.BINARY: "blob",
+    exp.DataType.Type.UUID: "uuid",
+    exp.DataType.Type.VARCHAR: "string",
+    exp.DataType.Type.TEXT: "string",
+    exp.DataType.Type.TINYINT: "integer",
+    exp.DataType.Type.SMALLINT: "integer",
+    exp.DataType.Type.INT: "integer",
+    exp.DataType.Type.BIGINT: "integer",
+    exp.DataType.Type.DECIMAL: "decimal",
+    exp.DataType.Type.FLOAT: "float",
+    exp.DataType.Type.DOUBLE: "float",
+    exp.DataType.Type.BOOLEAN: "boolean",
+}
+_EXAMPLES: Final[dict[type[IcebergType], str]] = {
+    BooleanType: "TRUE",
+    StringType: "'text'",
+    DateType: "DATE '2024-01-31'",
+    TimeType: "TIME '12:30:00'",
+    TimestampType: "TIMESTAMP '2024-01-31 12:30:00'",
+    TimestampNanoType: "TIMESTAMP '2024-01-31 12:30:00'",
+    TimestamptzType: "TIMESTAMPTZ '2024-01-31 12:30:00+00:00'",
+    TimestamptzNanoType: "TIMESTAMPTZ '2024-01-31 12:30:00+00:00'",
+    UUIDType: "'f79c3e09-677c-4bbd-a479-3f349cb785e7'",
+    BinaryType: "'\\x00\\xFF'::BLOB",
+    FixedType: "'\\x00\\xFF'::BLOB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal as written."""
+
+    kind: str
+    """null, boolean, number, string, date, time, timestamp, timestamptz, uuid or blob."""
+    value: Any
+    """bool, int, Decimal or float; for all other kinds the text between the quotes."""
+    text: str
+    """The SQL that it was written as, for messages."""
+
+    @property
+    def is_null(self) -> bool:
+        return self.kind == "null"
+
+
+def constant_of(node: exp.Expr) -> Constant | None:
+    """The constant that the SQL node is, or None when it is none. InvalidPredicateError for a cast that no literal
+    has."""
+    text = node.sql(dialect="duckdb")
+    constant: Constant | None = None
+    if isinstance(node, exp.Paren):
+        constant = constant_of(node.this)
+    elif isinstance(node, exp.Null):
+        constant = Constant("null", None, text)
+    elif isinstance(node, exp.Boolean):
+        constant = Constant("boolean", bool(node.this), text)
+    elif isinstance(node, exp.Literal) and node.is_string:
+        constant = Constant("string", node.this, text)
+    elif isinstance(node, exp.Literal):
+        constant = Constant("number", _number(node.this, text), text)
+    elif isinstance(node, exp.Neg):
+        inner = constant_of(node.this)
+        if inner is not None and inner.kind == "number":
+            constant = Constant("number", -inner.value, text)
+    elif isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        inner = constant_of(node.this)
+        constant = None if inner is None else _cast(inner, node.to, text)
+    return constant
+
+
+def fit_constant(constant: Constant, column_type: IcebergType, name: str) -> Fitted:
+    """The constant among the values of the column's type; InvalidPredicateError names column, type and literal."""
+    accepted = _ACCEPTED.get(type(column_type), ())
+    if constant.kind not in accepted or not isinstance(column_type, PrimitiveType):
+        example = _EXAMPLES.get(type(column_type))
+        hint = f" Write for example {example}." if example else ""
+        kind = "" if constant.kind in ("boolean", "null") else f", a {constant.kind}"
+        raise InvalidPredicateError(
+            f"column {name!r} of type {column_type} cannot be compared with {constant.text}{kind}.{hint}"
+        )
+    if constant.kind == "number" and is_nan_value(constant.value):
+        return _fit_nan(column_type)
+    try:
+        return fit(_literal(constant, column_type), column_type)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidPredicateError(
+            f"column {name!r} of type {column_type} cannot be compared with {constant.text}: {error}."
+        ) from error
+
+
+def _fit_nan(column_type: PrimitiveType) -> Fitted:
+    """PyIceberg has no literal for NaN. It is above every number, and so above all values of types that do not have
+    it."""
+    if isinstance(column_type, (FloatType, DoubleType)):
+        return Fitted(math.nan, exact=True)
+    return fit(iceberg.DoubleLiteral(math.inf), column_type)
+
+
+def _literal(constant: Constant, column_type: PrimitiveType) -> Literal[Any]:
+    """Timestamps are read to the nanosecond; one with an offset is UTC from here on."""
+    if constant.kind in ("timestamp", "timestamptz"):
+        nanos = timestamp_nanos(constant.value, zoned=isinstance(column_type, ZONED_TYPES))
+        if isinstance(column_type, NANO_TYPES):
+            return iceberg.LongLiteral(nanos)
+        micros, rest = divmod(nanos, 1000)
+        if rest:
+            raise ValueError("the column holds microseconds, the literal has nanoseconds")
+        return iceberg.TimestampLiteral(micros)
+    if constant.kind == "date" and not isinstance(column_type, DateType):
+        return iceberg.literal(datetime.combine(date.fromisoformat(constant.value), datetime.min.time(), UTC))
+    if constant.kind == "time":
+        return iceberg.TimeLiteral(time_micros(constant.value))
+    if constant.kind == "blob":
+        return iceberg.BinaryLiteral(blob_bytes(constant.value))
+    return iceberg.literal(constant.value)
+
+
+def _number(text: str, sql: str) -> int | Decimal:
+    try:
+        return int(text) if text.isdigit() else Decimal(text)
+    except (InvalidOperation, ValueError) as error:
+        raise InvalidPredicateError(f"{sql} is no number.") from error
+
+
+def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
+    """A typed literal such as DATE '2024-01-31' or 'NaN'::DOUBLE; other casts would need an engine."""
+    kind = _KIND_OF_CAST.get(to.this)
+    if inner.is_null:
+        return inner
+    if inner.kind == "number" and kind in ("integer", "decimal", "float"):
+        if kind == "integer" and inner.value != int(inner.value):
+            raise InvalidPredicateError(f"{text} rounds a number; write the whole number instead.")
+        return Constant("number", inner.value, text)
+    if inner.kind == "string" and kind == "float":
+        try:
+            return Constant("number", float(inner.value), text)
+        except ValueError as error:
+            raise InvalidPredicateError(f"{text} is no number.") from error
+    if inner.kind == "string" and kind not in (None, "integer", "decimal", "boolean"):
+        return Constant(kind, inner.value, text)
+    if inner.kind == kind:
+        return Constant(inner.kind, inner.value, text)
+    raise InvalidPredicateError(f"{text} is no literal that a filter can use; write the value in its own type.")

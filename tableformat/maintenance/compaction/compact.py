@@ -1,0 +1,320 @@
+"""Compaction: the same rows in other files, fewer, sorted, without deleted rows (D13, MT-n in `specs/maintenance.md`).
+
+    plan       groups of files of one snapshot, with reasons and what each saves           compaction_choice.py
+    rewrite    one group at a time: alive rows, sorted, into staged files                  rewrite_group.py
+    commit     some groups at a time; a group that met a conflict is planned again
+
+New files carry the sequence number of the planned snapshot, so a delete that came meanwhile applies to them as it
+did to the old ones (CP-7); the conflict rules prove the rest (CP-4, CP-8, CP-9).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit.by_format_version import only_in_version
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.publish_target import check_publish_target
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.maintenance.compaction.compaction_choice import plan_compaction
+from tableformat.maintenance.compaction.compaction_plan import (
+    CompactionGroup,
+    CompactionOptions,
+    CompactionPlan,
+    GroupKind,
+)
+from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
+from tableformat.maintenance.running.executors import LOCAL, Executor, TaskRunner, Work, task_runner
+from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
+from tableformat.maintenance.running.progress import Progress
+from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.write.staged import StagedFiles
+
+ROUNDS: Final = 3
+"""Times that groups which met a conflict are planned on the newest snapshot and rewritten again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactResult:
+    """What a compaction did, or with `dry_run` would do."""
+
+    snapshot_id: int | None
+    """The last snapshot of the compaction; the head found when there was nothing to do or with `dry_run`."""
+    rewritten_data_file_count: int = 0
+    """Data files that left the table."""
+    added_data_file_count: int = 0
+    rewritten_bytes: int = 0
+    """Bytes of the data files that were read; files without a live row are dropped unread."""
+    written_bytes: int = 0
+    """Bytes of the new data files; 0 with `dry_run`."""
+    removed_position_delete_file_count: int = 0
+    removed_deletion_vector_count: int = 0
+    deleted_row_count: int = 0
+    """Rows that deletes had deleted and that are no longer in any file; with `dry_run` at most as many."""
+    group_count: int = 0
+    """Groups that were committed."""
+    failed_group_count: int = 0
+    """Groups given up because commits of others kept making them wrong; their new files were removed."""
+    failed_data_file_count: int = 0
+    """Data files in them."""
+    commit_count: int = 0
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+    plan: CompactionPlan | None = field(default=None, repr=False, compare=False)
+    """The first plan: groups and reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewritten:
+    """A group and its new files."""
+
+    group: CompactionGroup
+    staged: StagedFiles
+
+
+def compact(
+    iceberg: IcebergTable,
+    branch: str,
+    options: CompactionOptions,
+    *,
+    partial_progress: bool = True,
+    max_commits: int = MAX_COMMITS_DEFAULT,
+    executor: Executor = LOCAL,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> CompactResult:
+    """Compact the newest snapshot of the branch, and move the handle to the result.
+
+    With `partial_progress` groups are committed in up to `max_commits` snapshots of at least a file's worth, and what
+    was committed stays when the job is cancelled; without it one snapshot holds all groups or none does. Raises
+    CommitConflictError when that one keeps meeting conflicts, InvalidArgumentError for an unknown executor and for a
+    branch that others are published to, TaskFailedError for a group that Spark gave up.
+    """
+    runner = task_runner(executor)
+    check_max_commits(max_commits)
+    started = time.perf_counter()
+    iceberg.refresh()
+    view = head_view(iceberg.metadata, iceberg.io, branch)
+    plan = plan_compaction(view, options)
+    # The commit checks this too; by then every group would have been rewritten.
+    check_publish_target(
+        _change([_Rewritten(group, StagedFiles()) for group in plan.groups], plan), view.metadata, branch
+    )
+    if dry_run:
+        result = _describe(plan)
+    else:
+        job = _Compaction(iceberg, branch, runner, max_commits, partial_progress, progress)
+        result = job.run(plan, view)
+    return replace(result, plan=plan, dry_run=dry_run, duration_seconds=time.perf_counter() - started)
+
+
+class _Compaction:
+    """One run of the job; its state is what was committed so far."""
+
+    def __init__(
+        self,
+        iceberg: IcebergTable,
+        branch: str,
+        runner: TaskRunner,
+        max_commits: int,
+        partial_progress: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._iceberg = iceberg
+        self._branch = branch
+        self._runner = runner
+        self._max_commits = max_commits
+        self._partial_progress = partial_progress
+        self._progress = progress
+        self._result = CompactResult(snapshot_id=None)
+
+    def run(self, plan: CompactionPlan, view: SnapshotView) -> CompactResult:
+        """MT-47: groups that met a conflict are planned again from their files that are left, `ROUNDS` times in all."""
+        self._result = replace(self._result, snapshot_id=plan.snapshot_id)
+        for attempt in range(1, ROUNDS + 1):
+            failed = self._run_plan(plan, view, is_last=attempt == ROUNDS)
+            if not failed or attempt == ROUNDS:
+                failed_files = sum(len(group.tasks) for group in failed)
+                return replace(self._result, failed_group_count=len(failed), failed_data_file_count=failed_files)
+            paths = frozenset(data.file_path for group in failed for data in group.data_files)
+            self._iceberg.refresh()
+            view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
+            plan = plan_compaction(view, plan.options, only_paths=paths)
+        raise AssertionError("the last attempt returns")
+
+    def _run_plan(self, plan: CompactionPlan, view: SnapshotView, *, is_last: bool) -> list[CompactionGroup]:
+        """The groups that met a conflict. Files of groups that are not committed are removed, however this ends."""
+        if not plan.groups:
+            return []
+        # A snapshot for less than a file would cost more than the progress is worth.
+        batch_bytes = max(plan.rewritten_bytes / self._max_commits, plan.options.target_file_size_bytes)
+        failed: list[CompactionGroup] = []
+        waiting: list[_Rewritten] = []
+        try:
+            with closing(self._rewritten(plan, view)) as groups:
+                for count, each in enumerate(groups, 1):
+                    waiting.append(each)
+                    staged_bytes = sum(each.group.rewritten_bytes for each in waiting)
+                    is_full = self._partial_progress and staged_bytes >= batch_bytes
+                    if is_full or count == len(plan.groups):
+                        batch, waiting = waiting, []
+                        failed += self._commit_batch(batch, plan, view, is_last=is_last)
+        except BaseException:
+            _remove(waiting, view)
+            raise
+        return failed
+
+    def _rewritten(self, plan: CompactionPlan, view: SnapshotView) -> Generator[_Rewritten, None, None]:
+        """The groups and their new files, as they are done; those without a row need no task."""
+        rows = _RowCount(plan.row_count, self._progress)
+        for group in plan.groups:
+            if group.kind is GroupKind.DROP:
+                yield _Rewritten(group, StagedFiles())
+        groups = [group for group in plan.groups if group.kind is not GroupKind.DROP]
+        # One group at a time in this process: it has two threads of its own, and all the memory for writing.
+        on_rows = rows.written if self._runner.is_in_process else None
+        io = view.io
+        work: Work[RewriteTask, RewriteContext, StagedFiles] = Work(
+            partial(rewrite_group, on_rows=on_rows), RewriteContext.of(view), lambda staged: staged.delete_all(io)
+        )
+        results = self._runner.run(work, [_task(group, plan) for group in groups], at_once=1)
+        with closing(results):
+            for place, staged in results:
+                rewritten = _Rewritten(groups[place], staged)
+                try:
+                    rows.finished(groups[place].row_count)
+                except BaseException:
+                    _remove([rewritten], view)
+                    raise
+                yield rewritten
+
+    def _commit_batch(
+        self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, *, is_last: bool
+    ) -> list[CompactionGroup]:
+        """MT-47: a batch that met a conflict is committed group by group, so that one group does not hold up others."""
+        try:
+            self._commit(batch, plan, view)
+        except CommitConflictError:
+            if len(batch) == 1 or not self._partial_progress:
+                _remove(batch, view)
+                if is_last and not self._partial_progress:
+                    raise
+                return [each.group for each in batch]
+        except CommitStateUnknownError:
+            raise
+        except BaseException:
+            _remove(batch, view)
+            raise
+        else:
+            return []
+        failed: list[CompactionGroup] = []
+        for place, each in enumerate(batch):
+            try:
+                failed += self._commit_batch([each], plan, view, is_last=is_last)
+            except BaseException:
+                _remove(batch[place + 1 :], view)
+                raise
+        return failed
+
+    def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> None:
+        change = only_in_version(_change(batch, plan), view, "compaction")
+        outcome = commit_change(self._iceberg, change, ref=self._branch)
+        self._iceberg.metadata = outcome.table.metadata
+        self._iceberg.metadata_location = outcome.table.metadata_location
+        self._result = _added(self._result, batch, outcome.snapshot_id)
+
+
+class _RowCount:
+    """Rows done, as the caller of the job is told of them."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._finished = 0
+        self._of_group = 0
+
+    def written(self, row_count: int) -> None:
+        self._of_group += row_count
+        self._tell()
+
+    def finished(self, row_count: int) -> None:
+        """A group is done, the rows that were deleted included."""
+        self._finished += row_count
+        self._of_group = 0
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._finished + self._of_group, self._total, "rows")
+
+
+def _task(group: CompactionGroup, plan: CompactionPlan) -> RewriteTask:
+    return RewriteTask(
+        tasks=group.tasks,
+        spec_id=group.spec_id,
+        partition=group.partition,
+        sequence_number=plan.sequence_number,
+        target_file_size_bytes=plan.options.target_file_size_bytes,
+    )
+
+
+def _change(batch: Sequence[_Rewritten], plan: CompactionPlan) -> TableChange:
+    """CP-7, MT-46: the new files with the planned number; the old ones and their own row deletes leave with them."""
+    return TableChange(
+        operation=Operation.REPLACE,
+        kind=ChangeKind.REWRITE,
+        added_data_files=tuple(data for each in batch for data in each.staged.data_files),
+        removed_data_files=tuple(data for each in batch for data in each.group.data_files),
+        removed_delete_files=tuple(delete for each in batch for delete in each.group.row_deletes),
+        planned_snapshot_id=plan.snapshot_id,
+        planned_sequence_number=plan.sequence_number,
+    )
+
+
+def _remove(batch: Sequence[_Rewritten], view: SnapshotView) -> None:
+    for each in batch:
+        each.staged.delete_all(view.io)
+
+
+def _added(result: CompactResult, batch: Sequence[_Rewritten], snapshot_id: int | None) -> CompactResult:
+    groups = [each.group for each in batch]
+    kinds = [delete.kind for group in groups for delete in group.row_deletes]
+    written = sum(each.staged.row_count for each in batch)
+    return replace(
+        result,
+        snapshot_id=snapshot_id,
+        rewritten_data_file_count=result.rewritten_data_file_count + sum(len(group.tasks) for group in groups),
+        added_data_file_count=result.added_data_file_count + sum(len(each.staged.data_files) for each in batch),
+        rewritten_bytes=result.rewritten_bytes + sum(group.rewritten_bytes for group in groups),
+        written_bytes=result.written_bytes + sum(each.staged.written_bytes for each in batch),
+        removed_position_delete_file_count=result.removed_position_delete_file_count + kinds.count(DeleteKind.POSITION),
+        removed_deletion_vector_count=result.removed_deletion_vector_count + kinds.count(DeleteKind.DELETION_VECTOR),
+        deleted_row_count=result.deleted_row_count + sum(group.row_count for group in groups) - written,
+        group_count=result.group_count + len(groups),
+        commit_count=result.commit_count + 1,
+    )
+
+
+def _describe(plan: CompactionPlan) -> CompactResult:
+    kinds = [delete.kind for group in plan.groups for delete in group.row_deletes]
+    return CompactResult(
+        snapshot_id=plan.snapshot_id,
+        rewritten_data_file_count=plan.rewritten_data_file_count,
+        added_data_file_count=sum(group.output_file_count for group in plan.groups),
+        rewritten_bytes=plan.rewritten_bytes,
+        removed_position_delete_file_count=kinds.count(DeleteKind.POSITION),
+        removed_deletion_vector_count=kinds.count(DeleteKind.DELETION_VECTOR),
+        deleted_row_count=sum(group.deleted_row_count for group in plan.groups),
+        group_count=len(plan.groups),
+    )

@@ -1,0 +1,232 @@
+"""What a compaction would do, as data: groups of files with reasons, what each costs and what it saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, TypedDict, Unpack
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
+from tableformat.filters.predicate import parse_where
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT, positive_int
+
+DEPTHS: Final = ("merge", "fold")
+DELETE_RATIO_THRESHOLD_DEFAULT: Final = 0.3
+MIN_INPUT_FILES_DEFAULT: Final = 5
+_SMALL_SHARE: Final = 0.75
+_LARGE_SHARE: Final = 1.8
+_GROUP_TARGETS: Final = 10
+
+
+class GroupKind(Enum):
+    """What happens to the files of a group."""
+
+    DROP = "drop"
+    """No row is left: the files leave the table and nothing is read."""
+    FOLD = "fold"
+    """One file is written again without its deleted rows."""
+    MERGE = "merge"
+    """Files become fewer, or as many that do not overlap."""
+
+
+class CompactionKeywords(TypedDict, total=False):
+    """The options of a compaction as a caller names them; `CompactionOptions` says what each means."""
+
+    where: str | BooleanExpression | None
+    depth: str
+    target_file_size_bytes: int | None
+    min_input_files: int
+    delete_ratio_threshold: float
+    delete_file_threshold: int | None
+    max_file_group_size_bytes: int | None
+    max_rewritten_bytes: int | None
+    rewrite_all: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOptions:
+    """What makes a file worth rewriting. Shares and factors of the target size are Iceberg's."""
+
+    target_file_size_bytes: int
+    """Size that new files should have; `write.target-file-size-bytes` where the caller names none."""
+    where: BooleanExpression | None = None
+    """Limits the files to those that may hold a matching row; None: all files."""
+    depth: str = "merge"
+    """"merge": everything; "fold": only files with many deleted rows, each for itself."""
+    min_input_files: int = MIN_INPUT_FILES_DEFAULT
+    """Small files that have to come together before they are merged, unless they fill a file."""
+    delete_ratio_threshold: float = DELETE_RATIO_THRESHOLD_DEFAULT
+    """Share of deleted rows from which a file is rewritten."""
+    delete_file_threshold: int | None = None
+    """Pending delete files from which a file is rewritten; None: their number is no reason."""
+    max_file_group_size_bytes: int | None = None
+    """Bytes that one group of small files reads, at most; None: ten target sizes. Files that overlap stay together."""
+    max_rewritten_bytes: int | None = None
+    """Bytes that all groups together read, at most; the groups that save most for each byte come first."""
+    rewrite_all: bool = False
+    """Rewrite every file, whatever its state."""
+
+    def __post_init__(self) -> None:
+        if self.depth not in DEPTHS:
+            raise InvalidArgumentError(f'depth must be "merge" or "fold", not {self.depth!r}.')
+        if not 0 < self.delete_ratio_threshold <= 1:
+            raise InvalidArgumentError(
+                f"delete_ratio_threshold must be above 0 and at most 1, not {self.delete_ratio_threshold!r}."
+            )
+        for name in (
+            "target_file_size_bytes",
+            "min_input_files",
+            "delete_file_threshold",
+            "max_file_group_size_bytes",
+            "max_rewritten_bytes",
+        ):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidArgumentError(f"{name} must be a whole number above 0, not {value!r}.")
+
+    @classmethod
+    def of(cls, view: SnapshotView, **keywords: Unpack[CompactionKeywords]) -> CompactionOptions:
+        """The options for one table. InvalidArgumentError for a value that is none, InvalidPredicateError and
+        UnknownColumnError for a filter that does not fit."""
+        known = CompactionKeywords.__annotations__
+        for name in keywords:
+            if name not in known:
+                raise UnknownOptionError(name, known, where="compaction")
+        values: dict[str, Any] = dict(keywords)
+        if values.get("where") is not None:
+            values["where"] = parse_where(values["where"], view.schema)
+        if values.get("target_file_size_bytes") is None:
+            values["target_file_size_bytes"] = positive_int(
+                view.metadata.properties, TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT
+            )
+        return cls(**values)
+
+    @property
+    def small_below_bytes(self) -> int:
+        """Files below this size are small."""
+        return int(_SMALL_SHARE * self.target_file_size_bytes)
+
+    @property
+    def large_above_bytes(self) -> int:
+        """Files above this size are split."""
+        return int(_LARGE_SHARE * self.target_file_size_bytes)
+
+    @property
+    def group_bytes_max(self) -> int:
+        return self.max_file_group_size_bytes or _GROUP_TARGETS * self.target_file_size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionGroup:
+    """Files of one spec and partition that are replaced together, or not at all."""
+
+    kind: GroupKind
+    spec_id: int
+    partition: tuple[Any, ...]
+    tasks: tuple[FileScanTask, ...]
+    """The files, each with the deletes of the planned snapshot that apply to it."""
+    row_deletes: tuple[DeleteFile, ...]
+    """Position delete files and vectors of these files alone: they leave with them."""
+    reasons: tuple[str, ...]
+    """Why, for people."""
+    deleted_row_count: int
+    """Rows that deletes have deleted; an upper bound where counting them was not worth reading for."""
+    output_file_count: int
+    """Files expected to come out."""
+    saved_bytes: int
+    """What a scan of the group and one key lookup in each file that it leaves cost less afterwards: opening a file
+    counts as `read.split.open-file-cost` bytes."""
+
+    @property
+    def data_files(self) -> tuple[DataFile, ...]:
+        return tuple(task.data_file for task in self.tasks)
+
+    @property
+    def row_count(self) -> int:
+        return sum(data.record_count for data in self.data_files)
+
+    @property
+    def rewritten_bytes(self) -> int:
+        """Bytes of the files that are read; 0 for a group that is dropped."""
+        return 0 if self.kind is GroupKind.DROP else sum(data.file_size_bytes for data in self.data_files)
+
+    @property
+    def saved_per_byte(self) -> float:
+        """MT-42: read cost saved for each byte rewritten; infinite where nothing is rewritten."""
+        return self.saved_bytes / self.rewritten_bytes if self.rewritten_bytes else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPlan:
+    """The groups of one snapshot, those that save most for each byte first. Plain data; prints as text."""
+
+    snapshot_id: int | None
+    sequence_number: int
+    """Of the planned snapshot: what rewritten files carry (CP-7)."""
+    options: CompactionOptions
+    groups: tuple[CompactionGroup, ...] = ()
+    left_out: tuple[CompactionGroup, ...] = field(default=(), repr=False)
+    """Groups that `max_rewritten_bytes` has no room for."""
+    data_file_count: int = 0
+    """Data files that were looked at."""
+
+    @property
+    def rewritten_bytes(self) -> int:
+        return sum(group.rewritten_bytes for group in self.groups)
+
+    @property
+    def rewritten_data_file_count(self) -> int:
+        return sum(len(group.tasks) for group in self.groups)
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the files that are read, before deletes."""
+        return sum(group.row_count for group in self.groups if group.kind is not GroupKind.DROP)
+
+    def to_arrow(self) -> pa.Table:
+        """One row a group."""
+        groups = self.groups
+        return pa.table(
+            {
+                "kind": pa.array([group.kind.value for group in groups], pa.string()),
+                "spec_id": pa.array([group.spec_id for group in groups], pa.int32()),
+                "partition": pa.array([_partition_text(group) for group in groups], pa.string()),
+                "data_file_count": pa.array([len(group.tasks) for group in groups], pa.int32()),
+                "output_file_count": pa.array([group.output_file_count for group in groups], pa.int32()),
+                "record_count": pa.array([group.row_count for group in groups], pa.int64()),
+                "deleted_row_count": pa.array([group.deleted_row_count for group in groups], pa.int64()),
+                "rewritten_bytes": pa.array([group.rewritten_bytes for group in groups], pa.int64()),
+                "saved_bytes": pa.array([group.saved_bytes for group in groups], pa.int64()),
+                "saved_per_byte": pa.array([group.saved_per_byte for group in groups], pa.float64()),
+                "reasons": pa.array([list(group.reasons) for group in groups], pa.list_(pa.string())),
+                "file_paths": pa.array(
+                    [[data.file_path for data in group.data_files] for group in groups], pa.list_(pa.string())
+                ),
+            }
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"compaction of snapshot {self.snapshot_id}: {len(self.groups)} groups, "
+            f"{self.rewritten_data_file_count} of {self.data_file_count} data files, "
+            f"{self.rewritten_bytes:,} bytes to rewrite"
+        ]
+        for group in self.groups:
+            where = f" in partition {_partition_text(group)}" if group.partition else ""
+            gain = "" if group.kind is GroupKind.DROP else f", saves {group.saved_per_byte:.2f} for each byte rewritten"
+            lines.append(f"{group.kind.value} {len(group.tasks)} files into {group.output_file_count}{where}{gain}")
+            lines += [f"    {reason}" for reason in group.reasons]
+        if self.left_out:
+            left = sum(group.rewritten_bytes for group in self.left_out)
+            lines.append(f"{len(self.left_out)} more groups of {left:,} bytes do not fit into max_rewritten_bytes")
+        return "\n".join(lines)
+
+
+def _partition_text(group: CompactionGroup) -> str:
+    return ", ".join(str(value) for value in group.partition)

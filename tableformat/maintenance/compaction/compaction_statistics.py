@@ -1,0 +1,153 @@
+"""What is known of the data files of a snapshot before any of them is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.commit.change import is_keyed
+from tableformat.commit.table_diff import live_files
+from tableformat.deletes.spans.key_bounds import KeyBounds, key_bounds
+from tableformat.keys.encoding import AFTER_MARKER
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.table_key import key_field_ids
+from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_data_file
+from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.context import resolve_context
+from tableformat.scan.planner import file_filter, plan_scan
+
+_EVERYWHERE = KeyBounds(b"", AFTER_MARKER)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """One data file, its deletes and its place in the key space."""
+
+    task: FileScanTask
+    row_deletes: tuple[DeleteFile, ...]
+    """Position delete files and vectors that name this file alone."""
+    bounds: KeyBounds
+    deleted_row_count: int
+    is_exact: bool
+    """Whether the deleted rows were counted; otherwise the number is an upper bound below the threshold."""
+
+    @property
+    def data_file(self) -> DataFile:
+        return self.task.data_file
+
+    @property
+    def size_bytes(self) -> int:
+        return self.task.data_file.file_size_bytes
+
+    @property
+    def delete_ratio(self) -> float:
+        return self.deleted_row_count / max(self.data_file.record_count, 1)
+
+    @property
+    def alive_bytes(self) -> int:
+        """Expected size without the deleted rows."""
+        return round(self.size_bytes * (1 - self.delete_ratio))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row is left, for certain."""
+        return self.is_exact and self.deleted_row_count >= self.data_file.record_count
+
+    @property
+    def pending_delete_count(self) -> int:
+        """Delete files and lists of deleted ranges that every read of the file applies."""
+        return len(self.task.delete_files) + len(self.task.range_deletes)
+
+
+def file_facts(
+    view: SnapshotView,
+    where: BooleanExpression | None,
+    only_paths: frozenset[str] | None,
+    delete_ratio_threshold: float,
+) -> list[FileFacts]:
+    """The data files that may hold a row that matches `where`, and are among `only_paths` if given.
+
+    The filter chooses files and nothing else: every delete of a chosen file is kept, also those that cannot meet a row
+    that matches.
+    """
+    may_match: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
+
+    def is_chosen(data: DataFile) -> bool:
+        return (only_paths is None or data.file_path in only_paths) and may_match(data)
+
+    context = resolve_context(view)
+    plan = plan_scan(view, context=context)
+    own, index = _row_deletes(view)
+    key = _key(view)
+
+    def facts_of(task: FileScanTask, deleted: tuple[int, bool]) -> FileFacts:
+        data = task.data_file
+        bounds = _EVERYWHERE if key is None else key_bounds(data, key)
+        return FileFacts(task, own.get(data.file_path, ()), bounds, *deleted)
+
+    covered = [
+        FileScanTask(
+            data_file=data, position_deletes=index.position_deletes_of(data), deletion_vector=index.vector_of(data)
+        )
+        for data in plan.covered
+        if is_chosen(data)
+    ]
+    key_ids = frozenset() if key is None else frozenset(key.field_ids)
+    return [
+        *(facts_of(task, (task.data_file.record_count, True)) for task in covered),
+        *(
+            facts_of(task, _deleted_row_count(task, context, key_ids, delete_ratio_threshold))
+            for task in plan.tasks
+            if is_chosen(task.data_file)
+        ),
+    ]
+
+
+def _key(view: SnapshotView) -> KeyColumns | None:
+    field_ids = key_field_ids(view.schema, view.metadata.properties)
+    return KeyColumns.of(view.schema, field_ids) if field_ids else None
+
+
+def _row_deletes(view: SnapshotView) -> tuple[dict[str, tuple[DeleteFile, ...]], PositionDeleteIndex]:
+    """Row deletes by the only data file that they name, and the index of all."""
+    deletes = [
+        delete
+        for delete in live_files(view.io, view.metadata, manifests_of(view), ManifestContent.DELETES)
+        if isinstance(delete, DeleteFile) and not is_keyed(delete)
+    ]
+    own: dict[str, tuple[DeleteFile, ...]] = {}
+    for delete in deletes:
+        path = named_data_file(delete)
+        if path is not None:
+            own[path] = (*own.get(path, ()), delete)
+    return own, PositionDeleteIndex(deletes)
+
+
+def _deleted_row_count(
+    task: FileScanTask, context: ResolveContext, key_field_ids: frozenset[int], threshold: float
+) -> tuple[int, bool]:
+    """MT-40: rows that deletes have deleted, and whether that is exact.
+
+    They are counted, which may read delete columns, only where the sizes of the delete files leave the threshold within
+    reach. A key that an equality delete names is taken to be in one row.
+    """
+    row_count = task.data_file.record_count
+    if not task.has_deletes:
+        return 0, True
+    bound = sum(delete.record_count for delete in task.position_deletes)
+    if task.deletion_vector is not None:
+        bound += task.deletion_vector.record_count
+    for delete in task.equality_deletes:
+        bound += delete.record_count if key_field_ids and key_field_ids <= set(delete.equality_ids or ()) else row_count
+    if task.range_deletes or task.range_delete_files:
+        bound = row_count
+    if bound < threshold * row_count:
+        return bound, False
+    return len(resolve(task, context)), True

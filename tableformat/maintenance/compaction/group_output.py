@@ -1,0 +1,138 @@
+"""What becomes of the sorted rows of a compaction group: row groups, and files of even size (MT-44, MT-45)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from tableformat.keys.table_key import key_names
+from tableformat.metadata.content_file import DataFile
+from tableformat.write.context import WriteContext
+from tableformat.write.created_files import CreatedFiles
+from tableformat.write.data_files.partition_writer import PartitionWriter
+from tableformat.write.parquet_output import DictionaryChoice
+from tableformat.write.rows.conform import table_arrow_schema
+
+_MEMORY_PARTS: Final = 12
+"""Half of the memory is for row groups, of which six exist at once: collected, waiting, written, and as pages."""
+
+
+def output_file_count(alive_bytes: float, target_file_size_bytes: int) -> int:
+    """MT-44: as many files as come nearest to the target size when rows are spread evenly: 0.75 to 1.5 of it each."""
+    return max(1, round(alive_bytes / target_file_size_bytes))
+
+
+def row_groups(batches: Iterator[pa.RecordBatch], write: WriteContext) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of one row group each: as many rows as the limit and the memory allow."""
+    room = max(write.memory_bytes // _MEMORY_PARTS, 1)
+    gathered: list[pa.RecordBatch] = []
+    row_count = size = 0
+    for batch in batches:
+        rest = batch
+        while rest.num_rows:
+            fitting = max(int((room - size) * rest.num_rows / max(rest.nbytes, 1)), 0 if gathered else 1)
+            part = rest.slice(0, min(fitting, write.row_group_limit - row_count))
+            gathered.append(part)
+            row_count, size = row_count + part.num_rows, size + part.nbytes
+            rest = rest.slice(part.num_rows)
+            if rest.num_rows or row_count == write.row_group_limit:
+                yield pa.concat_batches(gathered)
+                gathered, row_count, size = [], 0, 0
+    if gathered:
+        yield pa.concat_batches(gathered)
+
+
+class GroupOutput:
+    """MT-45: the files of one group. How many rows make a file follows from the bytes that rows have taken so far."""
+
+    def __init__(
+        self,
+        write: WriteContext,
+        created: CreatedFiles,
+        *,
+        partition: tuple[object, ...],
+        target_file_size_bytes: int,
+        row_count: int,
+        bytes_per_row: float,
+    ) -> None:
+        """`row_count` rows will come; `bytes_per_row` is what they take until some are written."""
+        self._write = write
+        self._created = created
+        self._partition = partition
+        self._target_file_size_bytes = target_file_size_bytes
+        self._schema = _stored_schema(write)
+        self._key_names = key_names(write.schema, write.key_field_ids)
+        self._dictionaries = DictionaryChoice(self._schema)
+        self._bytes_per_row = bytes_per_row
+        self._rows_left = row_count
+        self._rows_in_file = 0
+        self._writer: PartitionWriter | None = None
+        self._files: list[DataFile] = []
+
+    def __enter__(self) -> GroupOutput:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._writer is not None:
+            self._writer.abandon()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Sorted rows that follow those before."""
+        rest = _as_stored(rows, self._schema)
+        while rest.num_rows:
+            room = max(self._rows_per_file() - self._rows_in_file, 1)
+            part, rest = rest.slice(0, room), rest.slice(room)
+            self._write_part(part)
+            if self._rows_in_file >= self._rows_per_file():
+                self._close()
+
+    def finish(self) -> list[DataFile]:
+        self._close()
+        return self._files
+
+    def _rows_per_file(self) -> int:
+        """Rows of the open file and of those that follow, spread evenly."""
+        row_count = self._rows_in_file + self._rows_left
+        count = output_file_count(row_count * self._bytes_per_row, self._target_file_size_bytes)
+        return -(-row_count // count)
+
+    def _write_part(self, rows: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = PartitionWriter(
+                self._write,
+                self._created,
+                self._schema,
+                self._key_names,
+                partition=self._partition,
+                dictionaries=self._dictionaries,
+                row_group_bytes=self._write.memory_bytes / _MEMORY_PARTS,
+            )
+        self._writer.write(rows)
+        self._rows_in_file += rows.num_rows
+        self._rows_left -= rows.num_rows
+        if self._writer.open_file_bytes:
+            self._bytes_per_row = self._writer.open_file_bytes / self._rows_in_file
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._files += self._writer.finish()
+            self._writer, self._rows_in_file = None, 0
+
+
+def _stored_schema(write: WriteContext) -> pa.Schema:
+    """The schema of the files: field ids on every field; strings and binaries with 32-bit offsets, as they are read."""
+    small = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    fields = table_arrow_schema(write.schema)
+    return pa.schema([field.with_type(small.get(field.type, field.type)) for field in fields])
+
+
+def _as_stored(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Nested columns get the offsets and field ids of the files' schema; the others are the same arrays."""
+    columns = [
+        column.cast(field.type) if pat.is_nested(field.type) else column
+        for column, field in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,135 @@
+"""How wide files lie in the key space, and how many of them a key lookup meets (MT-41).
+
+The model is Kudu's: reading a key costs as many files as cover it, so a table's cost is the sum of the widths of its
+files, and merging files saves the sum of their widths less the width of their union.
+
+    file a   |=======|                    The key space is cut at every bound of every file. A stretch weighs as much
+    file b       |==========|             data as lies in it, each file spread evenly over the stretches it covers:
+    file c             |====|             dense parts of the key space are looked up more often than empty ones.
+    cuts     |   |   | |    |
+    height     1   2  1  2
+
+How much of a file lies in a stretch is estimated from the bytes of the cuts, read as numbers: keys are taken to be
+spread evenly between the bounds of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
+
+from tableformat.deletes.spans.key_bounds import KeyBounds
+from tableformat.keys.encoding import AFTER_MARKER
+
+Weights = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeySpace:
+    """Files of one partition over the stretches between their distinct bounds."""
+
+    lengths: Weights
+    """How far apart the two cuts of each stretch are; only their proportions mean anything."""
+    first: npt.NDArray[np.int64]
+    """For each file the first stretch that it covers."""
+    end: npt.NDArray[np.int64]
+    """For each file the stretch after its last; equal to `first` where all keys of the file are one."""
+    weights: Weights
+    """Bytes in each stretch, all files together."""
+
+    @staticmethod
+    def of(bounds: Sequence[KeyBounds], sizes: Sequence[int]) -> KeySpace:
+        """`sizes` are the files' bytes. Files whose bounds only touch do not overlap."""
+        ranges = [_as_range(each) for each in bounds]
+        distinct = sorted({cut for each in ranges for cut in each})
+        ranks = {cut: rank for rank, cut in enumerate(distinct)}
+        first = np.array([ranks[lower] for lower, _ in ranges], np.int64)
+        end = np.array([ranks[upper] for _, upper in ranges], np.int64)
+        space = KeySpace(_distances(distinct), first, end, np.zeros(max(len(distinct) - 1, 0)))
+        for file, size in enumerate(sizes):
+            space.weights[space.stretches(file)] += space.spread(file, size)
+        return space
+
+    def stretches(self, file: int) -> slice:
+        """The stretches that the file covers."""
+        return slice(int(self.first[file]), int(self.end[file]))
+
+    def spread(self, file: int, size: int) -> Weights:
+        """The bytes of a file over the stretches that it covers."""
+        lengths = self.lengths[self.stretches(file)]
+        total = lengths.sum()
+        shares: Weights = lengths / total if total > 0 else np.full(len(lengths), 1 / max(len(lengths), 1))
+        return shares * size
+
+    def widths(self) -> Weights:
+        """Of each file: the bytes that lie where it does, its own included."""
+        below = np.concatenate([[0.0], np.cumsum(self.weights)])
+        widths: Weights = below[self.end] - below[self.first]
+        return widths
+
+    def union_width(self, files: Sequence[int]) -> float:
+        """Of the stretches that at least one of the files covers."""
+        height = np.zeros(len(self.weights) + 1, np.int64)
+        np.add.at(height, self.first[list(files)], 1)
+        np.subtract.at(height, self.end[list(files)], 1)
+        return float(self.weights[np.cumsum(height)[:-1] > 0].sum())
+
+    def mean_height(self, files: Sequence[int]) -> float:
+        """How many of the files a lookup of a key that lies in one of them meets; 1 where they only touch."""
+        union = self.union_width(files)
+        return float(self.widths()[list(files)].sum() / union) if union > 0 else 1.0
+
+    def overlapping(self, files: Sequence[int]) -> list[list[int]]:
+        """The files in sets that share no key, each in key order."""
+        groups: list[list[int]] = []
+        end = -1
+        for file in sorted(files, key=lambda file: (self.first[file], self.end[file], file)):
+            if not groups or self.first[file] >= end:
+                groups.append([])
+            groups[-1].append(file)
+            end = max(end, int(self.end[file]))
+        return groups
+
+
+def _as_range(bounds: KeyBounds) -> tuple[bytes, bytes]:
+    """Smallest and largest key as places: where the upper cut is only known to lie above a prefix, that cut."""
+    largest = bounds.upper.removesuffix(AFTER_MARKER)
+    return bounds.lower, largest if largest >= bounds.lower else bounds.upper
+
+
+def _distances(cuts: Sequence[bytes]) -> Weights:
+    """From each of the sorted cuts to the next, by the eight bytes behind what all cuts begin with."""
+    if len(cuts) < 2:
+        return np.zeros(0)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(cuts[0], cuts[-1], strict=False)))
+    words = [int.from_bytes(cut[common : common + 8].ljust(8, b"\0")) for cut in cuts]
+    return np.diff(np.array(words, np.float64))
+
+
+def worth_merging(space: KeySpace, sizes: Sequence[int], rewrite_share: float) -> list[int]:
+    """MT-41: the files that are small beside the bytes of smaller files in their way, and those smaller files.
+
+    A file is taken once smaller files that overlap it hold at least `rewrite_share` of its own bytes within its range,
+    so each time its rows are written again they are in a file larger by that share: a logarithmic number of times.
+    """
+    smaller_bytes = np.zeros(len(space.weights))
+    largest_taken = np.zeros(len(space.weights))
+    taken: set[int] = set()
+    order = sorted(range(len(sizes)), key=lambda file: (sizes[file], file))
+    for file in order:
+        covered = space.stretches(file)
+        if covered.start == covered.stop:
+            continue
+        if smaller_bytes[covered].sum() >= rewrite_share * sizes[file]:
+            taken.add(file)
+            np.maximum(largest_taken[covered], sizes[file], out=largest_taken[covered])
+        smaller_bytes[covered] += space.spread(file, sizes[file])
+    for file in order:
+        covered = space.stretches(file)
+        if covered.start < covered.stop and largest_taken[covered].max() >= sizes[file]:
+            taken.add(file)
+    return sorted(taken)

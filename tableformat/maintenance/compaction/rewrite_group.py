@@ -1,0 +1,192 @@
+"""One compaction group: alive rows of some data files into new ones, sorted by the key (MT-43 to MT-46).
+
+    data files -> alive rows -> sorted runs -> one sorted stream -> row groups -> files of even row counts
+
+A pure function of plain data, so that any process can run it: what it needs travels in the task and the context, what
+it made comes back as StagedFiles. Nothing is committed here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.key_bounds import KeyBounds, key_bounds
+from tableformat.keys.encoding import AFTER_MARKER
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.maintenance.compaction.alive_batches import alive_batches, is_sorted_by
+from tableformat.maintenance.compaction.group_output import GroupOutput, row_groups
+from tableformat.maintenance.compaction.read_ahead import ReadAhead
+from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged, spilled
+from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.row_lineage import schema_with_row_lineage
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import TARGET_FILE_SIZE_BYTES
+from tableformat.scan.context import resolve_context
+from tableformat.scan.reader import ReadContext
+from tableformat.write.context import WriteContext
+from tableformat.write.created_files import removed_on_failure
+from tableformat.write.staged import StagedFiles
+
+FAN_IN_MAX: Final = 64
+_FAN_IN_MIN: Final = 4
+_PAGE_BYTES: Final = 1024 * 1024
+"""Size of a decoded Parquet page: one for each column of each file that is open, and a dictionary of that size where
+values vary in width."""
+_MERGE_SHARE: Final = 4
+"""A quarter of the memory is for merging and as much for pages; half is for row groups on their way to the file."""
+_SPLIT_AT: Final = 2
+"""A file that grows to this many target sizes is split although its rows are not all written."""
+
+OnRows = Callable[[int], None]
+"""Told how many rows were written since the last call; may raise to cancel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteTask:
+    """Data files of one spec and partition that become others. Plain data."""
+
+    tasks: tuple[FileScanTask, ...]
+    """The data files, each with every delete of the planned snapshot that applies to it."""
+    spec_id: int
+    partition: tuple[object, ...]
+    sequence_number: int
+    """Of the planned snapshot: what the new files carry (CP-7)."""
+    target_file_size_bytes: int
+
+
+@dataclass(frozen=True)
+class RewriteContext:
+    """What all groups of one table version share. Picklable: caches start empty in another process."""
+
+    read: ReadContext
+    write: WriteContext
+
+    @staticmethod
+    def of(view: SnapshotView) -> RewriteContext:
+        """MT-49: on a v3 table rows keep their row id and the number of their last update."""
+        write = WriteContext.of(view.metadata, view.io)
+        schema = view.schema
+        if view.metadata.format_version >= 3:
+            write, schema = write.with_row_lineage(), schema_with_row_lineage(schema)
+        return RewriteContext(ReadContext(resolve_context(view), schema, schema), write)
+
+
+def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | None = None) -> StagedFiles:
+    """MT-43: write the rows of the group that are alive to new data files, or to none when none is.
+
+    The files are in the group's spec and partition, carry its sequence number, are sorted by the key with our marker,
+    and follow one another in key order. MT-63: keeps to `tableformat.write.memory-bytes`; spills to the temporary
+    directory only files that are not sorted, and where too many overlap. All files are removed when it fails.
+    """
+    write = replace(
+        context.write,
+        spec=context.write.spec_of(task.spec_id),
+        properties={
+            **context.write.properties,
+            TARGET_FILE_SIZE_BYTES: str(_SPLIT_AT * task.target_file_size_bytes),
+        },
+    )
+    inputs = [(each, resolve(each, context.read.resolve)) for each in task.tasks]
+    alive_count = sum(each.data_file.record_count - len(deleted) for each, deleted in inputs)
+    if alive_count == 0:
+        return StagedFiles()
+    alive_bytes = sum(
+        each.data_file.file_size_bytes * (1 - len(deleted) / max(each.data_file.record_count, 1))
+        for each, deleted in inputs
+    )
+    with ExitStack() as exits:
+        created = exits.enter_context(removed_on_failure(write))
+        directory = exits.enter_context(tempfile.TemporaryDirectory(prefix="tableformat-rewrite-"))
+        rows = _sorted_rows(inputs, context.read, write, Path(directory))
+        ready = exits.enter_context(ReadAhead(row_groups(rows, write), depth=1))
+        output = exits.enter_context(
+            GroupOutput(
+                write,
+                created,
+                partition=task.partition,
+                target_file_size_bytes=task.target_file_size_bytes,
+                row_count=alive_count,
+                bytes_per_row=alive_bytes / alive_count,
+            )
+        )
+        for row_group in ready:
+            output.write(row_group)
+            if on_rows is not None:
+                on_rows(row_group.num_rows)
+        files = output.finish()
+    numbered = tuple(replace(file, sequence_number=task.sequence_number) for file in files)
+    return StagedFiles(
+        data_files=numbered,
+        row_count=sum(file.record_count for file in numbered),
+        written_bytes=sum(file.file_size_bytes for file in numbered),
+    )
+
+
+def _sorted_rows(
+    inputs: list[tuple[FileScanTask, PositionSet]], read: ReadContext, write: WriteContext, directory: Path
+) -> Iterator[pa.RecordBatch]:
+    """All alive rows in key order; file by file for a table without a key."""
+    memory_bytes = write.memory_bytes // _MERGE_SHARE
+    if not write.key_field_ids:
+        for task, deleted in inputs:
+            yield from alive_batches(task, deleted, read, memory_bytes // 2)
+        return
+    key = KeyColumns.of(write.schema, write.key_field_ids)
+    order = MergeOrder(key)
+    fan_in = _fan_in([task for task, _ in inputs], read.arrow_schema, memory_bytes)
+    batch_bytes = memory_bytes // (4 * min(len(inputs), fan_in) + 2)
+    runs: list[SortedRun] = []
+    for task, deleted in inputs:
+        if is_sorted_by(task, read, write.key_field_ids):
+            runs.append(_run_of_file(task, deleted, read, key_bounds(task.data_file, key), batch_bytes))
+        else:
+            unsorted = alive_batches(task, deleted, read, batch_bytes)
+            runs += _runs_of_unsorted(unsorted, order, memory_bytes // 4, directory)
+    yield from merged(runs, order, memory_bytes, directory, fan_in=fan_in)
+
+
+def _fan_in(tasks: Sequence[FileScanTask], schema: pa.Schema, memory_bytes: int) -> int:
+    """Overlapping files that are read at the same time: as many as have their pages in the memory."""
+    page_count = sum(1 if pa.types.is_primitive(field.type) else 2 for field in schema)
+    pages = [min(task.data_file.file_size_bytes, page_count * _PAGE_BYTES) for task in tasks]
+    return max(_FAN_IN_MIN, min(FAN_IN_MAX, memory_bytes * len(pages) // max(sum(pages), 1)))
+
+
+def _run_of_file(
+    task: FileScanTask, deleted: PositionSet, read: ReadContext, bounds: KeyBounds, batch_bytes: int
+) -> SortedRun:
+    return SortedRun(bounds, lambda: alive_batches(task, deleted, read, batch_bytes))
+
+
+def _runs_of_unsorted(
+    batches: Iterator[pa.RecordBatch], order: MergeOrder, run_bytes: int, directory: Path
+) -> Iterator[SortedRun]:
+    """Rows in any order as sorted runs on disk, each as large as fits into the memory."""
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        gathered.append(batch)
+        size += batch.nbytes
+        if size >= run_bytes:
+            yield _spilled_sorted(gathered, order, directory)
+            size = 0
+    if gathered:
+        yield _spilled_sorted(gathered, order, directory)
+
+
+def _spilled_sorted(gathered: list[pa.RecordBatch], order: MergeOrder, directory: Path) -> SortedRun:
+    """Empties the list."""
+    together = pa.concat_batches(gathered)
+    gathered.clear()
+    rows = order.sorted(together)
+    bounds = KeyBounds(order.encoded(rows, 0), order.encoded(rows, rows.num_rows - 1) + AFTER_MARKER)
+    return spilled(bounds, [rows], directory)

@@ -1,0 +1,201 @@
+"""What a conversion of one snapshot has to look at, and in which order it is committed (MT-13 to MT-16).
+
+data files in order of their paths    f1 f2 f3 | f4 f5 | f6 f7        slices, one commit each
+keyed deletes                         leave with the last slice that has a data file which they may meet
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.commit.change import FileKey, file_key, is_keyed
+from tableformat.commit.table_diff import live_files
+from tableformat.maintenance.conversion.conversion_record import (
+    ConversionRecord,
+    arrival,
+    conversion_records,
+    converted_until,
+)
+from tableformat.merge_on_read.delete_index import ColumnTypes, KeyDeleteIndex, PositionDeleteIndex
+from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT, positive_int
+from tableformat.scan.planner import file_filter, match_deletes
+
+
+@dataclass(frozen=True, slots=True)
+class FileToConvert:
+    """A data file that keyed deletes may meet."""
+
+    task: FileScanTask
+    """With the keyed deletes that have to be looked for; without any when the file is covered."""
+    is_covered: bool
+    """Whether range deletes delete every row: known without a look."""
+
+    @property
+    def data_file(self) -> DataFile:
+        return self.task.data_file
+
+    @property
+    def weight(self) -> int:
+        """Bytes that stand for the work."""
+        return 0 if self.is_covered else self.data_file.file_size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionSlice:
+    """What one commit converts."""
+
+    files: tuple[FileToConvert, ...]
+    """In the order of their paths, after those of the slices before."""
+    leaving: tuple[DeleteFile, ...]
+    """Keyed deletes that have nothing to do any more when the slices up to this one are converted."""
+    record: ConversionRecord | None
+    """MT-14: for the next run, should this one end here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionPlan:
+    """What a conversion of one snapshot consists of."""
+
+    view: SnapshotView
+    data_files: tuple[DataFile, ...] = ()
+    """All live ones."""
+    deletes: tuple[DeleteFile, ...] = ()
+    """All live ones, of all kinds."""
+    slices: tuple[ConversionSlice, ...] = ()
+    resumed_data_file_count: int = 0
+    """Data files of which a record spoke (MT-14), so that at least some deletes need not be looked for."""
+
+    @property
+    def file_count(self) -> int:
+        return sum(len(each.files) for each in self.slices)
+
+
+def plan_conversion(
+    view: SnapshotView, context: ResolveContext, where: BooleanExpression | None, max_slices: int
+) -> ConversionPlan:
+    """Reads the manifests, and range delete files within the span budget; no data file."""
+    manifests = manifests_of(view)
+    live = [
+        list(live_files(view.io, view.metadata, manifests, content))
+        for content in (ManifestContent.DATA, ManifestContent.DELETES)
+    ]
+    data_files = tuple(file for file in live[0] if isinstance(file, DataFile))
+    deletes = tuple(file for file in live[1] if isinstance(file, DeleteFile))
+    if not deletes:
+        return ConversionPlan(view, data_files)
+    keyed = tuple(filter(is_keyed, deletes))
+    records = conversion_records(view, keyed)
+    by_proof: defaultdict[int, list[DataFile]] = defaultdict(list)
+    for data in data_files:
+        by_proof[converted_until(records, data)].append(data)
+    met = [file for until, members in by_proof.items() for file in _met(view, context, members, deletes, until)]
+    is_chosen: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
+    chosen = sorted((file for file in met if is_chosen(file.data_file)), key=lambda file: file.data_file.file_path)
+    parts = _cut(chosen, max_slices, least_slice_weight(view))
+    places = {file.data_file.file_path: place for place, part in enumerate(parts) for file in part}
+    leaving: Mapping[int, Sequence[DeleteFile]] = {0: keyed}
+    if len(parts) > 1 or len(chosen) < len(met):
+        leaving = _leaving(by_proof, met, keyed, places, _column_index(view, context))
+    # A filter leaves gaps between the paths, so what it chose cannot be told by the last path (MT-16).
+    has_records = where is None
+    slices = tuple(
+        ConversionSlice(
+            tuple(part),
+            tuple(leaving.get(place, ())),
+            ConversionRecord(view.sequence_number, part[-1].data_file.file_path)
+            if has_records and place < len(parts) - 1
+            else None,
+        )
+        for place, part in enumerate(parts)
+    )
+    return ConversionPlan(
+        view, data_files, deletes, slices, sum(len(by_proof[until]) for until in by_proof if until >= 0)
+    )
+
+
+def needing_search(tasks: Iterable[FileScanTask]) -> list[FileScanTask]:
+    """CP-11: every data file that bounds do not clear of keyed deletes."""
+    return [task for task in tasks if task.equality_deletes or task.range_deletes or task.range_delete_files]
+
+
+def _met(
+    view: SnapshotView,
+    context: ResolveContext,
+    data_files: Sequence[DataFile],
+    deletes: Sequence[DeleteFile],
+    until: int,
+) -> Iterator[FileToConvert]:
+    """MT-14: the files that keyed deletes newer than the proof may meet."""
+    unproved = [delete for delete in deletes if not is_keyed(delete) or arrival(delete) > until]
+    tasks, covered = match_deletes(view, data_files, unproved, context)
+    for task in needing_search(tasks):
+        yield FileToConvert(task, is_covered=False)
+    row_deletes = PositionDeleteIndex(delete for delete in unproved if not is_keyed(delete))
+    for data in covered:
+        task = FileScanTask(
+            data_file=data,
+            position_deletes=row_deletes.position_deletes_of(data),
+            deletion_vector=row_deletes.vector_of(data),
+        )
+        yield FileToConvert(task, is_covered=True)
+
+
+def least_slice_weight(view: SnapshotView) -> int:
+    """A snapshot for less than a file's worth of data would cost more than the progress is worth."""
+    return positive_int(view.metadata.properties, TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT)
+
+
+def _cut(files: Sequence[FileToConvert], max_slices: int, least_weight: int) -> list[list[FileToConvert]]:
+    """MT-13: neighbours together, of nearly even weight; one empty slice when there is no file."""
+    limit = max(-(-sum(file.weight for file in files) // max_slices), least_weight)
+    parts: list[list[FileToConvert]] = [[]]
+    weight = 0
+    for file in files:
+        if parts[-1] and weight >= limit and len(parts) < max_slices:
+            parts.append([])
+            weight = 0
+        parts[-1].append(file)
+        weight += file.weight
+    return parts
+
+
+def _column_index(view: SnapshotView, context: ResolveContext) -> Callable[[Iterable[DeleteFile]], KeyDeleteIndex]:
+    types = ColumnTypes({field_id: field.field_type for field_id, field in context.fields.items()})
+    specs = dict(view.metadata.specs())
+    return lambda deletes: KeyDeleteIndex(deletes, specs, types)
+
+
+def _leaving(
+    by_proof: Mapping[int, Sequence[DataFile]],
+    met: Sequence[FileToConvert],
+    keyed: Sequence[DeleteFile],
+    places: Mapping[str, int],
+    index_of: Callable[[Iterable[DeleteFile]], KeyDeleteIndex],
+) -> Mapping[int, Sequence[DeleteFile]]:
+    """MT-15: by slice, the keyed deletes whose last data file is in it; those that no slice frees stay."""
+    met_paths = {file.data_file.file_path for file in met}
+    never = max(places.values(), default=0) + 1
+    last: dict[FileKey, int] = {}
+    for until, data_files in by_proof.items():
+        index = index_of(delete for delete in keyed if arrival(delete) > until)
+        for data in data_files:
+            if data.file_path not in met_paths:
+                continue
+            place = places.get(data.file_path, never)
+            for delete in index.deletes_of(data):
+                key = file_key(delete)
+                last[key] = max(last.get(key, 0), place)
+    leaving: defaultdict[int, list[DeleteFile]] = defaultdict(list)
+    for delete in keyed:
+        leaving[last.get(file_key(delete), 0)].append(delete)
+    return leaving

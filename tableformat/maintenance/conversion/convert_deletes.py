@@ -1,0 +1,369 @@
+"""Equality and range deletes into position deletes, or into deletion vectors on v3 tables (D13).
+
+    plan        which keyed deletes meet which data files; slices of data files            conversion_plan.py
+    convert     the deleted rows of the others, reading only their delete columns          convert_files.py
+    commit      a slice at a time: row deletes in, files without rows out, and the keyed deletes out of which every
+                older data file was searched (CP-11)
+
+The job reads one snapshot. What others commit meanwhile is not converted; the conflict rules prove that nothing is
+lost by that.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit.by_format_version import only_in_version
+from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, file_keys, is_keyed
+from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.filters.predicate import parse_where
+from tableformat.maintenance.conversion.conversion_plan import (
+    ConversionPlan,
+    ConversionSlice,
+    FileToConvert,
+    plan_conversion,
+)
+from tableformat.maintenance.conversion.convert_files import (
+    ConversionContext,
+    ConversionTask,
+    ConvertedFile,
+    convert_files,
+    covered_file,
+    discard,
+)
+from tableformat.maintenance.delete_files.dead_deletes import DeadDelete, dead_deletes
+from tableformat.maintenance.publish.carry_appends import AccompanyPlanned, carry_appends, keeping_target
+from tableformat.maintenance.running.executors import LOCAL, Executor, TaskRunner, Work, task_runner
+from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
+from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.merge_on_read.deleted_positions import deletes_identity
+from tableformat.metadata.content_file import DataFile, DeleteKind
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.scan.context import resolve_context
+
+_ATTEMPTS: Final = 5
+"""Times in a row that the job plans again because a commit of others made its plan out of date."""
+_TASKS_IN_SLICE: Final = 32
+_TASK_BYTES: Final = 16 * 1024 * 1024
+"""Data files that a task takes, unless some processors would have none: vectors of one task share a file."""
+_TASK_FILES: Final = 64
+_AT_ONCE: Final = os.cpu_count() or 1
+"""Tasks in threads of this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertResult:
+    """What a conversion did, or with `dry_run` would do."""
+
+    snapshot_id: int | None
+    """The last snapshot of the conversion; the head found when there was nothing to convert or with `dry_run`."""
+    added_position_delete_file_count: int = 0
+    """Version 2: one for each data file that has deleted and live rows."""
+    added_deletion_vector_count: int = 0
+    """Version 3: the same."""
+    removed_position_delete_file_count: int = 0
+    """Files that named rows of one data file only and are contained in what that data file got, or it left."""
+    removed_deletion_vector_count: int = 0
+    """Vectors replaced by a new one of their data file, or gone with it."""
+    removed_equality_delete_file_count: int = 0
+    removed_range_delete_file_count: int = 0
+    removed_data_file_count: int = 0
+    """Data files without a live row left; nothing was rewritten for them."""
+    deleted_row_count: int = 0
+    """Rows that the converted deletes deleted and no position delete named before."""
+    resolved_data_file_count: int = 0
+    """Data files that keyed deletes could meet and whose delete columns were therefore looked at."""
+    clean_data_file_count: int = 0
+    """Data files that bounds or an earlier run (MT-14) cleared, or that `where` ruled out: not opened."""
+    resumed_data_file_count: int = 0
+    """Data files that an earlier run, which was stopped, had converted: looked at again for newer deletes only."""
+    rewritten_bytes: int = 0
+    """Bytes of new files with row deletes. Data files are never rewritten."""
+    commit_count: int = 0
+    proofs: tuple[tuple[str, str], ...] = ()
+    """For each delete file that left, other than those that a new file of the same data file contains, its location and
+    why it matches nothing any more (MT-10)."""
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+
+def convert_deletes(
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    where: str | BooleanExpression | None = None,
+    partial_progress: bool = True,
+    max_commits: int = MAX_COMMITS_DEFAULT,
+    executor: Executor = LOCAL,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    accompany: AccompanyPlanned = keeping_target,
+) -> ConvertResult:
+    """Convert every equality and range delete of the branch's newest snapshot, and move the handle to the result.
+
+    Deletes of any kind that match nothing leave with the last commit. A branch with a publish target is first given
+    what the target got (MT-31); `accompany` is asked, with the planned snapshot and the branch, what else the last
+    commit does. Raises CommitConflictError when other commits kept making the plan out of date, PublishRefusedError
+    when the target has changes that cannot be carried, InvalidArgumentError for an unknown executor, TaskFailedError
+    for what Spark gave up. What was committed by then stays.
+    """
+    started = time.perf_counter()
+    runner = task_runner(executor)
+    check_max_commits(max_commits)
+    iceberg.refresh()
+    filter_ = None if where is None else parse_where(where, iceberg.metadata.schema())
+    job = _Conversion(
+        iceberg,
+        branch,
+        runner,
+        where=filter_,
+        max_commits=max_commits if partial_progress else 1,
+        dry_run=dry_run,
+        progress=progress,
+    )
+    return replace(job.run(accompany), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
+
+
+_Key: TypeAlias = tuple[object, ...]
+"""Everything that the conversion of a data file follows from."""
+
+
+@dataclass(slots=True)
+class _Progressed:
+    """How far one plan has come."""
+
+    plan: ConversionPlan
+    context: ConversionContext
+    file_count: int = 0
+    """Data files that are converted."""
+    last_snapshot_id: int | None = None
+    """The newest snapshot of this plan (CP-21)."""
+    removed: set[FileKey] = field(default_factory=set)
+    """Data and delete files that left the table."""
+
+    def staying(self, files: Iterable[ConvertedFile]) -> list[DataFile]:
+        """The data files of the plan when these are converted too."""
+        emptied = file_keys(file.task.data_file for file in files if file.is_emptied)
+        return [data for data in self.plan.data_files if file_key(data) not in emptied | self.removed]
+
+
+class _Conversion:
+    """One run of the job. Its state is what was committed, and what was converted and waits for its commit."""
+
+    def __init__(
+        self,
+        iceberg: IcebergTable,
+        branch: str,
+        runner: TaskRunner,
+        *,
+        where: BooleanExpression | None,
+        max_commits: int,
+        dry_run: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._iceberg = iceberg
+        self._branch = branch
+        self._where = where
+        self._max_commits = max_commits
+        self._runner = runner
+        self._dry_run = dry_run
+        self._tell = progress or silent
+        self._result = ConvertResult(snapshot_id=None)
+        self._waiting: dict[_Key, ConvertedFile] = {}
+        """MT-17: converted and not committed; serves a later plan too where nothing happened to the data file."""
+        self._committed_locations: set[str] = set()
+
+    def run(self, accompany: AccompanyPlanned) -> ConvertResult:
+        """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go."""
+        attempts_left = _ATTEMPTS
+        try:
+            while True:
+                commit_count = self._result.commit_count
+                try:
+                    self._run_plan(accompany)
+                except CommitConflictError:
+                    attempts_left = _ATTEMPTS if self._result.commit_count > commit_count else attempts_left - 1
+                    if attempts_left == 0:
+                        raise
+                    self._iceberg.refresh()
+                else:
+                    return self._result
+        except CommitStateUnknownError:
+            self._waiting.clear()
+            raise
+        finally:
+            discard(self._iceberg.io, self._waiting.values(), keep=frozenset(self._committed_locations))
+
+    def _run_plan(self, accompany: AccompanyPlanned) -> None:
+        if not self._dry_run:
+            carry_appends(self._iceberg, self._branch)
+        view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
+        commits_left = max(self._max_commits - self._result.commit_count, 1)
+        plan = plan_conversion(view, resolve_context(view), self._where, commits_left)
+        if self._result.commit_count == 0:
+            self._result = _before(plan)
+        so_far = _Progressed(plan, ConversionContext.of(view))
+        for part in plan.slices:
+            is_last = part is plan.slices[-1]
+            files = self._convert(part, so_far)
+            dead = _dead(files.values(), part, so_far) if is_last else ()
+            change = _change(files.values(), part, dead, so_far)
+            result = _plus(self._result, files.values(), change, dead, view.metadata.format_version)
+            if not self._dry_run and not change.is_empty:
+                snapshot_id = self._commit(change, part, so_far, accompany if is_last else keeping_target)
+                result = replace(result, snapshot_id=snapshot_id, commit_count=result.commit_count + 1)
+            for key in files:
+                del self._waiting[key]
+            self._result = result
+
+    def _convert(self, part: ConversionSlice, so_far: _Progressed) -> dict[_Key, ConvertedFile]:
+        """The files of the slice, those that wait from an earlier plan included."""
+        context = so_far.context
+        wanted = {_key(file, context): file for file in part.files}
+        for key, file in wanted.items():
+            if file.is_covered:
+                self._waiting[key] = covered_file(file.task, context.resolve)
+        missing = [(key, file) for key, file in wanted.items() if key not in self._waiting]
+        groups = list(_groups(missing))
+        tasks = [ConversionTask(tuple(file.task for _, file in group), self._dry_run) for group in groups]
+        io = self._iceberg.io
+        work: Work[ConversionTask, ConversionContext, tuple[ConvertedFile, ...]] = Work(
+            convert_files, context, lambda files: discard(io, files)
+        )
+        self._count(so_far, len(wanted) - len(missing))
+        with closing(self._runner.run(work, tasks, at_once=_AT_ONCE)) as results:
+            for place, files in results:
+                self._waiting.update(zip((key for key, _ in groups[place]), files, strict=True))
+                self._count(so_far, len(files))
+        return {key: self._waiting[key] for key in wanted}
+
+    def _count(self, so_far: _Progressed, file_count: int) -> None:
+        so_far.file_count += file_count
+        self._tell(so_far.file_count, so_far.plan.file_count, "data files")
+
+    def _commit(
+        self, change: TableChange, part: ConversionSlice, so_far: _Progressed, accompany: AccompanyPlanned
+    ) -> int | None:
+        view = so_far.plan.view
+        record = part.record.to_summary() if part.record is not None else {}
+        outcome = commit_change(
+            self._iceberg,
+            only_in_version(change, view, "conversion"),
+            ref=self._branch,
+            snapshot_properties={ROWS_UNCHANGED: "true", **record},
+            accompany=accompany(view, self._branch),
+        )
+        self._iceberg.metadata = outcome.table.metadata
+        self._iceberg.metadata_location = outcome.table.metadata_location
+        self._committed_locations.update(delete.file_path for delete in change.added_delete_files)
+        so_far.removed |= file_keys((*change.removed_data_files, *change.removed_delete_files))
+        so_far.last_snapshot_id = outcome.snapshot_id
+        return outcome.snapshot_id
+
+
+def _key(file: FileToConvert, context: ConversionContext) -> _Key:
+    return (context.write.format_version, file.is_covered, *deletes_identity(file.task, context.resolve))
+
+
+def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[_Key, FileToConvert]]]:
+    """Neighbours for one task each: many tasks for a large slice, one for some small files."""
+    whole = sum(file.weight for _, file in files)
+    limit = max(whole / _TASKS_IN_SLICE, min(whole / _AT_ONCE, _TASK_BYTES))
+    group: list[tuple[_Key, FileToConvert]] = []
+    weight = 0
+    for each in files:
+        if group and (weight + each[1].weight > limit or len(group) == _TASK_FILES):
+            yield group
+            group, weight = [], 0
+        group.append(each)
+        weight += each[1].weight
+    if group:
+        yield group
+
+
+def _dead(files: Iterable[ConvertedFile], part: ConversionSlice, so_far: _Progressed) -> tuple[DeadDelete, ...]:
+    """MT-10: deletes that match nothing once the emptied data files are gone, less those that leave anyway."""
+    plan = so_far.plan
+    replaced = (delete for file in files for delete in file.replaced)
+    leaving = so_far.removed | file_keys((*part.leaving, *replaced))
+    candidates = [delete for delete in plan.deletes if file_key(delete) not in leaving]
+    return dead_deletes(plan.view, so_far.staying(files), candidates, so_far.context.resolve)
+
+
+def _change(
+    files: Iterable[ConvertedFile], part: ConversionSlice, dead: Sequence[DeadDelete], so_far: _Progressed
+) -> TableChange:
+    plan = so_far.plan
+    snapshot = plan.view.snapshot
+    replaced = (delete for file in files for delete in file.replaced)
+    return TableChange(
+        operation=Operation.OVERWRITE,
+        kind=ChangeKind.CONVERSION,
+        added_delete_files=tuple(delete for file in files for delete in file.added),
+        removed_data_files=tuple(file.task.data_file for file in files if file.is_emptied),
+        removed_delete_files=(*part.leaving, *replaced, *(each.delete for each in dead)),
+        planned_snapshot_id=snapshot.snapshot_id if snapshot else None,
+        planned_sequence_number=plan.view.sequence_number,
+        relied_on_snapshot_id=so_far.last_snapshot_id,
+        # MT-15: a delete leaves with a slice only when the files of later ones are ruled out by bounds.
+        resolved_data_files=frozenset(data.file_path for data in plan.data_files),
+    )
+
+
+def _before(plan: ConversionPlan) -> ConvertResult:
+    snapshot = plan.view.snapshot
+    return ConvertResult(
+        snapshot_id=snapshot.snapshot_id if snapshot else None,
+        clean_data_file_count=len(plan.data_files) - plan.file_count,
+        resumed_data_file_count=plan.resumed_data_file_count,
+    )
+
+
+def _plus(
+    result: ConvertResult,
+    files: Collection[ConvertedFile],
+    change: TableChange,
+    dead: Sequence[DeadDelete],
+    format_version: int,
+) -> ConvertResult:
+    """The result with what one slice did."""
+    has_vectors = format_version >= 3
+    kinds = Counter(delete.kind for delete in change.removed_delete_files)
+    reduced = [file for file in files if file.is_reduced]
+    # Vectors share files, so a file counts once.
+    written = {delete.file_path: delete.file_size_bytes for delete in change.added_delete_files}
+    return replace(
+        result,
+        added_position_delete_file_count=result.added_position_delete_file_count + (0 if has_vectors else len(reduced)),
+        added_deletion_vector_count=result.added_deletion_vector_count + (len(reduced) if has_vectors else 0),
+        removed_position_delete_file_count=result.removed_position_delete_file_count + kinds[DeleteKind.POSITION],
+        removed_deletion_vector_count=result.removed_deletion_vector_count + kinds[DeleteKind.DELETION_VECTOR],
+        removed_equality_delete_file_count=result.removed_equality_delete_file_count + kinds[DeleteKind.EQUALITY],
+        removed_range_delete_file_count=result.removed_range_delete_file_count + kinds[DeleteKind.RANGE],
+        removed_data_file_count=result.removed_data_file_count + len(change.removed_data_files),
+        deleted_row_count=result.deleted_row_count
+        + sum(file.deleted_row_count - file.deleted_before_count for file in files),
+        resolved_data_file_count=result.resolved_data_file_count + len(files),
+        rewritten_bytes=result.rewritten_bytes + sum(written.values()),
+        proofs=(*result.proofs, *_proofs(change, dead)),
+    )
+
+
+def _proofs(change: TableChange, dead: Sequence[DeadDelete]) -> Iterator[tuple[str, str]]:
+    known = {file_key(each.delete): each.proof for each in dead}
+    yield from ((each.delete.file_path, each.proof) for each in dead)
+    for delete in change.removed_delete_files:
+        if is_keyed(delete) and file_key(delete) not in known:
+            yield delete.file_path, "every older data file that its bounds meet was searched for its rows"

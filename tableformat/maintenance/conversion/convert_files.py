@@ -1,0 +1,106 @@
+"""The deleted rows of some data files by position: the part of a conversion that reads, and that can run anywhere.
+
+A pure function of plain data. Nothing is committed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyiceberg.io import FileIO
+
+from tableformat.merge_on_read.delete_index import named_data_file
+from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.context import resolve_context
+from tableformat.storage.storage import delete_if_present
+from tableformat.write.context import WriteContext
+from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionTask:
+    """Neighbouring data files whose row deletes may share a file."""
+
+    tasks: tuple[FileScanTask, ...]
+    """Each with its row deletes and the keyed deletes to look for."""
+    is_dry_run: bool
+    """Count the rows and write nothing."""
+
+
+@dataclass(frozen=True)
+class ConversionContext:
+    """What all tasks of one table version share. Picklable: caches start empty in another process."""
+
+    resolve: ResolveContext
+    write: WriteContext
+
+    @staticmethod
+    def of(view: SnapshotView) -> ConversionContext:
+        return ConversionContext(resolve_context(view), WriteContext.of(view.metadata, view.io))
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedFile:
+    """What became of one data file."""
+
+    task: FileScanTask
+    """The data file with its row deletes; keyed deletes are left out."""
+    deleted_row_count: int
+    deleted_before_count: int
+    """Rows that position deletes or a vector named already."""
+    added: tuple[DeleteFile, ...] = ()
+    """The row deletes of the file, of no snapshot yet."""
+
+    @property
+    def is_emptied(self) -> bool:
+        """No live row is left: the data file leaves, and nothing is written for it."""
+        return self.deleted_row_count == self.task.data_file.record_count
+
+    @property
+    def is_reduced(self) -> bool:
+        return not self.is_emptied and self.deleted_before_count < self.deleted_row_count
+
+    @property
+    def replaced(self) -> tuple[DeleteFile, ...]:
+        """The row deletes of this data file alone: the new ones name their rows too, or the data file leaves."""
+        return own_row_deletes(self.task) if self.is_emptied or self.is_reduced else ()
+
+
+def convert_files(task: ConversionTask, context: ConversionContext) -> tuple[ConvertedFile, ...]:
+    """Find the deleted rows of each file, and write row deletes for files with deleted rows that none named before.
+
+    Reads delete columns alone. All files are removed when it fails.
+    """
+    found = [(each, resolve(each, context.resolve)) for each in task.tasks]
+    counted = [_counted(each, len(deleted), context.resolve) for each, deleted in found]
+    if task.is_dry_run:
+        return tuple(counted)
+    rows = [
+        RowsToDelete(each, deleted) for file, (each, deleted) in zip(counted, found, strict=True) if file.is_reduced
+    ]
+    written = write_row_deletes(context.write, rows, context.resolve, fold=True)
+    by_path = {named_data_file(delete): delete for delete in written.added}
+    assert len(by_path) == len(rows), "each data file gets one entry that names it"
+    return tuple(
+        replace(file, added=(by_path[file.task.data_file.file_path],)) if file.is_reduced else file for file in counted
+    )
+
+
+def covered_file(task: FileScanTask, context: ResolveContext) -> ConvertedFile:
+    """A file that range deletes cover whole: known without a look at its rows; only earlier row deletes are counted."""
+    return _counted(task, task.data_file.record_count, context)
+
+
+def _counted(task: FileScanTask, deleted_row_count: int, context: ResolveContext) -> ConvertedFile:
+    by_position = replace(task, equality_deletes=(), range_deletes=(), range_delete_files=())
+    return ConvertedFile(by_position, deleted_row_count, len(resolve(by_position, context)))
+
+
+def discard(io: FileIO, files: Iterable[ConvertedFile], *, keep: frozenset[str] = frozenset()) -> None:
+    """Remove the row deletes that were written; vectors may share a file, and those in `keep` stay."""
+    for location in sorted({delete.file_path for file in files for delete in file.added} - keep):
+        delete_if_present(io, location)

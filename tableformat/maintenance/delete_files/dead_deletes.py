@@ -1,0 +1,178 @@
+"""Delete files that no live data file can match any more, each with its proof (MT-10).
+
+Decided from manifest entries, the spans of range delete files and the paths in position delete files that name several
+data files; no data file is opened. What cannot be proved stays.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.partitioning import PartitionSpec
+
+from tableformat.commit.change import FileKey, file_key
+from tableformat.deletes.rules import committed_sequence_number, equality_delete_is_new_enough, partition_of
+from tableformat.deletes.spans.needed_spans import needed_fragments, spans_still_needed
+from tableformat.merge_on_read.delete_index import (
+    EVERYWHERE,
+    ColumnTypes,
+    KeyDeleteIndex,
+    Partition,
+    PositionDeleteIndex,
+    Scope,
+    by_scope_and_columns,
+    named_data_file,
+    scope_of,
+)
+from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadDelete:
+    """A delete file that can leave, and why."""
+
+    delete: DeleteFile
+    proof: str
+    """One clause for people, such as "the data file that it names, s3://..., left the table"."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesInScope:
+    """The data files of a snapshot, found by path and by partition."""
+
+    files: tuple[DataFile, ...]
+    by_path: dict[str, DataFile]
+    by_partition: dict[Partition, list[DataFile]]
+
+    @staticmethod
+    def of(files: Iterable[DataFile]) -> FilesInScope:
+        """Files without a row are left out: no delete has anything to do in them."""
+        filled = tuple(file for file in files if file.record_count > 0)
+        by_partition: dict[Partition, list[DataFile]] = defaultdict(list)
+        for file in filled:
+            by_partition[partition_of(file)].append(file)
+        return FilesInScope(filled, {file.file_path: file for file in filled}, by_partition)
+
+    def within(self, scope: Scope) -> Sequence[DataFile]:
+        """DA-3, RD-3: the files that a delete of the scope can reach."""
+        return self.files if scope is EVERYWHERE else self.by_partition.get(scope, ())
+
+    def oldest_within(self, scope: Scope) -> int | None:
+        """The smallest data sequence number in the scope; None where there is no file."""
+        return min((committed_sequence_number(file) for file in self.within(scope)), default=None)
+
+
+def dead_deletes(
+    view: SnapshotView, data_files: Iterable[DataFile], deletes: Iterable[DeleteFile], context: ResolveContext
+) -> tuple[DeadDelete, ...]:
+    """MT-10: those of the deletes that match no row of the data files, in no order that means anything.
+
+    `data_files` are all that are live, and all that may become live with the sequence numbers that they have (MT-31).
+    `deletes` are all that are live: a range delete that newer ones cover is dead because of them. Raises
+    CorruptFileError for a delete file that cannot be read (DA-8).
+    """
+    scope = FilesInScope.of(data_files)
+    by_kind: dict[DeleteKind, list[DeleteFile]] = defaultdict(list)
+    for delete in deletes:
+        by_kind[delete.kind].append(delete)
+    specs = dict(view.metadata.specs())
+    types = ColumnTypes({field_id: field.field_type for field_id, field in context.fields.items()})
+    budget = positive_int(view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT)
+    ranges = by_kind[DeleteKind.RANGE]
+    has_room = sum(delete.record_count for delete in ranges) <= budget
+    by_bounds = by_kind[DeleteKind.EQUALITY] if has_room else [*by_kind[DeleteKind.EQUALITY], *ranges]
+    positional = [*by_kind[DeleteKind.POSITION], *by_kind[DeleteKind.DELETION_VECTOR]]
+    return (
+        *_dead_positional(positional, scope, context),
+        *_dead_by_bounds(by_bounds, scope, specs, types),
+        *(_dead_ranges(ranges, scope, specs, context) if has_room else ()),
+    )
+
+
+def _dead_positional(
+    deletes: Sequence[DeleteFile], scope: FilesInScope, context: ResolveContext
+) -> Iterator[DeadDelete]:
+    """DA-1, DA-7, DA-10: the files that a delete names are gone, are newer, or have a vector in its place."""
+    index = PositionDeleteIndex(deletes)
+    used: dict[FileKey, list[DataFile]] = defaultdict(list)
+    for data in scope.files:
+        vector = index.vector_of(data)
+        for delete in index.position_deletes_of(data) if vector is None else (vector,):
+            used[file_key(delete)].append(data)
+    for delete in deletes:
+        reachable = used.get(file_key(delete), ())
+        named = named_data_file(delete)
+        if named is not None:
+            if not reachable:
+                yield DeadDelete(delete, _why_named_is_not_reached(named, scope, index))
+        elif not reachable:
+            yield DeadDelete(delete, "no data file of its partition lies within its bounds and is as old")
+        elif delete.file_format == PARQUET and context.loader.named_paths(delete).isdisjoint(
+            data.file_path for data in reachable
+        ):
+            yield DeadDelete(delete, "the data files that its rows name left the table")
+
+
+def _why_named_is_not_reached(named: str, scope: FilesInScope, index: PositionDeleteIndex) -> str:
+    data = scope.by_path.get(named)
+    if data is None:
+        return f"the data file that it names, {named}, left the table"
+    if index.vector_of(data) is not None:
+        return f"a deletion vector stands for all position deletes of {named}"
+    return f"the data file that it names, {named}, is newer than the delete"
+
+
+def _dead_by_bounds(
+    deletes: Sequence[DeleteFile], scope: FilesInScope, specs: dict[int, PartitionSpec], types: ColumnTypes
+) -> Iterator[DeadDelete]:
+    """DA-2, DA-3, RD-2, RD-3: no older data file in scope, or none whose bounds meet the delete's."""
+    if not deletes:
+        return
+    index = KeyDeleteIndex(deletes, specs, types)
+    used = {file_key(delete) for data in scope.files for delete in index.deletes_of(data)}
+    is_older = _older_files(scope)
+    for delete in deletes:
+        if file_key(delete) in used:
+            continue
+        if is_older(delete, scope_of(delete, specs)):
+            yield DeadDelete(delete, "no older data file in its scope has keys within its bounds")
+        else:
+            yield DeadDelete(delete, "no live data file in its scope is older than it")
+
+
+def _dead_ranges(
+    deletes: Sequence[DeleteFile], scope: FilesInScope, specs: dict[int, PartitionSpec], context: ResolveContext
+) -> Iterator[DeadDelete]:
+    """RD-2, RD-9, RD-12: no span of the file is newest over a place where an older data file may have a key."""
+    is_older = _older_files(scope)
+    for (where, _), members in by_scope_and_columns(deletes, specs).items():
+        fragments = context.loader.range_fragments(members)
+        is_needed = needed_fragments(fragments, scope.within(where))
+        for delete in members:
+            needed, is_newest = spans_still_needed(context.loader.range_spans(delete), fragments, is_needed)
+            if needed.any():
+                continue
+            if not is_older(delete, where):
+                yield DeadDelete(delete, "no live data file in its scope is older than it")
+            elif is_newest.any():
+                yield DeadDelete(delete, "no older data file in its scope has keys in its spans, newer spans left out")
+            else:
+                yield DeadDelete(delete, "newer range deletes cover all of its spans")
+
+
+def _older_files(scope: FilesInScope) -> Callable[[DeleteFile, Scope], bool]:
+    """Whether a scope holds a data file older than the delete; the oldest of each scope is looked for once."""
+    oldest: dict[Scope, int | None] = {}
+
+    def is_older(delete: DeleteFile, where: Scope) -> bool:
+        if where not in oldest:
+            oldest[where] = scope.oldest_within(where)
+        number = oldest[where]
+        return number is not None and equality_delete_is_new_enough(committed_sequence_number(delete), number)
+
+    return is_older

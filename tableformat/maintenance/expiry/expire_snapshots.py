@@ -1,0 +1,180 @@
+"""Forgetting old snapshots, and the files that nothing else needs (D13).
+
+plan        which snapshots, refs and batch records have had their time (`snapshot_retention.py`)
+commit      the table's metadata names them no more
+remove      files that only they needed, after the commit and from what it left (`expired_files.py`)
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    RemovePartitionStatisticsUpdate,
+    RemovePropertiesUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from tableformat import properties as names
+from tableformat.commit.metadata_commit import commit_metadata, refresh, refs_are_unchanged
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files, unneeded_files
+from tableformat.maintenance.expiry.snapshot_retention import Expiry, RetentionRequest, plan_expiry
+from tableformat.maintenance.publish.publish_scope import tag_publish_bases
+from tableformat.maintenance.running.progress import Progress
+from tableformat.metadata.snapshot_choice import to_epoch_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireResult:
+    """What expiry did, or with `dry_run` would do."""
+
+    expired_snapshots_count: int = 0
+    expired_snapshot_ids: tuple[int, ...] = ()
+    removed_refs: tuple[str, ...] = ()
+    """Branches and tags that were older than they may become."""
+    forgotten_batches_count: int = 0
+    """Writers whose last batch is not recognised any more (MT-4)."""
+    deleted_data_files_count: int = 0
+    deleted_position_delete_files_count: int = 0
+    """Puffin files with deletion vectors count here."""
+    deleted_equality_delete_files_count: int = 0
+    deleted_range_delete_files_count: int = 0
+    deleted_manifest_files_count: int = 0
+    deleted_manifest_lists_count: int = 0
+    deleted_statistics_files_count: int = 0
+    freed_bytes: int = 0
+    undeleted_file_locations: tuple[str, ...] = ()
+    """Files that nothing needs and that the store did not let go; `remove_orphan_files` tries them again."""
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+
+def expire_snapshots(
+    iceberg: IcebergTable,
+    *,
+    older_than: datetime | str | int | None = None,
+    retain_last: int | None = None,
+    snapshot_ids: Collection[int] = (),
+    dry_run: bool = False,
+    clean_expired_files: bool = True,
+    progress: Progress | None = None,
+) -> ExpireResult:
+    """Expire snapshots as Iceberg's procedure of that name does, and move the handle to the result.
+
+    Raises what `plan_expiry` raises; CommitStateUnknownError when the catalog did not say whether the commit happened,
+    and then no file was removed; UnsupportedFeatureError where the table forbids the removal of files.
+    """
+    started = time.perf_counter()
+    request = _request(older_than, retain_last, snapshot_ids)
+    refresh(iceberg)
+    if not dry_run:
+        tag_publish_bases(iceberg)
+    planned = plan_expiry(iceberg.metadata, request)
+    removes_files = clean_expired_files and bool(planned.snapshot_ids)
+    if removes_files:
+        _check_may_remove_files(iceberg.metadata)
+    # Read before the commit as well: a manifest that cannot be read is met while nothing has changed yet.
+    files = _files_of(iceberg, iceberg.metadata, _without(iceberg.metadata, planned)) if removes_files else ()
+    if dry_run or planned.is_empty:
+        return _describe(planned, files, (), started, dry_run=dry_run)
+    expiry = planned
+
+    def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
+        nonlocal expiry
+        still_there = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+        expiry = plan_expiry(table.metadata, replace(request, snapshot_ids=request.snapshot_ids & still_there))
+        return _updates(table.metadata, expiry), refs_are_unchanged(table, but_gone=expiry.batch_refs)
+
+    before, after = commit_metadata(iceberg, prepare)
+    files = _files_of(iceberg, before, after) if removes_files else ()
+    left = remove_files(iceberg.io, files, progress)
+    return _describe(expiry, files, left, started, dry_run=False)
+
+
+def _request(
+    older_than: datetime | str | int | None, retain_last: int | None, snapshot_ids: Collection[int]
+) -> RetentionRequest:
+    if retain_last is not None and (isinstance(retain_last, bool) or retain_last < 1):
+        raise InvalidArgumentError(f"retain_last must be at least 1, not {retain_last!r}: a branch keeps its head.")
+    return RetentionRequest(
+        now_ms=time.time_ns() // 1_000_000,
+        older_than_ms=None if older_than is None else to_epoch_ms(older_than),
+        retain_last=retain_last,
+        snapshot_ids=frozenset(snapshot_ids),
+    )
+
+
+def _check_may_remove_files(metadata: TableMetadata) -> None:
+    if metadata.properties.get(names.GC_ENABLED, names.GC_ENABLED_DEFAULT).lower() == "false":
+        raise UnsupportedFeatureError(
+            f"the table's property {names.GC_ENABLED} is false: other tables may use its files. Pass "
+            "clean_expired_files=False to expire the snapshots and keep all files."
+        )
+
+
+def _updates(metadata: TableMetadata, expiry: Expiry) -> list[TableUpdate]:
+    expired = set(expiry.snapshot_ids)
+    updates: list[TableUpdate] = [RemoveSnapshotRefUpdate.model_validate({"ref-name": name}) for name in expiry.refs]
+    # Statistics of a snapshot go with it, those of partitions only when told.
+    updates.extend(
+        RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": file.snapshot_id})
+        for file in metadata.partition_statistics
+        if file.snapshot_id in expired
+    )
+    if expired:
+        updates.append(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(expiry.snapshot_ids)}))
+    if expiry.batch_properties:
+        updates.append(RemovePropertiesUpdate(removals=list(expiry.batch_properties)))
+    return updates
+
+
+def _without(metadata: TableMetadata, expiry: Expiry) -> TableMetadata:
+    """The metadata as the commit would leave it, as far as files go."""
+    expired = set(expiry.snapshot_ids)
+    return metadata.model_copy(
+        update={
+            name: [each for each in getattr(metadata, name) if each.snapshot_id not in expired]
+            for name in ("snapshots", "statistics", "partition_statistics")
+        }
+    )
+
+
+def _files_of(iceberg: IcebergTable, before: TableMetadata, after: TableMetadata) -> tuple[UnneededFile, ...]:
+    kept = {snapshot.snapshot_id for snapshot in after.snapshots}
+    expired = {snapshot.snapshot_id for snapshot in before.snapshots} - kept
+    return unneeded_files(iceberg.io, before, after, expired)
+
+
+def _describe(
+    expiry: Expiry, files: Sequence[UnneededFile], left: Sequence[UnneededFile], started: float, *, dry_run: bool
+) -> ExpireResult:
+    undeleted = {file.location for file in left}
+    removed = [file for file in files if file.location not in undeleted]
+    counts = Counter(file.role for file in removed)
+    return ExpireResult(
+        expired_snapshots_count=len(expiry.snapshot_ids),
+        expired_snapshot_ids=expiry.snapshot_ids,
+        removed_refs=expiry.refs,
+        forgotten_batches_count=len(expiry.batch_properties),
+        deleted_data_files_count=counts[FileRole.DATA],
+        deleted_position_delete_files_count=counts[FileRole.POSITION_DELETES],
+        deleted_equality_delete_files_count=counts[FileRole.EQUALITY_DELETES],
+        deleted_range_delete_files_count=counts[FileRole.RANGE_DELETES],
+        deleted_manifest_files_count=counts[FileRole.MANIFEST],
+        deleted_manifest_lists_count=counts[FileRole.MANIFEST_LIST],
+        deleted_statistics_files_count=counts[FileRole.STATISTICS],
+        freed_bytes=sum(file.size_bytes for file in removed),
+        undeleted_file_locations=tuple(sorted(undeleted)),
+        duration_seconds=time.perf_counter() - started,
+        dry_run=dry_run,
+    )

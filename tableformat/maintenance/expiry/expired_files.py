@@ -1,0 +1,149 @@
+"""The files that only expired snapshots need, and their removal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
+
+from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.metadata.content_file import ContentFile, DeleteFile, DeleteKind
+from tableformat.metadata.manifests.manifest_entry import ManifestFile
+from tableformat.metadata.manifests.manifest_list import read_manifest_list
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.storage.location import local_path
+from tableformat.storage.storage import delete_if_present, size_bytes
+
+logger = logging.getLogger(__name__)
+
+_REMOTE_REMOVERS: Final = 16
+"""Files of an object store that are removed at the same time."""
+
+
+class FileRole(Enum):
+    """What a file is to the table."""
+
+    DATA = "data file"
+    POSITION_DELETES = "position delete file"
+    """Deletion vectors too."""
+    EQUALITY_DELETES = "equality delete file"
+    RANGE_DELETES = "range delete file"
+    MANIFEST = "manifest"
+    MANIFEST_LIST = "manifest list"
+    STATISTICS = "statistics file"
+
+
+@dataclass(frozen=True, slots=True)
+class UnneededFile:
+    """A file that no retained snapshot needs."""
+
+    location: str
+    role: FileRole
+    size_bytes: int
+
+
+def unneeded_files(
+    io: FileIO, before: TableMetadata, after: TableMetadata, expired: Collection[int]
+) -> tuple[UnneededFile, ...]:
+    """MT-3: what the expired snapshots of `before` name, less everything that the snapshots of `after` need.
+
+    A retained snapshot needs its live files, the change feed too (CF-8); a file that it lists as deleted is needed by
+    older snapshots only. Data and delete files come first and manifest lists last, so that what a removal that stopped
+    half-way leaves is found in the same order. Raises CorruptFileError when a manifest cannot be read: what it named is
+    not known.
+    """
+    lists = {snapshot.manifest_list for snapshot in before.snapshots if snapshot.snapshot_id in expired}
+    kept_lists = {snapshot.manifest_list for snapshot in after.snapshots}
+    candidates = _manifests(io, sorted(lists - kept_lists))
+    kept_manifests = _manifests(io, sorted(kept_lists))
+    gone_manifests = [manifest for path, manifest in candidates.items() if path not in kept_manifests]
+    content = {
+        entry.file.file_path: entry.file for manifest in gone_manifests for entry in read_manifest(io, manifest, before)
+    }
+    if content:
+        for manifest in kept_manifests.values():
+            for entry in live_entries(read_manifest(io, manifest, after)):
+                content.pop(entry.file.file_path, None)
+    return (
+        *(UnneededFile(path, _role(file), file.file_size_bytes) for path, file in content.items()),
+        *_statistics(before, after),
+        *(
+            UnneededFile(manifest.manifest_path, FileRole.MANIFEST, manifest.manifest_length_bytes)
+            for manifest in gone_manifests
+        ),
+        *(
+            UnneededFile(location, FileRole.MANIFEST_LIST, size_bytes(io, location) or 0)
+            for location in sorted(lists - kept_lists)
+        ),
+    )
+
+
+def remove_files(io: FileIO, files: Collection[UnneededFile], progress: Progress | None) -> tuple[UnneededFile, ...]:
+    """Remove the files, role by role in the order given; those that could not be removed are returned and logged.
+
+    An exception of `progress` stops the removal; what is left is found by the removal of orphan files.
+    """
+    left: list[UnneededFile] = []
+    done = 0
+    tell = progress or silent
+    tell(0, len(files), "unneeded files")
+    with ThreadPoolExecutor(_REMOTE_REMOVERS) as pool:
+        for batch in _batches_of_one_role(files):
+            is_local = all(local_path(file.location) is not None for file in batch)
+            removed = (map if is_local else pool.map)(partial(_remove, io), batch)
+            left.extend(file for file, is_removed in zip(batch, removed, strict=True) if not is_removed)
+            done += len(batch)
+            tell(done, len(files), "unneeded files")
+    return tuple(left)
+
+
+def _remove(io: FileIO, file: UnneededFile) -> bool:
+    try:
+        delete_if_present(io, file.location)
+    except OSError:
+        # The snapshots are gone and the caller learns which files are left: no reason to stop at the first.
+        logger.warning("could not remove %s", file.location, exc_info=True)
+        return False
+    return True
+
+
+def _batches_of_one_role(files: Iterable[UnneededFile], batch_size: int = 1_000) -> Iterator[list[UnneededFile]]:
+    batch: list[UnneededFile] = []
+    for file in files:
+        if batch and (batch[0].role is not file.role or len(batch) >= batch_size):
+            yield batch
+            batch = []
+        batch.append(file)
+    if batch:
+        yield batch
+
+
+def _manifests(io: FileIO, lists: Iterable[str]) -> dict[str, ManifestFile]:
+    return {manifest.manifest_path: manifest for location in lists for manifest in read_manifest_list(io, location)}
+
+
+def _statistics(before: TableMetadata, after: TableMetadata) -> Iterator[UnneededFile]:
+    kept = {file.statistics_path for file in (*after.statistics, *after.partition_statistics)}
+    gone = {file.statistics_path: file for file in (*before.statistics, *before.partition_statistics)}
+    for path, file in gone.items():
+        if path not in kept:
+            yield UnneededFile(path, FileRole.STATISTICS, file.file_size_in_bytes)
+
+
+def _role(file: ContentFile) -> FileRole:
+    if not isinstance(file, DeleteFile):
+        return FileRole.DATA
+    match file.kind:
+        case DeleteKind.POSITION | DeleteKind.DELETION_VECTOR:
+            return FileRole.POSITION_DELETES
+        case DeleteKind.EQUALITY:
+            return FileRole.EQUALITY_DELETES
+        case DeleteKind.RANGE:
+            return FileRole.RANGE_DELETES

@@ -1,0 +1,162 @@
+"""Files in a table's directory that nothing names: left by writers that died, and by removals that failed (D13).
+
+list       every file below the location, first
+name       every file that the newest metadata names, then: what was committed meanwhile is among them
+remove     what is listed, unnamed, old, and in a directory where tables put their files
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import TableProperties
+
+from tableformat import properties as names
+from tableformat.commit.metadata_commit import refresh
+from tableformat.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
+from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files
+from tableformat.maintenance.expiry.shared_location import check_no_metadata_of_others, check_no_table_shares
+from tableformat.maintenance.running.progress import Progress
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.metadata.snapshot_choice import to_epoch_ms
+from tableformat.storage.listing import ListedFile, list_files
+from tableformat.storage.location import one_spelling
+
+DEFAULT_AGE_MS: Final = 3 * 24 * 60 * 60 * 1000
+"""Files of commits that take longer than this to come about are taken for orphans."""
+_LEAST_AGE_MS: Final = 24 * 60 * 60 * 1000
+_OWN_DIRECTORIES: Final = ("data", "metadata")
+_PATH_PROPERTIES: Final = (
+    TableProperties.WRITE_DATA_PATH,
+    TableProperties.WRITE_METADATA_PATH,
+    "write.folder-storage.path",
+    "write.object-storage.path",
+)
+_KEPT_NAMES: Final = frozenset({"version-hint.text"})
+"""How tables without a catalog are found: no metadata names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveOrphanFilesResult:
+    """What was removed, or with `dry_run` would be."""
+
+    orphan_file_locations: tuple[str, ...] = ()
+    """Sorted."""
+    deleted_files_count: int = 0
+    freed_bytes: int = 0
+    undeleted_file_locations: tuple[str, ...] = ()
+    """Orphans that the store did not let go."""
+    recent_files_count: int = 0
+    """Files that nothing names and that may belong to a commit in flight."""
+    ignored_entries: tuple[str, ...] = ()
+    """Names beside `data` and `metadata` in the table's directory: not the table's, so nothing in them was removed."""
+    listed_files_count: int = 0
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+
+def remove_orphan_files(
+    iceberg: IcebergTable,
+    *,
+    older_than: datetime | str | int | None = None,
+    location: str | None = None,
+    dry_run: bool = False,
+    allow_recent: bool = False,
+    progress: Progress | None = None,
+) -> RemoveOrphanFilesResult:
+    """Remove files below the table's location that no snapshot, branch, tag or metadata file of the table names.
+
+    MT-50, MT-51. Raises InvalidArgumentError for a location that is not the table's alone (MT-52) or outside of it, and
+    for a moment less than a day ago without `allow_recent`; UnsupportedFeatureError where the table forbids removal.
+    """
+    started = time.perf_counter()
+    oldest_kept_ms = _moment(older_than, allow_recent=allow_recent)
+    uuid = iceberg.metadata.table_uuid
+    refresh(iceberg)
+    _check_may_remove(iceberg, location)
+    check_no_table_shares(iceberg, iceberg.location())
+    listed = list(list_files(iceberg.io, location or iceberg.location()))
+    refresh(iceberg)
+    if iceberg.metadata.table_uuid != uuid:
+        raise TableNotFoundError(f"table {'.'.join(iceberg.name())} was dropped and created anew; load it again.")
+    named = {one_spelling(each) for each in reachable_files(iceberg.metadata, iceberg.metadata_location, iceberg.io)}
+    unnamed = [file for file in listed if one_spelling(file.location) not in named]
+    unknown = check_no_metadata_of_others(iceberg, unnamed)
+    own, ignored = _in_own_directories(iceberg, unnamed)
+    candidates = [file for file in own if file.location not in unknown and not _is_kept(iceberg, file)]
+    orphans = sorted((file for file in candidates if file.modified_ms < oldest_kept_ms), key=lambda file: file.location)
+    files = [UnneededFile(file.location, FileRole.DATA, file.size_bytes) for file in orphans]
+    left = {file.location for file in remove_files(iceberg.io, files, progress)} if not dry_run else set()
+    return RemoveOrphanFilesResult(
+        orphan_file_locations=tuple(file.location for file in orphans),
+        deleted_files_count=len(orphans) - len(left),
+        freed_bytes=sum(file.size_bytes for file in orphans if file.location not in left),
+        undeleted_file_locations=tuple(sorted(left)),
+        recent_files_count=len(candidates) - len(orphans),
+        ignored_entries=ignored,
+        listed_files_count=len(listed),
+        duration_seconds=time.perf_counter() - started,
+        dry_run=dry_run,
+    )
+
+
+def _moment(older_than: datetime | str | int | None, *, allow_recent: bool) -> int:
+    """MT-51: files written after this moment stay, in milliseconds since 1970-01-01 UTC."""
+    now_ms = time.time_ns() // 1_000_000
+    moment_ms = now_ms - DEFAULT_AGE_MS if older_than is None else to_epoch_ms(older_than)
+    if moment_ms > now_ms - _LEAST_AGE_MS and not allow_recent:
+        raise InvalidArgumentError(
+            "older_than must be at least 24 hours ago: files of commits in flight are named by nothing yet. Pass "
+            "allow_recent=True when nobody writes to the table."
+        )
+    return moment_ms
+
+
+def _check_may_remove(iceberg: IcebergTable, location: str | None) -> None:
+    if iceberg.metadata.properties.get(names.GC_ENABLED, names.GC_ENABLED_DEFAULT).lower() == "false":
+        raise UnsupportedFeatureError(
+            f"the table's property {names.GC_ENABLED} is false: other tables may use its files, so none is removed."
+        )
+    own = one_spelling(iceberg.location()).rstrip("/")
+    if location is not None and not f"{one_spelling(location).rstrip('/')}/".startswith(f"{own}/"):
+        raise InvalidArgumentError(f"{location} is not inside the table's location {iceberg.location()}.")
+
+
+def _in_own_directories(iceberg: IcebergTable, files: Iterable[ListedFile]) -> tuple[list[ListedFile], tuple[str, ...]]:
+    """MT-50: files where tables put theirs, and the names of everything else in the table's directory."""
+    root = f"{one_spelling(iceberg.location()).rstrip('/')}/"
+    own = tuple(_own_directories(iceberg, root))
+    inside: list[ListedFile] = []
+    ignored: set[str] = set()
+    for file in files:
+        place = one_spelling(file.location)
+        if place.startswith(own):
+            inside.append(file)
+        else:
+            ignored.add(place.removeprefix(root).partition("/")[0])
+    return inside, tuple(sorted(ignored))
+
+
+def _own_directories(iceberg: IcebergTable, root: str) -> Iterator[str]:
+    for name in _OWN_DIRECTORIES:
+        yield f"{root}{name}/"
+    for name in _PATH_PROPERTIES:
+        path = iceberg.metadata.properties.get(name)
+        if path is not None:
+            directory = f"{one_spelling(path).rstrip('/')}/"
+            # A table that keeps its data in its very directory would make everything in it its own.
+            if directory.startswith(root) and directory != root:
+                yield directory
+
+
+def _is_kept(iceberg: IcebergTable, file: ListedFile) -> bool:
+    """Hidden files are other programs' working files; a partition's directory may begin with an underscore."""
+    inside = one_spelling(file.location).removeprefix(f"{one_spelling(iceberg.location()).rstrip('/')}/")
+    parts = inside.split("/")
+    is_hidden = any(part.startswith((".", "_")) and "=" not in part for part in parts)
+    return is_hidden or parts[-1] in _KEPT_NAMES

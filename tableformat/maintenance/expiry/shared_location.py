@@ -1,0 +1,89 @@
+"""Whether a table's directory is its own: the question before any file in it is taken for an orphan (MT-52)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.typedef import Identifier
+
+from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.storage.listing import ListedFile
+from tableformat.storage.location import one_spelling
+from tableformat.storage.storage import read_bytes
+
+_METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
+
+
+def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
+    """MT-52: InvalidArgumentError when another table of the catalog lies in the location, or the location in it."""
+    own = _as_directory(location)
+    for name in _tables(iceberg.catalog):
+        if name == iceberg.name():
+            continue
+        other = _as_directory(iceberg.catalog.load_table(name).location())
+        if own.startswith(other) or other.startswith(own):
+            raise InvalidArgumentError(
+                f"files of {'.'.join(iceberg.name())} cannot be told from those of {'.'.join(name)}: {location} and "
+                f"{other} lie in one another. Nothing was removed."
+            )
+
+
+def check_no_metadata_of_others(iceberg: IcebergTable, unnamed: Iterable[ListedFile]) -> frozenset[str]:
+    """MT-52: InvalidArgumentError for a metadata file of another table among files that this table's metadata lacks.
+
+    Returns the locations of metadata files of which it cannot be told whose they are; they have to stay.
+    """
+    own_directories = {
+        _as_directory(iceberg.metadata_location.rpartition("/")[0]),
+        _as_directory(f"{iceberg.location()}/metadata"),
+    }
+    unknown: set[str] = set()
+    for file in unnamed:
+        if not file.location.endswith(_METADATA_SUFFIXES):
+            continue
+        uuid = _table_uuid(iceberg, file.location)
+        if uuid is None:
+            unknown.add(file.location)
+        elif uuid != str(iceberg.metadata.table_uuid):
+            raise InvalidArgumentError(
+                f"{file.location} is metadata of another table ({uuid}), so files below "
+                f"{iceberg.location()} may be its own. Nothing was removed. If that table is gone for good, remove its "
+                "metadata files first."
+            )
+        elif _as_directory(file.location.rpartition("/")[0]) not in own_directories:
+            raise InvalidArgumentError(
+                f"{file.location} is a copy of metadata of this table outside its metadata directory: files below "
+                f"{iceberg.location()} may be those of the copy. Nothing was removed."
+            )
+    return frozenset(unknown)
+
+
+def _table_uuid(iceberg: IcebergTable, location: str) -> str | None:
+    try:
+        data = read_bytes(iceberg.io, location)
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        return str(json.loads(text)["table-uuid"])
+    except (CorruptFileError, ValueError, KeyError, TypeError, OSError, EOFError):
+        # Half written, or removed since it was listed: nothing is known of it, so it stays.
+        return None
+
+
+def _tables(catalog: Catalog) -> Iterator[Identifier]:
+    """Every table of the catalog, whatever its namespace."""
+    waiting: list[Identifier] = list(catalog.list_namespaces())
+    seen: set[Identifier] = set()
+    while waiting:
+        namespace = waiting.pop()
+        if namespace in seen:
+            continue
+        seen.add(namespace)
+        yield from catalog.list_tables(namespace)
+        waiting.extend(catalog.list_namespaces(namespace))
+
+
+def _as_directory(location: str) -> str:
+    return one_spelling(location).rstrip("/") + "/"

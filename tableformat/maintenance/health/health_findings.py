@@ -1,0 +1,126 @@
+"""From numbers to things to do: which job helps, and from when on it is worth running (MT-20)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tableformat.commit.publish_target import publish_target_of
+from tableformat.maintenance.compaction.compaction_plan import DELETE_RATIO_THRESHOLD_DEFAULT, MIN_INPUT_FILES_DEFAULT
+from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
+from tableformat.maintenance.health.health import Finding, TableHealth
+from tableformat.maintenance.health.health_statistics import measure
+from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import (
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_MIN_COUNT_TO_MERGE_DEFAULT,
+    MANIFEST_TARGET_SIZE_BYTES,
+    MANIFEST_TARGET_SIZE_BYTES_DEFAULT,
+    positive_int,
+)
+
+_DEPTH_MAX: Final = 1.5
+"""Files that a lookup opens on average, from which overlap is a finding; the same as of compaction."""
+_RANGE_FILES_MAX: Final = 10
+"""Range delete files that every planner opens, from which merging them is a finding."""
+_METADATA_BYTES_MAX: Final = 1_000_000
+"""Size of a metadata file that makes commits slow."""
+
+
+def table_health(view: SnapshotView, metadata_location: str, *, table: str, branch: str) -> TableHealth:
+    """The health of a snapshot, with what to do about it. Reads no data file and changes nothing."""
+    health = measure(view, metadata_location, table=table, branch=branch)
+    return replace(health, findings=tuple(_findings(health, view, branch)))
+
+
+def _findings(health: TableHealth, view: SnapshotView, branch: str) -> Iterator[Finding]:
+    yield from _about_deletes(health, view, branch)
+    yield from _about_files(health)
+    yield from _about_metadata(health, view)
+
+
+def _about_deletes(health: TableHealth, view: SnapshotView, branch: str) -> Iterator[Finding]:
+    counts = {each.kind: each.file_count for each in health.delete_files}
+    equality, ranges = counts.get(DeleteKind.EQUALITY.value, 0), counts.get(DeleteKind.RANGE.value, 0)
+    target = publish_target_of(view.metadata, branch)
+    if equality or ranges:
+        yield Finding(
+            name="keyed-deletes",
+            what=f"{equality:,} equality and {ranges:,} range delete files: every read compares keys of "
+            f"{health.partial_file_count:,} data files, {health.covered_file_count:,} more are dead weight, and other "
+            "engines refuse or misread the branch",
+            command="table.maintenance.convert_deletes()"
+            if target is None
+            else f"table.maintenance.publish(source={branch!r}, target={target!r})",
+        )
+    if ranges >= _RANGE_FILES_MAX:
+        yield Finding(
+            name="range-delete-files",
+            what=f"{ranges:,} range delete files are opened to plan a scan; where conversion has to wait, merging them "
+            "needs no look at data",
+            command="table.maintenance.merge_range_deletes()",
+        )
+    if health.dead_delete_file_count:
+        yield Finding(
+            name="dead-deletes",
+            what=f"{health.dead_delete_file_count:,} delete files match nothing any more",
+            command="table.maintenance.drop_dead_deletes()",
+        )
+
+
+def _about_files(health: TableHealth) -> Iterator[Finding]:
+    if health.small_file_count >= MIN_INPUT_FILES_DEFAULT:
+        yield Finding(
+            name="small-files",
+            what=f"{health.small_file_count:,} of {health.data_file_count:,} data files are small",
+            command="table.maintenance.compact()",
+        )
+    if health.deleted_row_ratio >= DELETE_RATIO_THRESHOLD_DEFAULT:
+        yield Finding(
+            name="deleted-rows",
+            what=f"{health.deleted_row_ratio:.0%} of the rows in data files are deleted",
+            command='table.maintenance.compact(depth="fold")',
+        )
+    depth = health.lookup_depth
+    if depth is not None and depth.average >= _DEPTH_MAX:
+        yield Finding(
+            name="overlap",
+            what=f"key ranges overlap: a lookup opens {depth.average:.1f} files on average, {depth.largest:,} at most",
+            command="table.maintenance.compact()",
+        )
+
+
+def _about_metadata(health: TableHealth, view: SnapshotView) -> Iterator[Finding]:
+    properties = view.metadata.properties
+    merge_from = positive_int(properties, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_MIN_COUNT_TO_MERGE_DEFAULT)
+    target = positive_int(properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT)
+    if health.manifest_count >= merge_from and health.manifest_bytes < health.manifest_count * target / 2:
+        yield Finding(
+            name="manifests",
+            what=f"{health.manifest_count:,} manifests of {health.manifest_bytes // health.manifest_count:,} bytes on "
+            "average are read to plan a scan",
+            command="table.maintenance.rewrite_manifests()",
+        )
+    expirable = len(plan_expiry(view.metadata, RetentionRequest(now_ms=time.time_ns() // 1_000_000)).snapshot_ids)
+    if expirable:
+        yield Finding(
+            name="snapshots",
+            what=f"{expirable:,} of {health.snapshot_count:,} snapshots are older than the table keeps them",
+            command="table.maintenance.expire_snapshots()",
+        )
+    elif health.metadata_bytes > _METADATA_BYTES_MAX:
+        yield Finding(
+            name="snapshots",
+            what=f"each commit writes a metadata file of {health.metadata_bytes:,} bytes with "
+            f"{health.snapshot_count:,} snapshots",
+            command=f'table.maintenance.expire_snapshots(older_than="{_a_day_ago()}", retain_last=10)',
+        )
+
+
+def _a_day_ago() -> str:
+    """ISO 8601 in UTC, to the second."""
+    return (datetime.now(UTC) - timedelta(days=1)).isoformat(timespec="seconds")

@@ -1,0 +1,146 @@
+"""What others appended to the target of a branch, given to the branch with the sequence numbers that it has (MT-31).
+
+    target   P ---------- m1 (row r, number 3)
+    branch     b1 (delete r, number 2 or 4)
+
+On the branch the row has number 3: a delete with number 4 deletes it, one with number 2 does not, as if both branches
+had been one. So it has to come before the delete is converted; after that nothing would be left to meet the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from tableformat.commit.change import TableChange
+from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
+from tableformat.commit.transaction import Accompany, UpdatesAndRequirements, commit_change
+from tableformat.deletes.rules import committed_sequence_number, equality_delete_is_new_enough
+from tableformat.errors import CommitConflictError, PublishRefusedError
+from tableformat.maintenance.publish.publish_scope import TargetState, asserting_target, tag_publish_bases, target_state
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import PUBLISH_TARGET_PREFIX
+
+_ATTEMPTS: Final = 10
+
+AccompanyPlanned: TypeAlias = Callable[[SnapshotView, str], Accompany]
+"""(the snapshot that a job is planned on, the branch) -> what else its commit does."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedFiles:
+    """Data files that a branch was given."""
+
+    data_file_count: int = 0
+    record_count: int = 0
+
+
+class _TargetMovedError(Exception):
+    """The target got more than what the commit would say that it carries."""
+
+
+def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
+    """MT-31: add to the branch the data files that its publish target got since, and move the handle to the result.
+
+    Commits nothing when there are none, or no target. Raises PublishRefusedError when the target has changes that
+    cannot be carried (MT-32), or when they come too late.
+    """
+    if publish_target_of(iceberg.metadata, branch) is None:
+        return CarriedFiles()
+    tag_publish_bases(iceberg)
+    for _ in range(_ATTEMPTS):
+        planned = target_state(iceberg.metadata, iceberg.io, branch)
+        assert planned is not None, "the branch has a target"
+        if not planned.appended:
+            return CarriedFiles()
+        try:
+            return _carry(iceberg, branch, planned)
+        except _TargetMovedError:
+            iceberg.refresh()
+    raise CommitConflictError(
+        f"the files of {publish_target_of(iceberg.metadata, branch)!r} were not carried to {branch!r}: commits came "
+        f"first {_ATTEMPTS} times. Run the operation again."
+    )
+
+
+def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
+    state = planned
+
+    def prepare(view: SnapshotView, _attempt: int) -> TableChange:
+        nonlocal state
+        now = target_state(view.metadata, view.io, branch)
+        if now is None or now.head.snapshot_id != planned.head.snapshot_id:
+            raise _TargetMovedError
+        state = now
+        _check_not_too_late(view, branch, now.appended)
+        return TableChange(operation=Operation.APPEND, added_data_files=tuple(map(_as_added, now.appended)))
+
+    def accompany(_base: SnapshotView, _snapshot: Snapshot) -> UpdatesAndRequirements:
+        return (state.carried(state.head.snapshot_id),), (state.unmoved(),)
+
+    outcome = commit_change(
+        iceberg,
+        prepare,
+        ref=branch,
+        accompany=accompany,
+        snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
+    )
+    iceberg.metadata = outcome.table.metadata
+    iceberg.metadata_location = outcome.table.metadata_location
+    files = outcome.change.added_data_files if outcome.change is not None else ()
+    return CarriedFiles(len(files), sum(file.record_count for file in files))
+
+
+def _check_not_too_late(view: SnapshotView, branch: str, appended: Sequence[DataFile]) -> None:
+    """MT-32: refuse rows that a delete should have met which was converted without them.
+
+    Conversions of a branch with a publish target do not commit before everything is carried; one that ran before the
+    target was named, or by another program, did.
+    """
+    oldest = min(map(committed_sequence_number, appended), default=None)
+    if oldest is None:
+        return
+    for snapshot in ancestors(view.metadata, view.snapshot):
+        if not equality_delete_is_new_enough(snapshot.sequence_number or 0, oldest):
+            return
+        summary = snapshot.summary
+        if summary is None or summary.operation is Operation.REPLACE:
+            continue
+        if int(summary.additional_properties.get("removed-equality-deletes", "0")) > 0:
+            raise PublishRefusedError(
+                f"branch {branch!r} cannot be published: snapshot {snapshot.snapshot_id} converted deletes that never "
+                f"met the rows of {appended[0].file_path}, which the target had before. Nothing was moved. Start a new "
+                f"branch at the target, and set the table property {PUBLISH_TARGET_PREFIX}{branch} at once."
+            )
+
+
+def _as_added(file: DataFile) -> DataFile:
+    """DA-9: the data sequence number stays; when the file came to the branch is for the commit to say."""
+    return replace(file, file_sequence_number=None)
+
+
+def keeping_target(planned: SnapshotView, branch: str) -> Accompany:
+    """MT-31: a conversion sees every file that the branch will ever have with an older number, or does not commit."""
+    del planned
+
+    def accompany(base: SnapshotView, _snapshot: Snapshot) -> UpdatesAndRequirements:
+        return asserting_target(all_carried(base, branch))
+
+    return accompany
+
+
+def all_carried(base: SnapshotView, branch: str) -> TargetState | None:
+    """The target of a branch that has everything of it; None without a target. CommitConflictError where it has not."""
+    state = target_state(base.metadata, base.io, branch)
+    if state is not None and state.appended:
+        raise CommitConflictError(
+            f"{len(state.appended)} data files came to {state.name!r}, to which {branch!r} is published, and have to "
+            "be carried over first. Nothing was changed. Run the operation again."
+        )
+    return state

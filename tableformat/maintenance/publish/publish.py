@@ -1,0 +1,193 @@
+"""Moving a branch that every engine reads forward to the converted state of the branch that is written to (D6, D11).
+
+    target   P -- m1                  carry     m1's files come to the branch, with their sequence numbers
+    branch     b1 -- b2               convert   no equality or range delete is left on the branch
+                                      move      both branches to the converted snapshot, in one commit
+
+Whatever happens in between, the target never shows a snapshot with deletes that other engines do not read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate
+
+from tableformat.commit.change import is_keyed
+from tableformat.commit.metadata_commit import assert_ref, commit_metadata, refresh
+from tableformat.commit.publish_target import publish_target_of
+from tableformat.commit.transaction import Accompany, UpdatesAndRequirements
+from tableformat.errors import CommitConflictError, InvalidArgumentError
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
+from tableformat.maintenance.publish.carry_appends import CarriedFiles, all_carried, carry_appends
+from tableformat.maintenance.publish.publish_scope import TargetState, target_state
+from tableformat.maintenance.running.executors import LOCAL, Executor
+from tableformat.maintenance.running.head_jobs import head_state
+from tableformat.maintenance.running.progress import Progress
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import PUBLISH_TARGET_PREFIX
+
+_ROUNDS: Final = 10
+"""Times that what came meanwhile, on either branch, is carried and converted; each round has less to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishResult:
+    """What a publish did, or with `dry_run` would do."""
+
+    source: str
+    target: str
+    snapshot_id: int | None
+    """Where both branches are; with `dry_run` where the target is."""
+    previous_snapshot_id: int | None
+    """Where the target was."""
+    carried_data_files_count: int = 0
+    """Data files that others had appended to the target."""
+    carried_records_count: int = 0
+    removed_equality_delete_files_count: int = 0
+    removed_range_delete_files_count: int = 0
+    converted_rows_count: int = 0
+    """Rows that the converted deletes deleted."""
+    rounds: int = 1
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+
+class _NotReadyError(Exception):
+    """Something came that has to be carried or converted first."""
+
+
+def publish(
+    iceberg: IcebergTable,
+    source: str,
+    target: str = MAIN_BRANCH,
+    *,
+    executor: Executor = LOCAL,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> PublishResult:
+    """MT-33: carry, convert, move both branches; the handle moves to the result.
+
+    Remembers the target in the table property `tableformat.publish-target.<source>` (MT-30). Raises PublishRefusedError
+    when the target has changes that cannot be carried, CommitConflictError when writers of both branches kept coming
+    first; in both cases the target is where it was.
+    """
+    started = time.perf_counter()
+    refresh(iceberg)
+    _check_branches(iceberg.metadata, source, target)
+    state = target_state(iceberg.metadata, iceberg.io, source, target)
+    assert state is not None, "a target was named"
+    result = PublishResult(
+        source=source,
+        target=target,
+        snapshot_id=state.head.snapshot_id,
+        previous_snapshot_id=state.head.snapshot_id,
+    )
+    if dry_run:
+        carried = CarriedFiles(len(state.appended), sum(file.record_count for file in state.appended))
+        result = _plus(result, carried, convert_deletes(iceberg, source, dry_run=True, progress=progress))
+        return replace(result, dry_run=True, duration_seconds=time.perf_counter() - started)
+    _remember_target(iceberg, source, target)
+    for rounds in range(1, _ROUNDS + 1):
+        result = replace(result, rounds=rounds)
+        try:
+            carried = carry_appends(iceberg, source)
+            converted = convert_deletes(iceberg, source, executor=executor, progress=progress, accompany=_moving_target)
+            result = _plus(result, carried, converted)
+            if iceberg.metadata.refs[target].snapshot_id != converted.snapshot_id:
+                _move_both(iceberg, source)
+        except (_NotReadyError, CommitConflictError):
+            continue
+        snapshot_id = iceberg.metadata.refs[target].snapshot_id
+        return replace(result, snapshot_id=snapshot_id, duration_seconds=time.perf_counter() - started)
+    raise CommitConflictError(
+        f"{source!r} was not published to {target!r}: commits to both branches came first {_ROUNDS} times. {target!r} "
+        "is where it was, and what was converted stays converted. Publish again."
+    )
+
+
+def _check_branches(metadata: TableMetadata, source: str, target: str) -> None:
+    if source == target:
+        raise InvalidArgumentError(f"branch {source!r} cannot be published to itself.")
+    known = publish_target_of(metadata, source)
+    if known is not None and known != target:
+        raise InvalidArgumentError(
+            f"branch {source!r} is published to {known!r}, not to {target!r}; the table property "
+            f"{PUBLISH_TARGET_PREFIX}{source} says so."
+        )
+    back = publish_target_of(metadata, target)
+    if back is not None:
+        raise InvalidArgumentError(f"branch {target!r} is itself published to {back!r}: name {back!r} as the target.")
+
+
+def _remember_target(iceberg: IcebergTable, source: str, target: str) -> None:
+    """MT-30: from now on the target takes appends only."""
+
+    def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
+        if publish_target_of(table.metadata, source) == target:
+            return (), ()
+        return (SetPropertiesUpdate(updates={f"{PUBLISH_TARGET_PREFIX}{source}": target}),), ()
+
+    commit_metadata(iceberg, prepare)
+
+
+def _moving_target(planned: SnapshotView, source: str) -> Accompany:
+    """MT-33: the conversion's commit moves the target along, if nobody wrote to the branch since it was planned.
+
+    Where somebody did, there may be deletes that the conversion has not seen, and the target stays for another round.
+    """
+    planned_id = planned.snapshot.snapshot_id if planned.snapshot is not None else None
+
+    def accompany(base: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        state = all_carried(base, source)
+        assert state is not None, "the target is remembered before anything is converted"
+        base_id = base.snapshot.snapshot_id if base.snapshot is not None else None
+        updates = _moved(base.metadata, state, snapshot.snapshot_id) if base_id == planned_id else ()
+        return updates, (state.unmoved(),)
+
+    return accompany
+
+
+def _move_both(iceberg: IcebergTable, source: str) -> None:
+    """MT-33: the target to the head of the branch, where the conversion has not moved it already."""
+
+    def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
+        state = head_state(head_view(table.metadata, table.io, source), source)
+        assert state.target is not None, "the target is remembered before anything is moved"
+        assert state.view.snapshot is not None, "a branch that is published has a snapshot"
+        head_id = state.view.snapshot.snapshot_id
+        if state.target.appended or any(map(is_keyed, state.delete_files)):
+            raise _NotReadyError
+        if state.target.head.snapshot_id == head_id:
+            return (), ()
+        return _moved(table.metadata, state.target, head_id), (assert_ref(source, head_id), state.target.unmoved())
+
+    commit_metadata(iceberg, prepare)
+
+
+def _moved(metadata: TableMetadata, state: TargetState, snapshot_id: int) -> tuple[TableUpdate, ...]:
+    """The target, its retention settings as they were, and the tag of what the branch has of it."""
+    ref = metadata.refs[state.name].model_copy(update={"snapshot_id": snapshot_id})
+    moved = SetSnapshotRefUpdate.model_validate({"ref-name": state.name, **ref.model_dump(by_alias=True)})
+    return moved, state.carried(snapshot_id)
+
+
+def _plus(result: PublishResult, carried: CarriedFiles, converted: ConvertResult) -> PublishResult:
+    return replace(
+        result,
+        carried_data_files_count=result.carried_data_files_count + carried.data_file_count,
+        carried_records_count=result.carried_records_count + carried.record_count,
+        removed_equality_delete_files_count=result.removed_equality_delete_files_count
+        + converted.removed_equality_delete_file_count,
+        removed_range_delete_files_count=result.removed_range_delete_files_count
+        + converted.removed_range_delete_file_count,
+        converted_rows_count=result.converted_rows_count + converted.deleted_row_count,
+    )

@@ -1,0 +1,107 @@
+"""Jobs that are planned on the very snapshot that they are committed on, because planning them reads metadata only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.commit.change import TableChange, file_key, file_keys
+from tableformat.commit.table_diff import live_files
+from tableformat.commit.transaction import CommitOutcome, UpdatesAndRequirements, commit_change
+from tableformat.errors import CommitStateUnknownError
+from tableformat.maintenance.publish.publish_scope import TargetState, asserting_target, target_state
+from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.context import resolve_context
+from tableformat.storage.storage import delete_if_present
+
+
+@dataclass(frozen=True, slots=True)
+class HeadState:
+    """The head of a branch and everything that decides which of its deletes are needed."""
+
+    view: SnapshotView
+    data_files: tuple[DataFile, ...]
+    """Live ones."""
+    delete_files: tuple[DeleteFile, ...]
+    target: TargetState | None
+    """What the branch is published to."""
+
+    @property
+    def files_in_reach(self) -> tuple[DataFile, ...]:
+        """MT-31: the live data files, and those that the branch will be given with the numbers that they have."""
+        return (*self.data_files, *(self.target.appended if self.target is not None else ()))
+
+    @property
+    def context(self) -> ResolveContext:
+        return resolve_context(self.view)
+
+
+PlanChange: TypeAlias = Callable[[HeadState], TableChange]
+
+
+def head_state(view: SnapshotView, branch: str) -> HeadState:
+    """Reads the manifests of the head. PublishRefusedError for a branch that cannot be published."""
+    manifests = manifests_of(view)
+    data = live_files(view.io, view.metadata, manifests, ManifestContent.DATA)
+    deletes = live_files(view.io, view.metadata, manifests, ManifestContent.DELETES)
+    return HeadState(
+        view,
+        tuple(file for file in data if isinstance(file, DataFile)),
+        tuple(file for file in deletes if isinstance(file, DeleteFile)),
+        target_state(view.metadata, view.io, branch),
+    )
+
+
+def commit_on_head(iceberg: IcebergTable, branch: str, plan: PlanChange) -> CommitOutcome:
+    """Plan and commit until nobody was faster, and move the handle to the result.
+
+    A change that is planned on the head it meets needs no conflict rule; what the target of the branch got since is
+    part of the plan, so the commit asserts it too (MT-31).
+    """
+    state: HeadState | None = None
+
+    def prepare(view: SnapshotView, _attempt: int) -> TableChange:
+        nonlocal state
+        state = head_state(view, branch)
+        return plan(state)
+
+    def accompany(_view: SnapshotView, _snapshot: Snapshot) -> UpdatesAndRequirements:
+        return asserting_target(state.target if state is not None else None)
+
+    outcome = commit_change(iceberg, prepare, ref=branch, accompany=accompany)
+    iceberg.metadata = outcome.table.metadata
+    iceberg.metadata_location = outcome.table.metadata_location
+    return outcome
+
+
+def commit_deletes_on_head(
+    iceberg: IcebergTable, branch: str, plan: PlanChange, written: list[DeleteFile]
+) -> int | None:
+    """As `commit_on_head`, for a plan that writes delete files and adds each to `written`: those that were committed
+    are left in it, and the files of attempts that came to nothing are removed; all stay while the outcome is unknown
+    (CP-13)."""
+    try:
+        outcome = commit_on_head(iceberg, branch, plan)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        _remove(iceberg, written)
+        raise
+    if outcome.change is not None:
+        used = file_keys(outcome.change.added_delete_files)
+        _remove(iceberg, [file for file in written if file_key(file) not in used])
+        written[:] = outcome.change.added_delete_files
+    return outcome.snapshot_id
+
+
+def _remove(iceberg: IcebergTable, files: Sequence[DeleteFile]) -> None:
+    for file in files:
+        delete_if_present(iceberg.io, file.file_path)

@@ -1,0 +1,111 @@
+"""Tasks on the executors of a Spark session, classic or Connect.
+
+Each task is a Spark job of one row and one partition, so results come one by one, Spark tries a failed task again, and
+what is under way can be cancelled by its tag. The row carries the pickled function, context and task through
+`mapInArrow`, which both kinds of session have. Executors need `tableformat` and the table's storage within reach.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from tableformat.errors import TableFormatError, TaskFailedError
+from tableformat.maintenance.running.executors import ContextT, ResultT, TaskT, Work, in_threads
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONNECT_JOBS: Final = 32
+"""Jobs at once on a session that does not say how many cores it has; Spark lets those wait for which there is no
+room."""
+_TASK: Final = pa.schema([pa.field("shared", pa.large_binary()), pa.field("task", pa.large_binary())])
+_ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What comes back from an executor. An error of this library comes back as it is: trying again would not help."""
+
+    result: Any = None
+    error: TableFormatError | None = None
+
+
+class SparkRunner:
+    """Tasks on the executors of a session."""
+
+    is_in_process = False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(
+        self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
+    ) -> Generator[tuple[int, ResultT], None, None]:
+        """As `TaskRunner.run` says; `at_once` is about this process and does not matter. TaskFailedError for a task
+        that failed as often as the session allows."""
+        del at_once
+        tag = f"tableformat-{uuid.uuid4()}"
+        shared = pickle.dumps((work.function, work.context))
+        return in_threads(
+            partial(self._run_one, shared, tag),
+            tasks,
+            self._jobs_at_once(),
+            discard=work.discard,
+            interrupt=partial(self._spark.interruptTag, tag),
+        )
+
+    def _jobs_at_once(self) -> int:
+        context = getattr(self._spark, "sparkContext", None)
+        return _CONNECT_JOBS if context is None else max(int(context.defaultParallelism), 1)
+
+    def _run_one(self, shared: bytes, tag: str, task: Any) -> Any:
+        self._spark.addTag(tag)
+        rows = pa.table({"shared": [shared], "task": [pickle.dumps(task)]}, schema=_TASK)
+        try:
+            found = self._spark.createDataFrame(rows).mapInArrow(run_pickled, "answer binary").collect()
+        except Exception as error:
+            raise TaskFailedError(
+                f"a task failed on Spark: {_first_lines(error)}. Nothing of it was committed. Look at the log of the "
+                'executor and run the job again, or with executor="local".'
+            ) from error
+        answer: _Answer = pickle.loads(bytes(found[0]["answer"]))
+        if answer.error is not None:
+            raise answer.error
+        return answer.result
+
+
+def run_pickled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On the executor: each row's function, with its context, for its task."""
+    for batch in batches:
+        for shared, task in zip(batch["shared"], batch["task"], strict=True):
+            answer = pickle.dumps(_answer(shared.as_py(), task.as_py()))
+            yield pa.record_batch({"answer": [answer]}, schema=_ANSWER)
+
+
+def _answer(shared: bytes, task: bytes) -> _Answer:
+    function, context = _unpickled(shared)
+    try:
+        return _Answer(result=function(pickle.loads(task), context))
+    except TableFormatError as error:
+        return _Answer(error=error)
+
+
+@lru_cache(maxsize=2)
+def _unpickled(shared: bytes) -> tuple[Any, Any]:
+    """Once for all tasks of a job that a worker process gets, so that they share what the context has cached."""
+    function, context = pickle.loads(shared)
+    return function, context
+
+
+def _first_lines(error: Exception) -> str:
+    """The part of Spark's message that says what happened: its end has the trace of the JVM."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    python = [line for line in lines if "Error" in line.partition(":")[0]]
+    return (python or lines or [type(error).__name__])[-1 if python else 0].rstrip(".")

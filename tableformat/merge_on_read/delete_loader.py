@@ -1,0 +1,265 @@
+"""Delete files, read once however many data files they apply to (DA-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.types import PrimitiveType
+
+from tableformat.deletes.codecs.deletion_vector import decode_vector
+from tableformat.deletes.codecs.inline_spans import decode_spans
+from tableformat.deletes.codecs.position_rows import (
+    FILE_PATH,
+    FILE_PATH_FIELD_ID,
+    POSITION,
+    POSITION_FIELD_ID,
+    positions_by_path,
+)
+from tableformat.deletes.codecs.range_file import spans_from_parquets
+from tableformat.deletes.matching.comparable_values import comparable
+from tableformat.deletes.matching.equality import EqualityKeys
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.rules import committed_sequence_number
+from tableformat.deletes.spans.skyline import skyline
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.errors import CorruptFileError
+from tableformat.merge_on_read.delete_columns import history_schema
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.puffin import read_blob
+from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
+from tableformat.storage.loading_cache import LoadingCache
+
+CACHE_BYTES: Final = 128 * 1024 * 1024
+"""Memory for the contents of delete files, for each of positions, equality keys and spans."""
+_WHOLE_FILE_BYTES: Final = 8 * 1024 * 1024
+"""Position delete files up to this size are read whole, for all data files that they name; of larger ones only the row
+groups that may name the wanted data file."""
+_ENTRY_BYTES: Final = 200
+"""What an entry of a dictionary costs beside the arrays."""
+
+_POSITION_DELETE_COLUMNS: Final = NameMapping(
+    [
+        MappedField.model_validate({"field-id": FILE_PATH_FIELD_ID, "names": [FILE_PATH]}),
+        MappedField.model_validate({"field-id": POSITION_FIELD_ID, "names": [POSITION]}),
+    ]
+)
+"""For files whose writer left the reserved field ids out."""
+
+DeleteColumns = tuple[pa.ChunkedArray, ...]
+
+
+def _positions_size(found: Mapping[str, PositionSet]) -> int:
+    return sum(positions.size_bytes + len(path) + _ENTRY_BYTES for path, positions in found.items())
+
+
+def _columns_size(columns: DeleteColumns) -> int:
+    return int(sum(column.nbytes for column in columns)) + _ENTRY_BYTES
+
+
+def _keys_size(keys: EqualityKeys) -> int:
+    return keys.size_bytes + _ENTRY_BYTES
+
+
+def _spans_size(spans: SpanArray) -> int:
+    columns = (*spans.lower.columns, *spans.upper.columns)
+    # Half as much again for the encoded form, which is made when the spans are first compared.
+    return 3 * int(sum(column.nbytes for column in columns)) // 2 + 32 * len(spans) + _ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCaches:
+    """What was read of immutable delete files. Thread-safe; may be shared by all scans of a process."""
+
+    positions: LoadingCache[tuple[str, str | None], Mapping[str, PositionSet]] = field(
+        default_factory=lambda: LoadingCache(CACHE_BYTES, _positions_size)
+    )
+    """By delete file and, for a large one, by data file."""
+    delete_columns: LoadingCache[tuple[object, ...], DeleteColumns] = field(
+        default_factory=lambda: LoadingCache(CACHE_BYTES, _columns_size)
+    )
+    equality_keys: LoadingCache[tuple[object, ...], EqualityKeys] = field(
+        default_factory=lambda: LoadingCache(CACHE_BYTES, _keys_size)
+    )
+    spans: LoadingCache[tuple[object, ...], SpanArray] = field(
+        default_factory=lambda: LoadingCache(CACHE_BYTES, _spans_size)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLoader:
+    """Reads delete files of one table. Thread-safe.
+
+    DA-8: every method that reads a delete file raises CorruptFileError naming it when it is absent or cannot be read,
+    and never takes it for an empty one; UnsupportedFeatureError for a file in another format than Parquet or Puffin.
+    """
+
+    io: FileIO
+    schema: Schema | None = None
+    """Every column that the table has had, in its newest type (`history_schema`); None takes the spans of range delete
+    files in the types that they were written in."""
+    name_mapping: NameMapping | None = None
+    """The table's name mapping, for equality delete files without field ids."""
+    caches: DeleteCaches = field(default_factory=DeleteCaches)
+
+    @classmethod
+    def of(cls, metadata: TableMetadata, io: FileIO, caches: DeleteCaches | None = None) -> DeleteLoader:
+        """A loader that knows the columns of the table (DA-6)."""
+        return cls(io, history_schema(metadata), metadata.name_mapping(), caches or DeleteCaches())
+
+    def positions(self, delete: DeleteFile, data_path: str) -> PositionSet:
+        """DA-1, DA-10: the rows of the data file that a position delete file names."""
+        is_whole = delete.file_size_bytes <= _WHOLE_FILE_BYTES
+        key = (delete.file_path, None if is_whole else data_path)
+        wanted = None if is_whole else data_path
+        found = self.caches.positions.get_or_load(key, lambda: self._read_positions(delete, wanted))
+        return found.get(data_path, PositionSet.empty())
+
+    def named_paths(self, delete: DeleteFile) -> frozenset[str]:
+        """DA-10: the data files that a position delete file names; reads the column of paths and keeps nothing."""
+        with self._opened(delete, _POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
+            found: set[str] = set()
+            for group in range(file.row_group_count):
+                (paths,) = self._read_all(file, (FILE_PATH_FIELD_ID,), (group,))
+                found.update(pc.unique(paths).to_pylist())
+        return frozenset(found)
+
+    def vector(self, delete: DeleteFile) -> PositionSet:
+        """DA-7: the rows of a deletion vector, read with one ranged read; their number must be the entry's."""
+        location = delete.file_path
+        if delete.content_offset is None or delete.content_size_bytes is None:
+            raise CorruptFileError(location, "the manifest entry of the deletion vector lacks its offset or its size.")
+        with unreadable_as_corrupt(location):
+            blob = read_blob(
+                self.io,
+                location,
+                offset=delete.content_offset,
+                length_bytes=delete.content_size_bytes,
+                file_size_bytes=delete.file_size_bytes,
+            )
+        positions = decode_vector(blob, location)
+        if len(positions) != delete.record_count:
+            raise CorruptFileError(
+                location,
+                f"the deletion vector holds {len(positions)} positions and its manifest entry states "
+                f"{delete.record_count}.",
+            )
+        return positions
+
+    def equality_keys(self, deletes: Sequence[DeleteFile], types: Mapping[int, PrimitiveType]) -> EqualityKeys:
+        """DA-2: the collapsed keys of delete files with one set of equality ids, in rising order of the ids.
+
+        `types` gives the type of each delete column to compare in (DA-6).
+        """
+        field_ids = tuple(sorted(types))
+        numbered = [(delete, committed_sequence_number(delete)) for delete in deletes]
+        compared = tuple(str(types[field_id]) for field_id in field_ids)
+        key = (frozenset((delete.file_path, number) for delete, number in numbered), field_ids, compared)
+
+        def load() -> EqualityKeys:
+            columns = [(self._delete_columns(delete, field_ids, types), number) for delete, number in numbered]
+            return EqualityKeys.collapse(field_ids, [types[field_id] for field_id in field_ids], columns)
+
+        return self.caches.equality_keys.get_or_load(key, load)
+
+    def range_spans(self, delete: DeleteFile) -> SpanArray:
+        """RD-8: the spans of one range delete file, each with its sequence number."""
+        return SpanArray.concat(self._numbered_spans([delete]))
+
+    def _numbered_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
+        """RD-13: the spans of files with one list of columns: from the entries that carry them, else from the files."""
+        carried = [delete for delete in deletes if delete.range_spans is not None]
+        stored = [delete for delete in deletes if delete.range_spans is None]
+        return [*decode_spans(carried, self.schema), *(self._stored_spans(stored) if stored else ())]
+
+    def _stored_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
+        """The spans of each file, all of one list of columns; files that are not held are decoded together."""
+        types = self._types_of(deletes[0])
+        keys = [(delete.file_path, committed_sequence_number(delete), types) for delete in deletes]
+        found = {key: spans for key in keys if (spans := self.caches.spans.held(key)) is not None}
+        missing = [(key, delete) for key, delete in zip(keys, deletes, strict=True) if key not in found]
+        paths = [delete.file_path for _, delete in missing]
+        loaded = spans_from_parquets([self._span_rows(delete) for _, delete in missing], paths, self.schema)
+        for (key, _), spans in zip(missing, loaded, strict=True):
+            found[key] = spans.with_sequence_number(key[1])
+            self.caches.spans.hold(key, found[key])
+        return [found[key] for key in keys]
+
+    def range_fragments(self, deletes: Sequence[DeleteFile]) -> SpanArray:
+        """RD-9: the spans of range delete files with one list of columns, cut into disjoint fragments."""
+        numbered = frozenset((delete.file_path, committed_sequence_number(delete)) for delete in deletes)
+        return self.caches.spans.get_or_load(
+            (numbered, self._types_of(deletes[0])), lambda: skyline(SpanArray.concat(self._numbered_spans(deletes)))
+        )
+
+    def _span_rows(self, delete: DeleteFile) -> pa.Table:
+        with self._opened(delete) as file, unreadable_as_corrupt(delete.file_path):
+            # Handing eleven columns of a few rows to threads takes longer than decoding them.
+            return file.reader().read(use_threads=delete.file_size_bytes > _WHOLE_FILE_BYTES)
+
+    def _types_of(self, delete: DeleteFile) -> tuple[str, ...]:
+        """What columns are promoted to decides the form of the spans."""
+        if self.schema is None:
+            return ()
+        columns = (self.schema.find_column_name(field_id) for field_id in delete.equality_ids or ())
+        return tuple("" if name is None else str(self.schema.find_type(name)) for name in columns)
+
+    def _opened(
+        self, delete: DeleteFile, name_mapping: NameMapping | None = None
+    ) -> AbstractContextManager[OpenedFile]:
+        # Footers of delete files are not cached: what is read of them is.
+        return open_parquet(self.io, delete, name_mapping=name_mapping)
+
+    def _read_positions(self, delete: DeleteFile, wanted: str | None) -> Mapping[str, PositionSet]:
+        with self._opened(delete, _POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
+            paths, positions = self._read_all(
+                file, (FILE_PATH_FIELD_ID, POSITION_FIELD_ID), _groups_naming(file, wanted)
+            )
+            rows = pa.table({FILE_PATH: paths, POSITION: positions})
+            return positions_by_path(rows, None if wanted is None else {wanted})
+
+    def _delete_columns(
+        self, delete: DeleteFile, field_ids: tuple[int, ...], types: Mapping[int, PrimitiveType]
+    ) -> DeleteColumns:
+        def load() -> DeleteColumns:
+            with self._opened(delete, self.name_mapping) as file, unreadable_as_corrupt(delete.file_path):
+                columns = self._read_all(file, field_ids, range(file.row_group_count))
+                return tuple(
+                    comparable(column, types[field_id]) for column, field_id in zip(columns, field_ids, strict=True)
+                )
+
+        key = (delete.file_path, field_ids, tuple(str(types[field_id]) for field_id in field_ids))
+        return self.caches.delete_columns.get_or_load(key, load)
+
+    @staticmethod
+    def _read_all(file: OpenedFile, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray]:
+        columns = []
+        for field_id, column in zip(field_ids, file.read(field_ids, row_groups), strict=True):
+            if column is None:
+                raise CorruptFileError(file.location, f"the delete column with field id {field_id} is not in the file.")
+            columns.append(column)
+        return columns
+
+
+def _groups_naming(file: OpenedFile, wanted: str | None) -> list[int]:
+    """Row groups whose bounds of the path do not exclude the data file; all when none is given."""
+    groups = list(range(file.row_group_count))
+    leaf = file.leaves.get(FILE_PATH_FIELD_ID)
+    if wanted is None or leaf is None:
+        return groups
+    path = wanted.encode()
+    found = []
+    for group in groups:
+        statistics = file.metadata.row_group(group).column(leaf.index).statistics
+        is_bounded = statistics is not None and statistics.has_min_max
+        if not is_bounded or statistics.min_raw <= path <= statistics.max_raw:
+            found.append(group)
+    return found

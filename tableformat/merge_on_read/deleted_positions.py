@@ -1,0 +1,243 @@
+"""Every delete of a data file as positions of its rows (D8)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.types import NestedField
+
+from tableformat.deletes.matching.equality import EqualityKeys
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.rules import committed_sequence_number
+from tableformat.deletes.spans.coverage import Verdict, classify
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.errors import CorruptFileError
+from tableformat.merge_on_read.delete_columns import delete_column_types, field_history, value_where_missing
+from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
+from tableformat.merge_on_read.equality_positions import equality_positions
+from tableformat.merge_on_read.span_positions import span_positions
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.parquet.key_reader import KeyReader
+from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
+from tableformat.parquet.parquet_file import FooterCache, footer_size_bytes, open_parquet
+from tableformat.storage.loading_cache import LoadingCache
+
+RESOLVED_CACHE_BYTES: Final = 128 * 1024 * 1024
+EQUALITY_CACHE_BYTES: Final = 64 * 1024 * 1024
+FOOTER_CACHE_BYTES: Final = 64 * 1024 * 1024
+_ENTRY_BYTES: Final = 500
+_DELETE_BYTES: Final = 300
+"""What the identity of a delete file costs."""
+
+
+def _resolved_size(positions: PositionSet) -> int:
+    return positions.size_bytes + _ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityDeleted:
+    """The rows of one data file that some equality deletes meet."""
+
+    deletes: frozenset[tuple[object, ...]]
+    """The identity of each of them."""
+    positions: PositionSet
+
+    @property
+    def size_bytes(self) -> int:
+        return self.positions.size_bytes + _DELETE_BYTES * len(self.deletes) + _ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveCaches:
+    """What follows from immutable files alone. Thread-safe; may be shared by all scans of a process."""
+
+    deletes: DeleteCaches = field(default_factory=DeleteCaches)
+    footers: FooterCache = field(default_factory=lambda: LoadingCache(FOOTER_CACHE_BYTES, footer_size_bytes))
+    resolved: LoadingCache[tuple[object, ...], PositionSet] = field(
+        default_factory=lambda: LoadingCache(RESOLVED_CACHE_BYTES, _resolved_size)
+    )
+    equality: LoadingCache[tuple[object, ...], EqualityDeleted] = field(
+        default_factory=lambda: LoadingCache(EQUALITY_CACHE_BYTES, attrgetter("size_bytes"))
+    )
+    """By data file, the last that was found: a stream adds delete files one by one, and each is looked up once."""
+
+
+@dataclass(frozen=True)
+class ResolveContext:
+    """A table to resolve deletes in. Picklable: a copy in another process starts with empty caches."""
+
+    metadata: TableMetadata
+    io: FileIO
+    caches: ResolveCaches = field(default_factory=ResolveCaches)
+
+    @cached_property
+    def name_mapping(self) -> NameMapping | None:
+        return self.metadata.name_mapping()
+
+    @cached_property
+    def loader(self) -> DeleteLoader:
+        return DeleteLoader.of(self.metadata, self.io, self.caches.deletes)
+
+    @cached_property
+    def fields(self) -> dict[int, NestedField]:
+        """DA-6: every field that the table has had, by id."""
+        return field_history(self.metadata)
+
+
+def resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
+    """The positions of all deleted rows of the task's data file; with `dead_in`, of all rows that the task leaves out.
+
+    Reads delete files, and of the data file the footer and those row groups of delete columns that statistics cannot
+    decide; never a column that no delete names. Raises CorruptFileError naming a file that cannot be read (DA-8), and
+    UnsupportedFeatureError naming one of another format than Parquet.
+    """
+    if not task.has_deletes:
+        return PositionSet.empty()
+    found = context.caches.resolved.get_or_load(deletes_identity(task, context), lambda: _resolve(task, context))
+    if task.known_positions is not None:
+        found = found.union(task.known_positions)
+    return found if task.dead_in is None else found.union(_alive(task.dead_in, context))
+
+
+def _alive(task: FileScanTask, context: ResolveContext) -> PositionSet:
+    every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
+    return every_row.minus(resolve(task, context))
+
+
+def _resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
+    found = [_row_positions(task, context.loader)]
+    if task.equality_deletes or task.range_deletes or task.range_delete_files:
+        found.append(_value_positions(task, context))
+    return PositionSet.union_of(found)
+
+
+def _row_positions(task: FileScanTask, loader: DeleteLoader) -> PositionSet:
+    """DA-7: a deletion vector replaces all position delete files of its data file."""
+    if task.deletion_vector is not None:
+        return loader.vector(task.deletion_vector)
+    return PositionSet.union_of(
+        [loader.positions(delete, task.data_file.file_path) for delete in task.position_deletes]
+    )
+
+
+def _value_positions(task: FileScanTask, context: ResolveContext) -> PositionSet:
+    """Rows that equality and range deletes meet by their values."""
+    data = task.data_file
+    spans, is_covered = _spans(task, context.loader)
+    if is_covered:
+        return PositionSet.from_runs(np.array([0]), np.array([data.record_count]))
+    known, new_deletes = _known_equality(task, context)
+    keys = _equality_keys(new_deletes, context)
+    if not (spans or keys):
+        return known.positions
+
+    def missing(field_id: int) -> pa.Scalar:
+        if field_id not in context.fields:
+            raise CorruptFileError(
+                data.file_path, f"a delete that applies to it names field id {field_id}, which the table never had."
+            )
+        return value_where_missing(context.metadata, data, context.fields[field_id])
+
+    with open_parquet(context.io, data, name_mapping=context.name_mapping, footers=context.caches.footers) as file:
+        reader = KeyReader(file, missing)
+        found = [span_positions(reader, one_column_list) for one_column_list in spans]
+        number = committed_sequence_number(data)
+        equality = [equality_positions(reader, one_column_set, number) for one_column_set in keys]
+    by_equality = PositionSet.union_of([known.positions, *equality])
+    context.caches.equality.hold(_equality_key(task, context), EqualityDeleted(known.deletes, by_equality))
+    return PositionSet.union_of([by_equality, *found])
+
+
+def _known_equality(task: FileScanTask, context: ResolveContext) -> tuple[EqualityDeleted, list[DeleteFile]]:
+    """What earlier scans found for some of the equality deletes, with the identity of all; and the other deletes.
+
+    A row is deleted when any delete meets it (DA-2), so what more of them meet is a union.
+    """
+    columns = _columns(task.equality_deletes, context)
+    deletes: dict[tuple[object, ...], DeleteFile] = {
+        (each.file_path, each.sequence_number, columns[each.equality_ids or ()]): each for each in task.equality_deletes
+    }
+    held = context.caches.equality.held(_equality_key(task, context))
+    if held is None or not held.deletes <= deletes.keys():
+        return EqualityDeleted(frozenset(deletes), PositionSet.empty()), list(deletes.values())
+    new = [delete for identity, delete in deletes.items() if identity not in held.deletes]
+    return EqualityDeleted(frozenset(deletes), held.positions), new
+
+
+def _equality_key(task: FileScanTask, context: ResolveContext) -> tuple[object, ...]:
+    mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
+    return task.data_file.file_path, task.data_file.sequence_number, mapping
+
+
+def _columns(deletes: Sequence[DeleteFile], context: ResolveContext) -> dict[tuple[int, ...], str]:
+    """DA-6: each list of delete columns, with what its columns are by now."""
+    lists = {delete.equality_ids or () for delete in deletes}
+    return {ids: "; ".join(str(context.fields.get(field_id)) for field_id in ids) for ids in lists}
+
+
+def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], bool]:
+    """For each list of delete columns the spans newer than the data; True when they cover the whole file (RD-10)."""
+    spans = list(task.range_deletes)
+    for deletes in _grouped(task.range_delete_files):
+        verdict, newer = classify(loader.range_fragments(deletes), task.data_file)
+        if verdict is Verdict.COVERED:
+            return [], True
+        spans.append(newer)
+    return spans, False
+
+
+def _equality_keys(equality_deletes: Sequence[DeleteFile], context: ResolveContext) -> list[EqualityKeys]:
+    """The collapsed keys for each set of delete columns; their order in a delete file means nothing."""
+    by_columns: dict[frozenset[int], list[DeleteFile]] = defaultdict(list)
+    for delete in equality_deletes:
+        by_columns[frozenset(_equality_ids(delete))].append(delete)
+    return [
+        context.loader.equality_keys(deletes, delete_column_types(context.fields, field_ids, deletes[0].file_path))
+        for field_ids, deletes in by_columns.items()
+    ]
+
+
+def _grouped(deletes: Sequence[DeleteFile]) -> list[list[DeleteFile]]:
+    """Range delete files by their ordered list of columns."""
+    by_columns: dict[tuple[int, ...], list[DeleteFile]] = defaultdict(list)
+    for delete in deletes:
+        by_columns[_equality_ids(delete)].append(delete)
+    return list(by_columns.values())
+
+
+def _equality_ids(delete: DeleteFile) -> tuple[int, ...]:
+    if not delete.equality_ids:
+        raise CorruptFileError(delete.file_path, "its manifest entry names no delete columns (equality_ids).")
+    return delete.equality_ids
+
+
+def deletes_identity(task: FileScanTask, context: ResolveContext) -> tuple[object, ...]:
+    """Everything that the positions of the task's deletes depend on: files never change, so their paths and sequence
+    numbers stand for them."""
+    data = task.data_file
+    deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in task.delete_files)
+    spans = frozenset(_digest(each) for each in task.range_deletes)
+    columns = frozenset(_columns(task.equality_deletes, context).items())
+    mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
+    return data.file_path, data.sequence_number, deletes, spans, columns, mapping
+
+
+def _digest(spans: SpanArray) -> tuple[tuple[int, ...], bytes]:
+    """The content of spans in a few bytes."""
+    digest = hashlib.blake2b(digest_size=20)
+    for cuts in (spans.lower.encoded, spans.upper.encoded):
+        for cut in cuts.to_pylist():
+            digest.update(len(cut).to_bytes(8) + cut)
+    return spans.key.field_ids, digest.digest()

@@ -1,0 +1,66 @@
+"""Rows of one data file that equality deletes meet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tableformat.deletes.matching.equality import EqualityKeys
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.rules import equality_delete_is_new_enough
+from tableformat.keys.encoding import NULL_MARKER
+from tableformat.keys.families import KeyFamily, family_of
+from tableformat.merge_on_read.span_positions import batches, near_spans, positions_in_file, span_positions
+from tableformat.parquet.key_reader import KeyReader
+
+_ROWS_PER_SEARCHED_KEY: Final = 30
+"""With fewer rows for each key than that, looking every row up is faster than searching every key."""
+
+
+def equality_positions(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int) -> PositionSet:
+    """DA-2, DA-4: the positions of the rows that a key newer than the data deletes.
+
+    A file whose own marker says that it is sorted by the delete columns is searched for the keys within its bounds
+    while they are few (RD-11); otherwise the rows are looked up, in row groups whose statistics do not rule all keys
+    out.
+    """
+    if not keys.newer_than(data_sequence_number).any():
+        return PositionSet.empty()
+    order = (reader.file.sorted_by or ())[: len(keys.field_ids)]
+    if set(order) == set(keys.field_ids) and not _has_float(keys):
+        points = near_spans(reader, keys.point_spans(order))
+        assert points.sequence_numbers is not None, "points carry the newest number of their key"
+        is_newer = equality_delete_is_new_enough(points.sequence_numbers, data_sequence_number)
+        if int(is_newer.sum()) * _ROWS_PER_SEARCHED_KEY <= reader.file.row_count:
+            return span_positions(reader, points if is_newer.all() else points.take(np.flatnonzero(is_newer)))
+    return _looked_up(reader, keys, data_sequence_number)
+
+
+def _looked_up(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int) -> PositionSet:
+    starts = reader.file.row_group_starts
+    found = []
+    for groups in batches(_groups_in_reach(reader, keys), starts):
+        columns = reader.columns(keys.field_ids, groups.tolist())
+        rows = PositionSet.from_array(keys.deleted_rows(columns, data_sequence_number))
+        found.append(PositionSet.from_runs(*positions_in_file(starts, groups, rows.starts, rows.ends)))
+    return PositionSet.union_of(found)
+
+
+def _groups_in_reach(reader: KeyReader, keys: EqualityKeys) -> NDArray[np.int64]:
+    """Row groups that may hold a key: every delete column's bounds meet the values of the keys."""
+    in_reach = np.ones(reader.file.row_group_count, np.bool_)
+    for field_id, key_type, hull in zip(keys.field_ids, keys.types, keys.hulls, strict=True):
+        if hull is not None:
+            lower, upper = reader.bounds((field_id,), (key_type,))
+            in_reach &= [
+                (group_lower < hull.upper and hull.lower < group_upper)
+                or (hull.has_null and group_lower <= NULL_MARKER)
+                for group_lower, group_upper in zip(lower, upper, strict=True)
+            ]
+    return np.flatnonzero(in_reach)
+
+
+def _has_float(keys: EqualityKeys) -> bool:
+    return any(family_of(key_type) is KeyFamily.FLOAT for key_type in keys.types)

@@ -1,0 +1,85 @@
+"""Which of many files may hold a key of another one, by the bounds of some columns.
+
+A table that is written to by upserts has thousands of delete files and thousands of data files. The bounds of the many
+become ranks once, and one file of the other kind is compared with all of them by a few array operations a column.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyiceberg.types import IcebergType
+
+from tableformat.filters.file_statistics import column_facts
+from tableformat.metadata.content_file import ContentFile
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ColumnRanks:
+    """The bounds of one delete column over many files, as ranks among the distinct bounds."""
+
+    field_id: int
+    column_type: IcebergType
+    distinct: list[Any]
+    lower: npt.NDArray[np.int64]
+    """-1 where unknown."""
+    upper: npt.NDArray[np.int64]
+    """Above every rank where unknown."""
+    may_have_values: Mask
+    may_be_null: Mask
+    may_be_nan: Mask
+
+    @staticmethod
+    def of(field_id: int, column_type: IcebergType, files: Sequence[ContentFile]) -> _ColumnRanks:
+        facts = [column_facts(file, field_id, column_type) for file in files]
+        bounds = {bound for fact in facts for bound in (fact.lower, fact.upper) if bound is not None}
+        distinct = sorted(bounds)
+        ranks = {bound: rank for rank, bound in enumerate(distinct)}
+        return _ColumnRanks(
+            field_id,
+            column_type,
+            distinct,
+            np.array([-1 if fact.lower is None else ranks[fact.lower] for fact in facts], np.int64),
+            np.array([len(distinct) if fact.upper is None else ranks[fact.upper] for fact in facts], np.int64),
+            np.array([fact.may_have_values for fact in facts], np.bool_),
+            np.array([fact.may_be_null for fact in facts], np.bool_),
+            np.array([fact.may_be_nan for fact in facts], np.bool_),
+        )
+
+    def may_share_value(self, other: ContentFile) -> Mask:
+        """DA-4: whether some value, null or NaN of the column may be in both files."""
+        facts = column_facts(other, self.field_id, self.column_type)
+        shared = np.zeros(len(self.lower), np.bool_)
+        if facts.may_have_values:
+            # Ranks from `first` on are not below the lower bound, ranks before `after_last` not above the upper one.
+            first = -1 if facts.lower is None else bisect_left(self.distinct, facts.lower)
+            after_last = len(self.distinct) if facts.upper is None else bisect_right(self.distinct, facts.upper)
+            shared |= self.may_have_values & (self.upper >= first) & (self.lower < after_last)
+        if facts.may_be_null:
+            shared |= self.may_be_null
+        if facts.may_be_nan:
+            shared |= self.may_be_nan
+        return shared
+
+
+class KeyOverlap:
+    """The bounds that delete files with one set of delete columns, or data files, have in these columns."""
+
+    def __init__(self, files: Sequence[ContentFile], columns: Sequence[tuple[int, IcebergType]]) -> None:
+        """`columns` are field ids and types of the delete columns whose types are known; others exclude nothing."""
+        self._columns = [_ColumnRanks.of(field_id, column_type, files) for field_id, column_type in columns]
+        self._count = len(files)
+
+    def candidates(self, other: ContentFile) -> Mask:
+        """For each file whether it may hold a key of the other one: a key matches in every column."""
+        matches = np.ones(self._count, np.bool_)
+        for column in self._columns:
+            matches &= column.may_share_value(other)
+        return matches

@@ -1,0 +1,115 @@
+"""Rows of one data file that lie in the spans of range deletes.
+
+row groups      |  0  |  1  |  2  |  3  |  4  |
+spans         [---------)    [--)
+                 all   read  read  none  none      by statistics; only what is left is read
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tableformat.deletes.matching.range_apply import deleted_mask, deleted_runs
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.parquet.key_reader import KeyReader
+
+_ROWS_AT_ONCE: Final = 1 << 21
+"""Rows whose key columns are in memory together."""
+
+Rows = NDArray[np.int64]
+
+
+def span_positions(reader: KeyReader, spans: SpanArray) -> PositionSet:
+    """RD-1, RD-11: the positions of the rows that a span covers.
+
+    `spans` are sorted, disjoint and newer than the data. Row groups that lie whole inside a span or outside of all are
+    not read. Rows are searched where the file's own marker says that they are sorted by the columns that the spans
+    bind, and compared one by one otherwise.
+    """
+    if len(spans) == 0:
+        return PositionSet.empty()
+    depth = int(max(spans.lower.depth.max(), spans.upper.depth.max()))
+    field_ids = spans.key.field_ids[:depth]
+    lower, upper = reader.bounds(field_ids, spans.key.types[:depth])
+    first, last = _touching(spans, lower, upper)
+    is_covered = _covering(spans, first, last, lower, upper)
+    starts = reader.file.row_group_starts
+    covered = np.flatnonzero(is_covered)
+    run_starts, run_ends = [starts[covered]], [starts[covered + 1]]
+    is_sorted = (reader.file.sorted_by or ())[:depth] == field_ids
+    for groups in batches(np.flatnonzero((first < last) & ~is_covered), starts):
+        columns = reader.columns(field_ids, groups.tolist())
+        near = spans.slice(int(first[groups].min()), int(last[groups].max()))
+        if is_sorted:
+            row_starts, row_ends = deleted_runs(columns, near)
+        else:
+            in_batch = PositionSet.from_mask(deleted_mask(columns, near))
+            row_starts, row_ends = in_batch.starts, in_batch.ends
+        file_starts, file_ends = positions_in_file(starts, groups, row_starts, row_ends)
+        run_starts.append(file_starts)
+        run_ends.append(file_ends)
+    return PositionSet.from_runs(np.concatenate(run_starts), np.concatenate(run_ends))
+
+
+def near_spans(reader: KeyReader, spans: SpanArray) -> SpanArray:
+    """RD-12: those of sorted disjoint spans, all of which bind every column, that may share a key with the file."""
+    first, last = _touching(spans, *reader.bounds(spans.key.field_ids, spans.key.types))
+    start = int(first.min(initial=len(spans)))
+    return spans.slice(start, max(start, int(last.max(initial=0))))
+
+
+def _touching(spans: SpanArray, group_lower: list[bytes], group_upper: list[bytes]) -> tuple[Rows, Rows]:
+    """RD-10: for each row group the range of spans that share a key with it."""
+    places = range(len(spans))
+    # A few of the cuts are looked at; all of them as Python's bytes would cost more than the search.
+    lower, upper = _cut_at(spans.lower.encoded), _cut_at(spans.upper.encoded)
+    first = np.array([bisect_right(places, cut, key=upper) for cut in group_lower], np.int64)
+    last = np.array([bisect_left(places, cut, key=lower) for cut in group_upper], np.int64)
+    return first, last
+
+
+def _covering(
+    spans: SpanArray, first: Rows, last: Rows, group_lower: list[bytes], group_upper: list[bytes]
+) -> NDArray[np.bool_]:
+    """RD-10: for each row group whether one span holds all its keys."""
+    lower, upper = _cut_at(spans.lower.encoded), _cut_at(spans.upper.encoded)
+    is_covered = np.zeros(len(first), np.bool_)
+    for group in np.flatnonzero(last - first == 1).tolist():
+        span = int(first[group])
+        is_covered[group] = lower(span) <= group_lower[group] and group_upper[group] <= upper(span)
+    return is_covered
+
+
+def _cut_at(encoded: pa.LargeBinaryArray) -> Callable[[int], bytes]:
+    return lambda place: encoded[place].as_py()
+
+
+def batches(groups: Rows, starts: Rows) -> Iterator[Rows]:
+    """Row groups in file order, so many at a time as have about `_ROWS_AT_ONCE` rows."""
+    rows_before = np.cumsum(starts[groups + 1] - starts[groups]) - (starts[groups + 1] - starts[groups])
+    batch = rows_before // _ROWS_AT_ONCE
+    yield from np.split(groups, np.flatnonzero(np.diff(batch)) + 1) if len(groups) else ()
+
+
+def positions_in_file(starts: Rows, groups: Rows, row_starts: Rows, row_ends: Rows) -> tuple[Rows, Rows]:
+    """Runs of rows, counted over chosen row groups put end to end, as runs of positions in the file.
+
+    `starts` is the first position of every row group of the file and the row count. A run that goes on from one chosen
+    row group into the next is cut between them.
+    """
+    lengths = starts[groups + 1] - starts[groups]
+    ends = np.cumsum(lengths)
+    first = np.searchsorted(ends, row_starts, side="right")
+    pieces = np.searchsorted(ends, row_ends, side="left") - first + 1
+    run = np.repeat(np.arange(len(row_starts)), pieces)
+    group = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[run]
+    begins = (ends - lengths)[group]
+    shift = starts[groups[group]] - begins
+    return np.maximum(row_starts[run], begins) + shift, np.minimum(row_ends[run], ends[group]) + shift

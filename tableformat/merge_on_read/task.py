@@ -1,0 +1,65 @@
+"""One data file to read and everything that decides which of its rows are alive: plain data that can travel to
+another process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.metadata.content_file import DataFile, DeleteFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileScanTask:
+    """A data file with the deletes that apply to it. No reader compares sequence numbers again, except where a field
+    says so."""
+
+    data_file: DataFile
+    position_deletes: tuple[DeleteFile, ...] = ()
+    """Position delete files that may name rows of the data file (DA-1); empty when there is a deletion vector (DA-7).
+    """
+    deletion_vector: DeleteFile | None = None
+    """The deletion vector of the data file, if it has one."""
+    equality_deletes: tuple[DeleteFile, ...] = ()
+    """Equality delete files newer than the data (DA-2), in scope (DA-3), whose bounds may meet the data file's."""
+    range_deletes: tuple[SpanArray, ...] = ()
+    """One array for each list of delete columns: disjoint sorted spans newer than the data (RD-2), limited to the
+    file's bounds (RD-12)."""
+    range_delete_files: tuple[DeleteFile, ...] = ()
+    """Range delete files in scope whose spans were not loaded at plan time because they exceed the span budget. Their
+    spans may carry sequence numbers of their own (RD-8), so whoever loads them applies RD-2 span by span."""
+    known_positions: PositionSet | None = None
+    """Rows that are deleted for certain, found before: by a verb of the same transaction."""
+    dead_in: FileScanTask | None = None
+    """CF-3: the same file in another snapshot; of the rows that are alive here only those count that are not alive
+    there."""
+    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
+    """CF-5: values of columns that no data file stores, by field id, in Iceberg's internal representation."""
+    residual: BooleanExpression = field(default_factory=AlwaysTrue)
+    """What is left of the scan's filter for rows of this file, over the names of the scan's schema; not bound."""
+    reasons: tuple[str, ...] = ()
+    """For people: why the file is read, and why deletes apply or were ruled out."""
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether any row of the file may be left out."""
+        return bool(
+            self.position_deletes
+            or self.deletion_vector
+            or self.equality_deletes
+            or self.range_deletes
+            or self.range_delete_files
+            or self.known_positions
+            or self.dead_in
+        )
+
+    @property
+    def delete_files(self) -> tuple[DeleteFile, ...]:
+        """The delete files that have to be opened to read this task."""
+        vector = () if self.deletion_vector is None else (self.deletion_vector,)
+        return (*self.position_deletes, *vector, *self.equality_deletes, *self.range_delete_files)

@@ -1,0 +1,241 @@
+"""Manifest lists: the manifests of one snapshot.
+
+Source: Iceberg table specification, "Manifest Lists" and "First Row ID Assignment".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+from pyiceberg.io import FileIO
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.metadata.manifests.avro_container import (
+    DECODING_ERRORS,
+    RecordCodec,
+    decode_records,
+    header_bytes,
+    read_container,
+    write_container,
+)
+from tableformat.metadata.manifests.manifest_entry import (
+    EntryStatus,
+    ManifestContent,
+    ManifestFile,
+    PartitionFieldSummary,
+)
+from tableformat.metadata.manifests.manifest_reader import layout_of
+from tableformat.metadata.manifests.manifest_schema import manifest_list_schema, rename_by_field_id
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.storage import storage
+from tableformat.storage.bounded_cache import BoundedCache
+
+CACHED_MANIFESTS: Final = 200_000
+
+_PARENT: Final = "parent-snapshot-id"
+"""Of the header; the text `null` where there is none."""
+
+_CONTENTS: Final = {int(content): content for content in ManifestContent}
+_cache: Final[BoundedCache[str, tuple[ManifestFile, ...]]] = BoundedCache(CACHED_MANIFESTS)
+
+
+def manifests_of(view: SnapshotView) -> tuple[ManifestFile, ...]:
+    """The manifests of the view's snapshot, data and deletes, as the manifest list orders them."""
+    if view.snapshot is None:
+        return ()
+    return read_manifest_list(view.io, view.snapshot.manifest_list)
+
+
+def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
+    """The manifests of a list of any format version; cached. Raises CorruptFileError naming the list.
+
+    DA-9: in a v1 list every sequence number is 0.
+    """
+    key = storage.actual_location(io, location)
+    cached = _cache.get(key)
+    if cached is not None:
+        return cached
+    container = read_container(storage.read_bytes(io, location), location)
+    records = decode_records(container, layout_of(container).codec)
+    try:
+        manifests = tuple(_manifest_file(io, record, location) for record in records)
+    except DECODING_ERRORS as error:
+        reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
+        raise CorruptFileError(location, f"its entries are not those of a manifest list ({reason}).") from error
+    _cache.put(key, manifests, len(manifests) + 1)
+    return manifests
+
+
+def had_parent(io: FileIO, snapshot: Snapshot) -> bool:
+    """CF-2: whether the snapshot was committed on top of another one, retained or not.
+
+    Expiry by some programs, PyIceberg among them, takes the id of an expired parent out of the table metadata; the
+    header of the manifest list keeps it.
+    """
+    if snapshot.parent_snapshot_id is not None:
+        return True
+    location = snapshot.manifest_list
+    return read_container(storage.read_bytes(io, location), location).metadata.get(_PARENT, b"null") != b"null"
+
+
+def write_manifest_list(
+    io: FileIO,
+    location: str,
+    *,
+    manifests: Sequence[ManifestFile],
+    snapshot_id: int,
+    parent_snapshot_id: int | None,
+    sequence_number: int,
+    format_version: int,
+    first_row_id: int | None = None,
+) -> tuple[ManifestFile, ...]:
+    """Write the list of a snapshot; the manifests come back with the numbers that the commit gives them.
+
+    DA-9: a manifest without a sequence number was written by this commit and gets the commit's, and so does the
+    smallest data sequence number where all its files inherit. v3 needs `first_row_id`, the table's `next-row-id`;
+    `next_row_id` says what it is after this snapshot.
+    """
+    assigned = tuple(_with_sequence_number(manifest, snapshot_id, sequence_number) for manifest in manifests)
+    header = {
+        "snapshot-id": str(snapshot_id),
+        _PARENT: "null" if parent_snapshot_id is None else str(parent_snapshot_id),
+        "sequence-number": str(sequence_number),
+        "format-version": str(format_version),
+    }
+    if format_version >= 3:
+        assert first_row_id is not None, "a v3 manifest list assigns row ids"
+        header["first-row-id"] = str(first_row_id)
+        assigned = _with_row_ids(assigned, first_row_id)
+    schema_text, codec = _writing(format_version)
+    data = write_container(
+        header_bytes({"avro.schema": schema_text, **header}), codec, [_record(manifest) for manifest in assigned]
+    )
+    storage.write_bytes(io, location, data)
+    # The next commit starts from this list: a streaming writer would read back, and decode, what it has just written.
+    _cache.put(storage.actual_location(io, location), assigned, len(assigned) + 1)
+    return assigned
+
+
+def next_row_id(before: Sequence[ManifestFile], assigned: Sequence[ManifestFile], first_row_id: int) -> int:
+    """v3: the table's `next-row-id` after a list: manifests that got a first row id took ids for their rows.
+
+    `before` and `assigned` are the argument and the result of `write_manifest_list`.
+    """
+    return first_row_id + sum(
+        manifest.existing_rows_count + manifest.added_rows_count
+        for unassigned, manifest in zip(before, assigned, strict=True)
+        if unassigned.first_row_id is None and manifest.first_row_id is not None
+    )
+
+
+def _with_sequence_number(manifest: ManifestFile, snapshot_id: int, sequence_number: int) -> ManifestFile:
+    """DA-9: numbers are assigned by the commit that adds the manifest and never again."""
+    if manifest.sequence_number is not None and manifest.min_sequence_number is not None:
+        return manifest
+    assert manifest.added_snapshot_id == snapshot_id, f"{manifest.manifest_path} belongs to another snapshot"
+    own = sequence_number if manifest.sequence_number is None else manifest.sequence_number
+    smallest = own if manifest.min_sequence_number is None else min(own, manifest.min_sequence_number)
+    return replace(manifest, sequence_number=own, min_sequence_number=smallest)
+
+
+def _with_row_ids(manifests: tuple[ManifestFile, ...], first_row_id: int) -> tuple[ManifestFile, ...]:
+    """v3: data manifests without a first row id get one.
+
+    Existing rows count too: their files may be from before v3 and have no row ids either.
+    """
+    result = []
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DATA and manifest.first_row_id is None:
+            result.append(replace(manifest, first_row_id=first_row_id))
+            first_row_id += manifest.existing_rows_count + manifest.added_rows_count
+        else:
+            result.append(manifest)
+    return tuple(result)
+
+
+@lru_cache
+def _writing(format_version: int) -> tuple[str, RecordCodec]:
+    schema = manifest_list_schema(format_version)
+    return json.dumps(schema, separators=(",", ":")), RecordCodec.of(rename_by_field_id(schema).schema)
+
+
+def _record(manifest: ManifestFile) -> dict[str, Any]:
+    partitions = manifest.partitions
+    return {
+        "manifest_path": manifest.manifest_path,
+        "manifest_length": manifest.manifest_length_bytes,
+        "partition_spec_id": manifest.partition_spec_id,
+        "content": int(manifest.content),
+        "sequence_number": manifest.sequence_number,
+        "min_sequence_number": manifest.min_sequence_number,
+        "added_snapshot_id": manifest.added_snapshot_id,
+        "added_files_count": manifest.added_files_count,
+        "existing_files_count": manifest.existing_files_count,
+        "deleted_files_count": manifest.deleted_files_count,
+        "added_rows_count": manifest.added_rows_count,
+        "existing_rows_count": manifest.existing_rows_count,
+        "deleted_rows_count": manifest.deleted_rows_count,
+        "partitions": None if partitions is None else [_summary_record(summary) for summary in partitions],
+        "key_metadata": manifest.key_metadata,
+        "first_row_id": manifest.first_row_id,
+    }
+
+
+def _summary_record(summary: PartitionFieldSummary) -> dict[str, Any]:
+    return {
+        "contains_null": summary.contains_null,
+        "contains_nan": summary.contains_nan,
+        "lower_bound": summary.lower_bound,
+        "upper_bound": summary.upper_bound,
+    }
+
+
+def _manifest_file(io: FileIO, record: Mapping[str, Any], location: str) -> ManifestFile:
+    content = _CONTENTS.get(record.get("content") or 0)
+    if content is None:
+        raise UnsupportedFeatureError(
+            f"{location}: manifest {record['manifest_path']} has content {record['content']}, which no version that "
+            "this library reads knows."
+        )
+    partitions = record.get("partitions")
+    return ManifestFile(
+        manifest_path=record["manifest_path"],
+        manifest_length_bytes=record["manifest_length"],
+        partition_spec_id=record["partition_spec_id"],
+        content=content,
+        sequence_number=record.get("sequence_number") or 0,
+        min_sequence_number=record.get("min_sequence_number") or 0,
+        added_snapshot_id=record["added_snapshot_id"],
+        **_counts(io, record),
+        partitions=None if partitions is None else tuple(_summary(summary) for summary in partitions),
+        key_metadata=record.get("key_metadata"),
+        first_row_id=record.get("first_row_id"),
+    )
+
+
+def _summary(record: Mapping[str, Any]) -> PartitionFieldSummary:
+    return PartitionFieldSummary(
+        record["contains_null"], record.get("contains_nan"), record.get("lower_bound"), record.get("upper_bound")
+    )
+
+
+def _counts(io: FileIO, record: Mapping[str, Any]) -> dict[str, int]:
+    """File and row counts. Early v1 writers left them out: then the manifest itself is counted."""
+    names = tuple(f"{status}_{unit}_count" for unit in ("files", "rows") for status in ("added", "existing", "deleted"))
+    stated = {name: record.get(name) for name in names}
+    if None not in stated.values():
+        return {name: count for name, count in stated.items() if count is not None}
+    location = record["manifest_path"]
+    container = read_container(storage.read_bytes(io, location), location)
+    entries = decode_records(container, layout_of(container).codec)
+    counted = dict.fromkeys(names, 0)
+    for entry in entries:
+        status = EntryStatus(entry["status"]).name.lower()
+        counted[f"{status}_files_count"] += 1
+        counted[f"{status}_rows_count"] += entry["data_file"]["record_count"]
+    return counted

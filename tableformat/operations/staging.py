@@ -1,0 +1,197 @@
+"""The files of a draft, verb by verb, and the one change that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table.metadata import TableMetadataV1
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
+from tableformat.deletes.positions import PositionSet
+from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.plan import ScanPlan
+from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
+from tableformat.write.context import WriteContext
+from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
+
+
+@dataclass(slots=True)
+class _Verb:
+    data_files: list[DataFile] = field(default_factory=list)
+    delete_files: list[DeleteFile] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a verb read to decide."""
+
+    where: BooleanExpression | None
+    may_match: Callable[[DataFile], bool] | None
+    """Which data files hold rows that it would have read; None: those that may match the filter."""
+
+
+class StagedChange:
+    """What was staged, over the snapshot that the draft started from."""
+
+    def __init__(self, view: SnapshotView, context: ResolveContext) -> None:
+        self._view = view
+        self._context = context
+        self._verbs: list[_Verb] = []
+        self._positions: dict[str, RowsToDelete] = {}
+        """Rows that the draft deletes by position, of committed and of staged files."""
+        self._removed: dict[str, DataFile] = {}
+        """Files that have no row left."""
+        self._removed_deletes: dict[FileKey, DeleteFile] = {}
+        self._updated: dict[str, DataFile] = {}
+        """Committed files of which rows are written anew."""
+        self._reads: list[_Read] = []
+        self._counted_row_count = 0
+
+    def begin_verb(self) -> None:
+        self._verbs.append(_Verb())
+
+    def add_data_files(self, files: Iterable[DataFile]) -> None:
+        self._verbs[-1].data_files.extend(files)
+
+    def add_delete_file(self, delete: DeleteFile) -> None:
+        self._verbs[-1].delete_files.append(delete)
+
+    @property
+    def deleted_row_count(self) -> int | None:
+        """Rows that verbs found and deleted; None when a blind delete was staged, which counts nothing."""
+        is_blind = any(verb.delete_files for verb in self._verbs)
+        return None if is_blind else self._counted_row_count
+
+    def rebase(self, view: SnapshotView) -> None:
+        """Go on with the same snapshot in newer metadata."""
+        self._view = view
+
+    @property
+    def next_sequence_number(self) -> int:
+        """Above the numbers of everything that a plan of the current verb holds."""
+        return self._last_sequence_number + len(self._verbs) + 1
+
+    def plan(self, where: BooleanExpression | None, may_match: Callable[[DataFile], bool] | None = None) -> ScanPlan:
+        """What a verb that reads finds: the base, with everything staged before the current verb on top.
+
+        The commit then checks that nobody else added a file which could have mattered (CP-5): `may_match` says which
+        could, where the verb knows it better than the filter.
+        """
+        self._reads.append(_Read(where, may_match))
+        plan = plan_scan(self._view, where, staged=self._on_top(self._verbs))
+        return replace(plan, tasks=tuple(self._with_staged(plan.tasks)))
+
+    def delete_positions(self, task: FileScanTask, positions: PositionSet, *, written_anew: bool = False) -> None:
+        """Delete live rows of a planned file; with its last row gone the file leaves the table, its row deletes too.
+
+        `written_anew`: among the staged files are these rows as they are after an update (CP-6).
+        """
+        data = task.data_file
+        if written_anew:
+            self._updated[data.file_path] = data
+        self._counted_row_count += len(positions)
+        self._positions[data.file_path] = RowsToDelete(task, self._staged_positions(data).union(positions))
+        if len(resolve(task, self._context).union(positions)) == data.record_count:
+            self._remove(task)
+
+    def finish(self, context: WriteContext, written: list[str]) -> TableChange:
+        """Write the row deletes in the form of the context's format version; the change that the draft commits.
+
+        `written` takes the paths of new files. May be asked again for another format version.
+        """
+        self._apply_to_earlier_verbs()
+        staged_paths = {data.file_path for verb in self._verbs for data in verb.data_files}
+        row_deletes = write_row_deletes(
+            context, [rows for path, rows in self._positions.items() if path not in self._removed], self._context
+        )
+        written.extend(delete.file_path for delete in row_deletes.added)
+        removed = tuple(data for path, data in self._removed.items() if path not in staged_paths)
+        added = tuple(data for verb in self._verbs for data in verb.data_files if data.file_path not in self._removed)
+        added_deletes = (*(delete for verb in self._verbs for delete in verb.delete_files), *row_deletes.added)
+        removed_deletes = (*self._removed_deletes.values(), *row_deletes.replaced)
+        return TableChange(
+            operation=_operation(added, (*added_deletes, *removed)),
+            kind=ChangeKind.SCAN_BASED if self._reads else ChangeKind.BLIND,
+            added_data_files=added,
+            added_delete_files=added_deletes,
+            removed_data_files=removed,
+            removed_delete_files=removed_deletes,
+            updated_data_files=tuple(
+                data for path, data in self._updated.items() if path not in {*self._removed, *staged_paths}
+            ),
+            planned_snapshot_id=self._view.snapshot.snapshot_id if self._view.snapshot else None,
+            planned_sequence_number=self._view.sequence_number,
+            may_match=self._may_match() if self._reads else None,
+        )
+
+    def _apply_to_earlier_verbs(self) -> None:
+        """Keyed deletes spare rows of their own commit (DA-2, RD-2), so they reach rows of earlier verbs by
+        position."""
+        if len(self._verbs) < 2:
+            return
+        plan = plan_scan(replace(self._view, snapshot=None), staged=self._on_top(self._verbs))
+        self._removed.update({data.file_path: data for data in plan.covered})
+        for task in plan.tasks:
+            if task.has_deletes:
+                deleted = resolve(task, self._context).union(self._staged_positions(task.data_file))
+                self._positions[task.data_file.file_path] = RowsToDelete(task, deleted)
+                if len(deleted) == task.data_file.record_count:
+                    self._removed[task.data_file.file_path] = task.data_file
+
+    def _remove(self, task: FileScanTask) -> None:
+        """DA-7: the removal of a data file takes its deletion vector along; a path-scoped position delete file is as
+        dead."""
+        data = task.data_file
+        self._removed[data.file_path] = data
+        self._removed_deletes.update({file_key(delete): delete for delete in own_row_deletes(task)})
+
+    def _with_staged(self, tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
+        """The tasks of files that are still there, with the rows that the draft deleted by position."""
+        for task in tasks:
+            path = task.data_file.file_path
+            if path not in self._removed:
+                staged = self._positions.get(path)
+                yield task if staged is None else replace(task, known_positions=staged.positions)
+
+    @property
+    def _last_sequence_number(self) -> int:
+        """The table's, over all of its branches; v1 tables, which cannot be written to, have none."""
+        metadata = self._view.metadata
+        return 0 if isinstance(metadata, TableMetadataV1) else int(metadata.last_sequence_number)
+
+    def _staged_positions(self, data: DataFile) -> PositionSet:
+        staged = self._positions.get(data.file_path)
+        return PositionSet.empty() if staged is None else staged.positions
+
+    def _may_match(self) -> Callable[[DataFile], bool]:
+        filters = [read.may_match or file_filter(self._view, read.where) for read in self._reads]
+        return lambda data: any(may_match(data) for may_match in filters)
+
+    def _on_top(self, verbs: list[_Verb]) -> StagedFilesOnTop:
+        first = self._last_sequence_number + 1
+        return StagedFilesOnTop(
+            tuple(_numbered(data, first + step) for step, verb in enumerate(verbs) for data in verb.data_files),
+            tuple(_numbered(delete, first + step) for step, verb in enumerate(verbs) for delete in verb.delete_files),
+        )
+
+
+_File = TypeVar("_File", bound=ContentFile)
+
+
+def _numbered(file: _File, sequence_number: int) -> _File:
+    """The staged file as if its verb had been a snapshot."""
+    return replace(file, sequence_number=sequence_number)
+
+
+def _operation(added: tuple[DataFile, ...], others: tuple[ContentFile, ...]) -> Operation:
+    """What the snapshot says of itself: APPEND promises that nothing but rows were added."""
+    if not others:
+        return Operation.APPEND
+    return Operation.OVERWRITE if added else Operation.DELETE

@@ -1,0 +1,69 @@
+"""`apply_changes`: change events of a source table, applied without reading the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import one_of
+from tableformat.write.rows.last_per_key import last_row_per_key
+from tableformat.write.rows.rows import as_reader
+
+_UPSERTS: Final = ("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", "UPDATE_AFTER", "UPSERT")
+_DELETES: Final = ("D", "DELETE", "UPDATE_BEFORE")
+"""An update may change the key, so the image before it deletes the row that it names; the image after it follows."""
+
+
+def apply_changes(
+    draft: Draft, *, changes: Any, op: str = "_op", order_by: str | None = "_ts", on_refused: str = "fail"
+) -> None:
+    """Stage the last event of each key: deletes of all keys that occur, and the rows of those whose last event is no
+    delete.
+
+    A table without a key goes by whole rows: an event inserts or deletes the row equal to it, and repeating an event
+    changes nothing. Delete events may leave columns outside the key null or out.
+    """
+    one_of(on_refused, ("fail", "divert"), option="on_refused")
+    events = as_reader(changes)
+    for name, option in ((op, "op"), (order_by, "order_by")):
+        if name is not None and name not in events.schema.names:
+            raise UnknownColumnError(name, events.schema.names, where=f"the changes ({option}=)")
+    row_columns = [name for name in events.schema.names if name not in (op, order_by)]
+    key = draft.key_names if draft.has_key else tuple(row_columns)
+    draft.begin_verb()
+    newest = last_row_per_key(events, key, order_by=order_by)
+    upserts = pa.RecordBatchReader.from_batches(
+        pa.schema([events.schema.field(name) for name in row_columns]),
+        _split(draft, newest, op=op, key=key, row_columns=row_columns),
+    )
+    draft.add_rows(draft.conformed(upserts, on_refused))
+
+
+def _split(
+    draft: Draft, events: pa.RecordBatchReader, *, op: str, key: Sequence[str], row_columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Stage the keys of all events, and pass on the rows of those that are no deletes."""
+    for batch in events:
+        if batch.num_rows:
+            draft.add_keys(pa.Table.from_batches([batch.select(list(key))]))
+            yield batch.select(list(row_columns)).filter(pa.array(_is_upsert(batch.column(op), op)))
+
+
+def _is_upsert(codes: pa.Array, op: str) -> np.ndarray:
+    """Whether each event leaves its row in the table; InvalidArgumentError for a code that means nothing."""
+    if pa.types.is_dictionary(codes.type):
+        codes = codes.dictionary_decode()
+    if not (pa.types.is_string(codes.type) or pa.types.is_large_string(codes.type)):
+        raise InvalidArgumentError(f"column {op!r} holds {codes.type}; operations are text such as 'I', 'U' or 'D'.")
+    known = (*_UPSERTS, *_DELETES)
+    positions = pc.index_in(pc.utf8_upper(codes), pa.array(known, codes.type))
+    if positions.null_count:
+        wrong = codes.filter(pc.is_null(positions))[0].as_py()
+        raise InvalidArgumentError(f"column {op!r} holds {wrong!r}, which is no operation. Known: {', '.join(known)}.")
+    return np.asarray(positions) < len(_UPSERTS)

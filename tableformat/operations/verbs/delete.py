@@ -1,0 +1,72 @@
+"""`delete`: delete the rows that match a filter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.errors import InvalidPredicateError
+from tableformat.filters.bound_filter import bind_filter
+from tableformat.filters.filter_text import filter_text
+from tableformat.filters.predicate import parse_where
+from tableformat.operations.covered_rows import delete_matching
+from tableformat.operations.draft import Draft
+from tableformat.operations.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
+from tableformat.operations.options import one_of
+
+MODES: Final = ("auto", "range", "equality", "scan")
+
+
+def delete(draft: Draft, *, where: str | BooleanExpression, mode: str = "auto") -> None:
+    """Stage the delete of the rows that match.
+
+    "auto" is blind where the filter pins columns to values and limits at most one more to an interval (or is an OR of
+    such): a range delete where these lead the key or there is an interval, an equality delete otherwise. All else is
+    read.
+    """
+    one_of(mode, MODES, option="mode")
+    if where is None:
+        raise InvalidPredicateError("delete needs a filter; delete(where='true') deletes every row.")
+    draft.begin_verb()
+    stage_delete(draft, where, mode=mode)
+
+
+def stage_delete(draft: Draft, where: str | BooleanExpression | None, *, mode: str) -> None:
+    """The delete as part of the draft's current verb; without a filter it deletes every row."""
+    expression = parse_where(where, draft.schema)
+    conditions = None if mode == "scan" else key_conditions(bind_filter(expression, draft.schema))
+    if conditions is not None and all(_is_expressible(draft, condition, mode) for condition in conditions):
+        for condition in conditions:
+            _stage_blind(draft, condition, mode)
+        return
+    if mode in ("range", "equality"):
+        raise InvalidPredicateError(
+            f"{filter_text(expression)} cannot be written with mode={mode!r}: {_REASONS[mode]} Use mode='auto' or "
+            "mode='scan'."
+        )
+    delete_matching(draft, expression)
+
+
+_REASONS: Final = {
+    "range": "it must pin columns to values and limit at most one more to an interval, none of them floating point.",
+    "equality": "it must pin every column that it names to values, none of them floating point.",
+}
+
+
+def _is_expressible(draft: Draft, condition: KeyCondition, mode: str) -> bool:
+    if mode == "equality":
+        return condition.interval is None and bool(condition.points)
+    # Without any column the delete covers everything: a span of the key does, and without a key there is nothing to
+    # span.
+    return bool(condition.points or condition.interval or draft.has_key)
+
+
+def _stage_blind(draft: Draft, condition: KeyCondition, mode: str) -> None:
+    key = draft.key_field_ids if draft.has_key else ()
+    by_keys = condition.interval is None and bool(condition.points) and not leads_key(condition, key)
+    by_property = condition.interval is None and bool(condition.points) and draft.prefix_encoding == "equality"
+    if mode == "equality" or (mode == "auto" and (by_keys or by_property)):
+        draft.add_keys(keys_of(condition))
+    else:
+        draft.add_spans(spans_of(condition, draft.schema, key))

@@ -1,0 +1,76 @@
+"""`delete_prefix`: delete all rows whose key begins with given values, without reading any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tableformat.deletes.spans.spans import spans_of_prefixes
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
+from tableformat.keys.arrow_columns import array_of_values
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.covered_rows import delete_covered
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import one_of
+from tableformat.write.rows.rows import as_reader
+
+MODES: Final = ("auto", "range", "equality", "scan")
+
+
+def delete_prefix(draft: Draft, *, prefix: Any, mode: str = "auto") -> None:
+    """Stage a range delete of the prefixes, or an equality delete where the mode or the table's property asks for
+    one."""
+    one_of(mode, MODES, option="mode")
+    prefixes = prefix_table(draft, prefix)
+    draft.begin_verb()
+    if prefixes.num_rows == 0:
+        return
+    if mode == "scan":
+        delete_covered(draft, spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), prefixes))
+        return
+    stage_prefixes(draft, prefixes, encoding=None if mode == "auto" else mode)
+
+
+def stage_prefixes(draft: Draft, prefixes: pa.Table, *, encoding: str | None = None) -> None:
+    """Stage the delete of prefixes whose columns lead the key; `encoding` defaults to
+    `write.delete.prefix-encoding`."""
+    if (encoding or draft.prefix_encoding) == "equality":
+        draft.add_keys(prefixes)
+    else:
+        draft.add_spans(spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), prefixes))
+
+
+def leading_columns(key: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The names in key order. They must be the first columns of the key: anything else is an InvalidKeyError with
+    both."""
+    if isinstance(names, str):
+        raise InvalidArgumentError(f"prefix is a list of columns: prefix=[{names!r}].")
+    for name in names:
+        if name not in key:
+            raise UnknownColumnError(name, key, where=f"a prefix of the key ({', '.join(key)})")
+    lead = tuple(key[: len(names)])
+    if not names or set(lead) != set(names) or len(set(names)) != len(names):
+        raise InvalidKeyError(
+            f"prefix ({', '.join(names)}) is no leading part of the key ({', '.join(key)}): "
+            f"give its first columns, such as ({', '.join(key[: max(len(names), 1)])})."
+        )
+    return lead
+
+
+def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
+    """The prefixes as a table whose columns are leading key columns in key order."""
+    key = draft.key_names
+    if isinstance(prefix, Mapping):
+        names = leading_columns(key, tuple(prefix))
+        on = KeyColumns.of(draft.schema, draft.key_field_ids[: len(names)])
+        columns = {
+            name: array_of_values([prefix[name]], key_type, name=name)
+            for name, key_type in zip(names, on.types, strict=True)
+        }
+        return pa.table(columns)
+    if isinstance(prefix, str | bytes):
+        raise InvalidArgumentError(f"prefix names its columns: {{{key[0]!r}: {prefix!r}}}.")
+    table = as_reader(prefix).read_all()
+    return table.select(leading_columns(key, table.column_names))

@@ -1,0 +1,58 @@
+"""`delete_range`: delete a half-open stretch of the order of some columns, without reading any row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tableformat.deletes.spans.spans import span_of_bounds
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.covered_rows import delete_covered
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import one_of
+
+MODES: Final = ("auto", "range", "scan")
+
+
+def delete_range(
+    draft: Draft,
+    *,
+    lower: Sequence[Any] | None,
+    upper: Sequence[Any] | None,
+    on: Sequence[str] | None = None,
+    mode: str = "auto",
+) -> None:
+    """Stage the span before(lower) .. before(upper) over the columns `on`, by default the key."""
+    one_of(mode, MODES, option="mode")
+    span = span_of_bounds(range_columns(draft, on), _bound(lower, option="lower"), _bound(upper, option="upper"))
+    draft.begin_verb()
+    if len(span) == 0:
+        return
+    if mode == "scan":
+        delete_covered(draft, span)
+    else:
+        draft.add_spans(span)
+
+
+def range_columns(draft: Draft, on: Sequence[str] | None) -> KeyColumns:
+    """The ordered columns of the range: any primitive top-level columns, nullable and floating point ones included."""
+    if on is None:
+        return KeyColumns.of(draft.schema, draft.key_field_ids)
+    if isinstance(on, str):
+        raise InvalidArgumentError(f"on takes a list of columns: on=[{on!r}].")
+    names = [field.name for field in draft.schema.fields]
+    for name in on:
+        if name not in names:
+            raise UnknownColumnError(name, names, where="on=")
+    if not on:
+        raise InvalidKeyError("on=[] names no column; leave it out to go by the key.")
+    return KeyColumns.of(draft.schema, [draft.schema.find_field(name).field_id for name in on])
+
+
+def _bound(values: Sequence[Any] | None, *, option: str) -> tuple[Any, ...] | None:
+    if values is None:
+        return None
+    if isinstance(values, tuple | list):
+        return tuple(values)
+    raise InvalidArgumentError(f"{option} is a tuple of leading values: {option}=({values!r},).")

@@ -1,0 +1,108 @@
+"""Key columns of one data file: what its row groups can hold by their statistics, and values of chosen row groups."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+from numpy.typing import NDArray
+from pyiceberg.types import PrimitiveType
+
+from tableformat.keys.encoding import AFTER_MARKER, encode_column
+from tableformat.keys.families import KeyFamily, arrow_type_of, family_of
+from tableformat.parquet.parquet_columns import LeafColumn
+from tableformat.parquet.parquet_file import OpenedFile
+
+_UNDECODABLE: Final = (UnicodeDecodeError, ValueError, OverflowError, decimal.InvalidOperation, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyReader:
+    """One opened data file, with the values that columns have which it was written without."""
+
+    file: OpenedFile
+    missing: Callable[[int], pa.Scalar]
+    """DA-6: field id to the value of every row, for a column that the file does not have."""
+
+    def columns(self, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray]:
+        """Values of the columns in the rows of the row groups, one after the other; types as in the file."""
+        starts = self.file.row_group_starts
+        row_count = int(sum(starts[group + 1] - starts[group] for group in row_groups))
+        return [
+            pa.chunked_array([pa.repeat(self.missing(field_id), row_count)]) if column is None else column
+            for field_id, column in zip(field_ids, self.file.read(field_ids, row_groups), strict=True)
+        ]
+
+    def bounds(self, field_ids: Sequence[int], key_types: Sequence[PrimitiveType]) -> tuple[list[bytes], list[bytes]]:
+        """RD-10: for each row group two encoded cuts with all its keys between them, in any order of rows.
+
+        Statistics are taken as bounds, never as values that occur: writers shorten them. A side stops at the first
+        column whose null count or bounds are unknown; floats are unknown, because statistics leave NaN out.
+        """
+        group_count = self.file.row_group_count
+        lower, upper = [b""] * group_count, [b""] * group_count
+        is_open = np.ones(group_count, np.bool_)
+        for field_id, key_type in zip(field_ids, key_types, strict=True):
+            column_lower, column_upper, known = self._column_bounds(field_id, key_type)
+            is_open &= known
+            if not is_open.any():
+                break
+            encoded = encode_column(column_lower, key_type), encode_column(column_upper, key_type)
+            for group in np.flatnonzero(is_open).tolist():
+                lower[group] += encoded[0][group].as_py()
+                upper[group] += encoded[1][group].as_py()
+        return lower, [cut + AFTER_MARKER for cut in upper]
+
+    def _column_bounds(self, field_id: int, key_type: PrimitiveType) -> tuple[pa.Array, pa.Array, NDArray[np.bool_]]:
+        """Smallest and largest value of a column in each row group, null where null is one; and where known."""
+        arrow_type = arrow_type_of(key_type)
+        leaf = self.file.leaves.get(field_id)
+        if leaf is None:
+            every = pa.repeat(self.missing(field_id), self.file.row_group_count).cast(arrow_type)
+            return every, every, np.ones(self.file.row_group_count, np.bool_)
+        has_bounds = family_of(key_type) is not KeyFamily.FLOAT
+        pairs = [
+            _statistics_bounds(self.file.metadata.row_group(group).column(leaf.index), leaf, has_bounds=has_bounds)
+            for group in range(self.file.row_group_count)
+        ]
+        lower = _array([None if pair is None else pair[0] for pair in pairs], leaf.arrow_type, arrow_type)
+        upper = _array([None if pair is None else pair[1] for pair in pairs], leaf.arrow_type, arrow_type)
+        return lower, upper, np.array([pair is not None for pair in pairs], np.bool_)
+
+
+def _statistics_bounds(chunk: pq.ColumnChunkMetaData, leaf: LeafColumn, *, has_bounds: bool) -> tuple[Any, Any] | None:
+    """Bounds of one column chunk, null counted as the smallest value; None where they are unknown."""
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_null_count:
+        return None
+    if statistics.null_count == chunk.num_values:
+        return None, None
+    if not has_bounds or not statistics.has_min_max:
+        return None
+    try:
+        if pat.is_temporal(leaf.arrow_type):
+            # As stored numbers: Python's dates and times have a narrower range.
+            lower, upper = statistics.min_raw, statistics.max_raw
+        else:
+            lower, upper = statistics.min, statistics.max
+    except _UNDECODABLE:
+        # A string that its writer shortened in the middle of a character.
+        return None
+    return (None if statistics.null_count else lower), upper
+
+
+def _array(values: list[Any], stored_type: pa.DataType, arrow_type: pa.DataType) -> pa.Array:
+    if isinstance(stored_type, pa.BaseExtensionType):
+        stored_type = stored_type.storage_type
+    if pat.is_temporal(stored_type):
+        integers = pa.array(values, pa.int32() if stored_type.bit_width == 32 else pa.int64())
+        return integers.cast(stored_type).cast(arrow_type)
+    if pat.is_dictionary(stored_type):
+        stored_type = stored_type.value_type
+    return pa.array(values, stored_type).cast(arrow_type)

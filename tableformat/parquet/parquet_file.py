@@ -1,0 +1,182 @@
+"""A Parquet file opened for the columns that decide which of its rows are deleted."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyiceberg.io import FileIO
+from pyiceberg.table.name_mapping import NameMapping
+
+from tableformat.errors import CorruptFileError, TableFormatError, UnsupportedFeatureError
+from tableformat.keys.sort_marker import sorted_by
+from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, ContentFile
+from tableformat.parquet.parquet_columns import LeafColumn, leaf_columns, with_field_ids
+from tableformat.storage.loading_cache import LoadingCache
+from tableformat.storage.storage import open_input, read_bytes
+
+FooterCache = LoadingCache[tuple[str, int], pq.FileMetaData]
+"""Footers by location and size of the file."""
+
+_DICTIONARY_BYTES_PER_ROW: Final = 3
+"""Encoded size up to which a column of strings is taken to be dictionary encoded throughout: reading it as codes is
+then eight times as fast; a column that fell back to plain strings would have to be hashed."""
+
+
+_READ_AT_ONCE_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedFile:
+    """One Parquet file: its footer, which column has which field id, and reading by row group. Used by one thread."""
+
+    location: str
+    metadata: pq.FileMetaData
+    source: pa.NativeFile
+    name_mapping: NameMapping | None = None
+
+    @property
+    def row_count(self) -> int:
+        return int(self.metadata.num_rows)
+
+    @property
+    def row_group_count(self) -> int:
+        return int(self.metadata.num_row_groups)
+
+    @cached_property
+    def row_group_starts(self) -> NDArray[np.int64]:
+        """Position of the first row of each row group, and at the end the row count."""
+        counts = [self.metadata.row_group(group).num_rows for group in range(self.row_group_count)]
+        return np.cumsum([0, *counts], dtype=np.int64)
+
+    @cached_property
+    def sorted_by(self) -> tuple[int, ...] | None:
+        """RD-11: field ids that the rows are sorted by, from our own marker only; None when there is none."""
+        return sorted_by(self.metadata.metadata)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The file's schema with a field id on every column that has one (`PARQUET:field_id`), also by name mapping."""
+        with unreadable_as_corrupt(self.location):
+            stored = self.metadata.schema.to_arrow_schema()
+        return with_field_ids(stored, self.name_mapping, self.location)
+
+    @cached_property
+    def leaves(self) -> dict[int, LeafColumn]:
+        """Primitive columns outside of lists and maps, by field id."""
+        return leaf_columns(self.schema, self.metadata.num_columns, self.location)
+
+    def reader(self, dictionary_columns: Sequence[str] = (), *, buffer_bytes: int = 0) -> pq.ParquetFile:
+        """A pyarrow reader of the file; the footer is not read again.
+
+        With `buffer_bytes` a column is read in pieces of that size as it is decoded, and not as a whole before.
+        """
+        return pq.ParquetFile(
+            self.source,
+            metadata=self.metadata,
+            read_dictionary=list(dictionary_columns),
+            # Reading column chunks ahead, pyarrow's default, would override the buffer.
+            pre_buffer=buffer_bytes == 0,
+            buffer_size=buffer_bytes,
+            coerce_int96_timestamp_unit="us",
+        )
+
+    def read(self, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray | None]:
+        """DA-6: the primitive columns with these field ids, rows of the row groups one after the other, types as in
+        the file.
+
+        None for a column that the file does not have. Strings may come dictionary encoded. Nulls of a parent struct are
+        nulls. Raises CorruptFileError naming the file.
+        """
+        present = [self.leaves[field_id] for field_id in field_ids if field_id in self.leaves]
+        if not present:
+            return [None] * len(field_ids)
+        reader = self.reader([".".join(leaf.path) for leaf in present if self._is_cheaper_as_codes(leaf)])
+        with unreadable_as_corrupt(self.location):
+            rows = reader.reader.read_row_groups(
+                list(row_groups), column_indices=sorted({leaf.index for leaf in present}), use_threads=True
+            )
+            return [
+                _leaf_values(rows, self.leaves[field_id].path) if field_id in self.leaves else None
+                for field_id in field_ids
+            ]
+
+    def _is_cheaper_as_codes(self, leaf: LeafColumn) -> bool:
+        if not (pa.types.is_string(leaf.arrow_type) or pa.types.is_binary(leaf.arrow_type)) or not self.row_group_count:
+            return False
+        chunk = self.metadata.row_group(0).column(leaf.index)
+        is_small = chunk.total_uncompressed_size <= _DICTIONARY_BYTES_PER_ROW * max(chunk.num_values, 1)
+        return bool(chunk.has_dictionary_page and is_small)
+
+
+def _leaf_values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+    column = rows.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+
+
+@contextlib.contextmanager
+def open_parquet(
+    io: FileIO, file: ContentFile, *, name_mapping: NameMapping | None = None, footers: FooterCache | None = None
+) -> Iterator[OpenedFile]:
+    """The file, closed at the end of the block.
+
+    Raises UnsupportedFeatureError for another format than Parquet and CorruptFileError for an absent or unreadable
+    file, both naming it.
+    """
+    if file.file_format not in {PARQUET, RANGE_DELETES_PARQUET}:
+        raise UnsupportedFeatureError(
+            f"{file.file_path} is an {file.file_format} file and only Parquet files can be read. Rewrite it as Parquet "
+            "with the engine that wrote it."
+        )
+    with unreadable_as_corrupt(file.file_path):
+        source = _source(io, file)
+    with source:
+        with unreadable_as_corrupt(file.file_path):
+            metadata = _footer(source, file, footers)
+        yield OpenedFile(file.file_path, metadata, source, name_mapping)
+
+
+def _source(io: FileIO, file: ContentFile) -> pa.NativeFile:
+    """A small file in one read: Parquet asks for the footer and every column chunk by itself."""
+    if file.file_size_bytes > _READ_AT_ONCE_BYTES:
+        return open_input(io, file.file_path, file.file_size_bytes)
+    data = read_bytes(io, file.file_path)
+    if len(data) < file.file_size_bytes:
+        raise CorruptFileError(
+            file.file_path,
+            f"it has {len(data)} bytes where the metadata states {file.file_size_bytes}; it was cut off.",
+        )
+    return pa.BufferReader(data)
+
+
+def footer_size_bytes(metadata: pq.FileMetaData) -> int:
+    """Memory that a footer holds, roughly: its Thrift form is about a third of what it is parsed into."""
+    return 3 * int(metadata.serialized_size)
+
+
+@contextlib.contextmanager
+def unreadable_as_corrupt(location: str) -> Iterator[None]:
+    """DA-8: whatever goes wrong in the block means that the file cannot be read; CorruptFileError names it.
+
+    Errors of this library pass as they are: they name a file and say more.
+    """
+    try:
+        yield
+    except TableFormatError:
+        raise
+    except Exception as error:
+        raise CorruptFileError(location, f"the file cannot be read: {error!r}.") from error
+
+
+def _footer(source: pa.NativeFile, file: ContentFile, footers: FooterCache | None) -> pq.FileMetaData:
+    if footers is None:
+        return pq.read_metadata(source)
+    return footers.get_or_load((file.file_path, file.file_size_bytes), lambda: pq.read_metadata(source))

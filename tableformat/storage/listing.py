@@ -1,0 +1,92 @@
+"""Which files a store holds below a location. Only maintenance asks; readers go by what metadata names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyarrow.fs import FileSelector, FileType
+from pyiceberg.io import FileIO
+
+from tableformat.errors import UnsupportedFeatureError
+from tableformat.storage.location import local_path
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file as the store lists it."""
+
+    location: str
+    """Begins with the location that was listed, as it was spelt."""
+    size_bytes: int
+    modified_ms: int
+    """When it was written, in milliseconds since 1970-01-01 UTC."""
+
+
+def list_files(io: FileIO, location: str) -> Iterator[ListedFile]:
+    """Every file below the location, in no order; links are not followed. Nothing where there is no such place.
+
+    Raises UnsupportedFeatureError for a FileIO that cannot list.
+    """
+    root = location.rstrip("/")
+    path = local_path(root)
+    if path is not None:
+        return _list_local(root, path)
+    if hasattr(io, "fs_by_scheme") and hasattr(io, "parse_location"):
+        return _list_with_arrow(io, root)
+    if hasattr(io, "get_fs"):
+        return _list_with_fsspec(io, root)
+    raise UnsupportedFeatureError(f"{type(io).__name__} cannot list the files below {location}.")
+
+
+def _list_local(root: str, path: str) -> Iterator[ListedFile]:
+    for folder, _, names in os.walk(path):
+        inside = os.path.relpath(folder, path).replace(os.sep, "/")
+        prefix = root if inside == "." else f"{root}/{inside}"
+        for name in names:
+            try:
+                state = os.stat(os.path.join(folder, name), follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # Removed since the directory was read.
+            yield ListedFile(f"{prefix}/{name}", state.st_size, state.st_mtime_ns // 1_000_000)
+
+
+def _list_with_arrow(io: Any, root: str) -> Iterator[ListedFile]:
+    scheme, host, path = io.parse_location(root, io.properties)
+    selector = FileSelector(path, recursive=True, allow_not_found=True)
+    for info in io.fs_by_scheme(scheme, host).get_file_info(selector):
+        if info.type == FileType.File:
+            yield ListedFile(_below(root, path, info.path), info.size, info.mtime_ns // 1_000_000)
+
+
+def _list_with_fsspec(io: Any, root: str) -> Iterator[ListedFile]:
+    place = urlsplit(root)
+    is_azure = place.scheme.startswith(("abfs", "wasb"))
+    file_system = io.get_fs(place.scheme, place.hostname) if is_azure else io.get_fs(place.scheme)
+    path = file_system._strip_protocol(root)
+    for found, info in file_system.find(path, detail=True).items():
+        modified = next((info[name] for name in _FSSPEC_TIMES if info.get(name) is not None), None)
+        if modified is None:
+            modified = file_system.modified(found)
+        yield ListedFile(_below(root, path, found), int(info["size"]), _as_ms(modified))
+
+
+_FSSPEC_TIMES = ("LastModified", "last_modified", "updated", "mtime")
+"""S3, Azure, Google, local: what fsspec calls the time of the last write."""
+
+
+def _below(root: str, path: str, found: str) -> str:
+    """The file system drops the scheme, some the leading slash; what follows the listed path is the same."""
+    return f"{root}/{found.strip('/').removeprefix(path.strip('/')).lstrip('/')}"
+
+
+def _as_ms(moment: datetime | str | float) -> int:
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    if isinstance(moment, datetime):
+        moment = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    return int(moment * 1000)

@@ -1,0 +1,153 @@
+"""Bytes of immutable files: local paths through the operating system, everything else through PyIceberg's FileIO.
+
+The local path is not for show: a commit writes three small files and a plan may read thousands, and a FileIO spends
+more time on parsing the location and on asking for the file's size than the disk spends on the bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.io import FileIO
+
+from tableformat.errors import AlreadyExistsError, CorruptFileError
+from tableformat.storage.location import local_path
+from tableformat.storage.relocated_io import RelocatedFileIO
+
+
+def actual_location(io: FileIO, location: str) -> str:
+    """Where the file that metadata calls `location` really is: another place only for a table that was moved."""
+    return io.actual(location) if isinstance(io, RelocatedFileIO) else location
+
+
+def exists(io: FileIO, location: str) -> bool:
+    path = local_path(actual_location(io, location))
+    return os.path.lexists(path) if path is not None else bool(io.new_input(location).exists())
+
+
+def size_bytes(io: FileIO, location: str) -> int | None:
+    """Size of the file; None when there is no such file."""
+    path = local_path(actual_location(io, location))
+    try:
+        return os.path.getsize(path) if path is not None else len(io.new_input(location))
+    except FileNotFoundError:
+        return None
+
+
+def open_input(io: FileIO, location: str, length: int | None = None) -> pa.NativeFile:
+    """A seekable binary file for Parquet and Avro readers; the caller closes it.
+
+    Raises CorruptFileError when there is no such file, or when it is shorter than `length`, its size in bytes as the
+    metadata states it.
+    """
+    path = local_path(actual_location(io, location))
+    try:
+        # Not a memory map: its pages count as this process's memory and would grow with the table.
+        file = pa.OSFile(path, "rb") if path is not None else _as_native(io.new_input(location).open(), "r")
+    except FileNotFoundError as error:
+        raise _missing(location) from error
+    if length is not None and (size := file.size()) < length:
+        file.close()
+        raise CorruptFileError(location, f"it has {size} bytes where the metadata states {length}; it was cut off.")
+    return file
+
+
+def read_bytes(io: FileIO, location: str) -> bytes:
+    """The whole file. Raises CorruptFileError when there is no such file."""
+    path = local_path(actual_location(io, location))
+    try:
+        if path is not None:
+            with open(path, "rb") as file:
+                return file.read()
+        with io.new_input(location).open() as stream:
+            return bytes(stream.read())
+    except FileNotFoundError as error:
+        raise _missing(location) from error
+
+
+def write_bytes(io: FileIO, location: str, data: bytes) -> int:
+    """Create the file and return its size in bytes; files are immutable, so an existing one raises AlreadyExistsError.
+
+    A local file that could not be written whole is removed again. Stores without an exclusive create check first.
+    """
+    path = local_path(actual_location(io, location))
+    try:
+        if path is None:
+            with io.new_output(location).create(overwrite=False) as stream:
+                stream.write(data)
+            return len(data)
+        with _create_local(path, lambda: open(path, "xb", buffering=0)) as file:
+            _write_all(file, path, data)
+    except FileExistsError as error:
+        raise _already_there(location) from error
+    return len(data)
+
+
+def open_output(io: FileIO, location: str) -> AbstractContextManager[pa.NativeFile]:
+    """A new file to write to, as a context manager; an existing one raises AlreadyExistsError.
+
+    A file that fails in the middle stays: the writer that knows all files of its operation removes them.
+    """
+    return _opened_output(io, location)
+
+
+@contextlib.contextmanager
+def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
+    path = local_path(actual_location(io, location))
+    try:
+        if path is not None:
+            # Arrow's own file has no exclusive mode: claim the name first, then let it truncate the empty file.
+            _create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
+            file = pa.OSFile(path, "wb")
+        else:
+            file = _as_native(io.new_output(location).create(overwrite=False), "w")
+    except FileExistsError as error:
+        raise _already_there(location) from error
+    with file:
+        yield file
+
+
+def delete_if_present(io: FileIO, location: str) -> None:
+    """Remove the file; one that is gone already is no error."""
+    path = local_path(actual_location(io, location))
+    with contextlib.suppress(FileNotFoundError):
+        if path is not None:
+            os.remove(path)
+        else:
+            io.delete(location)
+
+
+def _create_local(path: str, create: Callable[[], Any]) -> Any:
+    """Directories are made when the first file needs them, not looked up before every file."""
+    try:
+        return create()
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        return create()
+
+
+def _write_all(file: Any, path: str, data: bytes) -> None:
+    try:
+        written = 0
+        while written < len(data):
+            written += file.write(data[written:] if written else data)
+    except OSError:
+        os.remove(path)
+        raise
+
+
+def _as_native(file: Any, mode: str) -> pa.NativeFile:
+    return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode=mode)
+
+
+def _missing(location: str) -> CorruptFileError:
+    return CorruptFileError(location, "the file does not exist, although the table's metadata names it.")
+
+
+def _already_there(location: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"{location} exists already; files of a table are immutable and never overwritten.")

@@ -1,0 +1,220 @@
+"""Rows into data files: by partition, sorted by the key, in bounded memory, with exact metrics.
+
+    batches -> conformed -> staged -> split by partition -> buffers -> sorted -> row groups -> files of the target size
+
+Everything is written or nothing: a failure anywhere removes the files of the call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tableformat.keys.table_key import key_names
+from tableformat.metadata.content_file import DataFile
+from tableformat.write.context import WriteContext
+from tableformat.write.created_files import CreatedFiles, removed_on_failure
+from tableformat.write.data_files.partition_writer import PartitionWriter
+from tableformat.write.data_files.partitions import PartitionValues, RowRouter, SpecRouter, split
+from tableformat.write.data_files.stored_columns import stored_schema
+from tableformat.write.parquet_output import DictionaryChoice
+from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
+from tableformat.write.rows.rows import as_reader
+from tableformat.write.staged import StagedFiles
+
+Through = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Sees the conformed batches on their way to the files, and may drop or change rows."""
+
+_STAGE_SHARE: Final = 8
+"""Batches are split into partitions together, once they fill this fraction of the memory: tiny batches cost one
+pass."""
+_BUFFER_SHARE: Final = 3 / 8
+"""Of the memory for rows that wait in buffers: putting the buffer of a partition together for sorting copies it."""
+_ROW_GROUP_SHARE: Final = 1 / 8
+"""Of the memory for one row group: its rows in order, its pages, and their compressed form exist at once."""
+_PARALLEL_FROM_PARTITIONS: Final = 4
+_THREADS_MAX: Final = 4
+
+
+def write_data_files(
+    context: WriteContext,
+    rows: Any,
+    *,
+    on_refused: str = "fail",
+    through: Through | None = None,
+    router: RowRouter | None = None,
+) -> StagedFiles:
+    """Write rows to new data files under the table's default spec; nothing is committed.
+
+    `rows` is ConformedRows, or whatever `as_reader` takes. With `on_refused="divert"` the rows that do not fit come
+    back in `StagedFiles.refused`; with "fail" they raise RowsRefusedError. Reads `rows` once, keeps to
+    `context.memory_bytes` (MT-63), and removes its files when anything fails.
+    """
+    schema = table_arrow_schema(context.schema)
+    conformed = (
+        rows
+        if isinstance(rows, ConformedRows)
+        else ConformedRows(as_reader(rows, schema=schema), context.schema, on_refused=on_refused)
+    )
+    batches: Iterator[pa.RecordBatch] = iter(conformed)
+    if through is not None:
+        batches = through(batches)
+    return _write(context, batches, router, lambda: conformed.refused)
+
+
+def write_conformed(
+    context: WriteContext, batches: Iterable[pa.RecordBatch], *, router: RowRouter | None = None
+) -> StagedFiles:
+    """Write batches that are in the table's schema already: from ConformedRows, or through `last_row_per_key` after
+    it."""
+    return _write(context, iter(batches), router, lambda: None)
+
+
+def _write(
+    context: WriteContext,
+    batches: Iterator[pa.RecordBatch],
+    router: RowRouter | None,
+    refused: Callable[[], pa.Table | None],
+) -> StagedFiles:
+    with removed_on_failure(context) as created:
+        sink = DataFileSink(context, created, router or SpecRouter(context.spec, context.schema))
+        try:
+            for batch in batches:
+                sink.add(batch)
+            files = sink.finish()
+        except BaseException:
+            sink.abandon()
+            raise
+        return StagedFiles(
+            data_files=tuple(files),
+            row_count=sum(file.record_count for file in files),
+            written_bytes=sum(file.file_size_bytes for file in files),
+            refused=refused(),
+        )
+
+
+@dataclass(slots=True)
+class _Buffer:
+    """Rows of one partition that are not written yet."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    size_bytes: int = 0
+
+
+class DataFileSink:
+    """Takes conformed batches and writes data files within `context.memory_bytes` (MT-63)."""
+
+    def __init__(self, context: WriteContext, created: CreatedFiles, router: RowRouter) -> None:
+        self._context = context
+        self._created = created
+        self._router = router
+        self._schema = table_arrow_schema(context.schema)
+        self._key_names = key_names(context.schema, context.key_field_ids)
+        self._dictionaries = DictionaryChoice(stored_schema(self._schema))
+        self._staged = _Buffer()
+        self._buffers: dict[PartitionValues, _Buffer] = {}
+        self._buffered_bytes = 0
+        self._files: list[DataFile] = []
+        self._open: PartitionWriter | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Writes files when the memory is full, of the largest partition first."""
+        self._staged.batches.append(batch)
+        self._staged.size_bytes += batch.nbytes
+        if self._staged.size_bytes * _STAGE_SHARE >= self._context.memory_bytes:
+            self._split_staged()
+            while self._buffered_bytes > _BUFFER_SHARE * self._context.memory_bytes:
+                self._flush_largest()
+
+    def finish(self) -> list[DataFile]:
+        """Write what is left and return all files."""
+        self._split_staged()
+        partitions = list(self._buffers)
+        if len(partitions) >= _PARALLEL_FROM_PARTITIONS:
+            self._close_open()
+            threads = min(len(partitions), os.cpu_count() or 1, _THREADS_MAX)
+            with ThreadPoolExecutor(threads) as pool:
+                for files in pool.map(partial(self._write_alone, writer_count=threads), partitions):
+                    self._files += files
+        else:
+            for partition in partitions:
+                self._flush(partition)
+        self._buffers.clear()
+        self._close_open()
+        return self._files
+
+    def abandon(self) -> None:
+        """Close the open file after a failure."""
+        if self._open is not None:
+            self._open.abandon()
+            self._open = None
+
+    def _split_staged(self) -> None:
+        if not self._staged.batches:
+            return
+        batch = one_batch(self._staged.batches, self._schema)
+        self._staged = _Buffer()
+        for partition, rows in split(batch, self._router.route(batch)):
+            if rows.num_rows == 0:
+                continue
+            buffer = self._buffers.setdefault(partition, _Buffer())
+            buffer.batches.append(rows)
+            buffer.size_bytes += rows.nbytes
+            self._buffered_bytes += rows.nbytes
+
+    def _flush_largest(self) -> None:
+        self._flush(max(self._buffers, key=lambda partition: self._buffers[partition].size_bytes))
+
+    def _flush(self, partition: PartitionValues) -> None:
+        """Write the buffer of a partition; its last file stays open in case the next rows of it continue the order."""
+        if self._open is None or self._open.partition != partition:
+            self._close_open()
+            self._open = self._writer(partition)
+        self._open.write(self._taken(partition))
+
+    def _write_alone(self, partition: PartitionValues, writer_count: int) -> list[DataFile]:
+        writer = self._writer(partition, writer_count)
+        try:
+            writer.write(self._taken(partition))
+            return writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+
+    def _taken(self, partition: PartitionValues) -> pa.RecordBatch:
+        """The buffered rows as one batch; the buffer is gone."""
+        buffer = self._buffers.pop(partition)
+        self._buffered_bytes -= buffer.size_bytes
+        return one_batch(buffer.batches, self._schema)
+
+    def _writer(self, partition: PartitionValues, writer_count: int = 1) -> PartitionWriter:
+        return PartitionWriter(
+            self._context,
+            self._created,
+            self._schema,
+            self._key_names,
+            partition=partition,
+            dictionaries=self._dictionaries,
+            row_group_bytes=_ROW_GROUP_SHARE * self._context.memory_bytes / writer_count,
+        )
+
+    def _close_open(self) -> None:
+        if self._open is not None:
+            self._files += self._open.finish()
+            self._open = None
+
+
+def one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """All rows as one batch; empties the list, so that the parts do not outlive the copy."""
+    if len(batches) == 1:
+        return batches.pop()
+    table = pa.Table.from_batches(batches, schema)
+    batches.clear()
+    columns = [pa.concat_arrays(column.chunks) for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,75 @@
+"""Deletion vectors: one for each data file, many in one Puffin file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from tableformat.deletes.codecs.deletion_vector import encode_vector
+from tableformat.deletes.positions import PositionSet
+from tableformat.errors import UnsupportedFeatureError
+from tableformat.metadata.content_file import PUFFIN, DataFile, DeleteFile, FileContent
+from tableformat.metadata.puffin import deletion_vector_metadata, encode_puffin
+from tableformat.storage.storage import write_bytes
+from tableformat.write.context import WriteContext
+from tableformat.write.created_files import CreatedFiles, removed_on_failure
+from tableformat.write.delete_files.delete_files import delete_file
+
+PUFFIN_BYTES: Final = 32 * 1024 * 1024
+"""Vectors that are put into one Puffin file, which is held in memory until it is written."""
+
+_Vector = tuple[DataFile, PositionSet, bytes]
+
+
+def write_deletion_vectors(context: WriteContext, deleted: Mapping[DataFile, PositionSet]) -> list[DeleteFile]:
+    """The deletion vector of every data file with deleted rows, in the order given; all or none are left behind.
+
+    DA-7: the positions are *all* that row deletes have ever named in the data file, because readers look at nothing
+    else once there is a vector (`write_row_deletes` collects them). Spec and partition are the data file's.
+    UnsupportedFeatureError below version 3, which has no deletion vectors.
+    """
+    if context.format_version < 3:
+        raise UnsupportedFeatureError(
+            f"a format v{context.format_version} table has no deletion vectors: rows are deleted by position delete "
+            "files there."
+        )
+    with removed_on_failure(context) as created:
+        return [vector for batch in _batches(deleted) for vector in _write(context, created, batch)]
+
+
+def _batches(deleted: Mapping[DataFile, PositionSet]) -> Iterator[list[_Vector]]:
+    """The encoded vectors, as many as one file takes at a time."""
+    batch: list[_Vector] = []
+    size_bytes = 0
+    for data, positions in deleted.items():
+        if not positions:
+            continue
+        batch.append((data, positions, encode_vector(positions)))
+        size_bytes += len(batch[-1][2])
+        if size_bytes >= PUFFIN_BYTES:
+            yield batch
+            batch, size_bytes = [], 0
+    if batch:
+        yield batch
+
+
+def _write(context: WriteContext, created: CreatedFiles, batch: Iterable[_Vector]) -> Iterator[DeleteFile]:
+    vectors = list(batch)
+    content, footer = encode_puffin(
+        [(deletion_vector_metadata(data.file_path, len(positions)), blob) for data, positions, blob in vectors]
+    )
+    location = created.new_location("-deletes", None, (), extension="puffin")
+    size_bytes = write_bytes(context.io, location, content)
+    for (data, positions, _), blob in zip(vectors, footer.blobs, strict=True):
+        yield delete_file(
+            location,
+            size_bytes,
+            content=FileContent.POSITION_DELETES,
+            file_format=PUFFIN,
+            spec_id=data.spec_id,
+            partition=data.partition,
+            record_count=len(positions),
+            referenced_data_file=data.file_path,
+            content_offset=blob.offset,
+            content_size_bytes=blob.length_bytes,
+        )

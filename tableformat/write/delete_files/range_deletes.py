@@ -1,0 +1,55 @@
+"""Range delete files: spans of one column list under one spec and partition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tableformat.deletes.codecs.inline_spans import encode_spans
+from tableformat.deletes.codecs.range_file import entry_bounds, write_spans
+from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge
+from tableformat.errors import InvalidKeyError
+from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent
+from tableformat.storage.storage import open_output
+from tableformat.write.context import WriteContext
+from tableformat.write.created_files import removed_on_failure
+from tableformat.write.delete_files.delete_files import delete_file, partition_of
+
+
+def write_range_delete_file(
+    context: WriteContext, spans: SpanArray, *, spec_id: int, partition: tuple[Any, ...] = ()
+) -> DeleteFile:
+    """RD-6: one delete file whose manifest entry other readers refuse: equality ids in key order, a format of our own.
+
+    Spans without sequence numbers may come in any order and overlap; they are merged (RD-7) and inherit the number of
+    the commit. Spans with numbers must be sorted and disjoint already (`skyline`), and the entry carries the largest
+    (RD-8). Under an unpartitioned spec the file applies to every partition (RD-3). Nothing is left behind on failure.
+    """
+    if len(spans) == 0:
+        raise InvalidKeyError("a range delete needs at least one span.")
+    partition = partition_of(context, spec_id, partition)
+    numbers = spans.sequence_numbers
+    if numbers is None or bool((numbers == INHERITED).all()):
+        spans = sort_and_merge(spans)
+        largest = None
+    else:
+        largest = int(numbers.max())
+    lower_bounds, upper_bounds = entry_bounds(spans)
+    with removed_on_failure(context) as created:
+        location = created.new_location("-range-deletes", spec_id, partition)
+        with open_output(context.io, location) as sink:
+            write_spans(spans, sink)
+            size = sink.tell()
+        return delete_file(
+            location,
+            size,
+            content=FileContent.EQUALITY_DELETES,
+            file_format=RANGE_DELETES_PARQUET,
+            spec_id=spec_id,
+            partition=partition,
+            record_count=len(spans),
+            sequence_number=largest,
+            equality_ids=spans.key.field_ids,
+            lower_bounds=lower_bounds or None,
+            upper_bounds=upper_bounds or None,
+            range_spans=encode_spans(spans),
+        )

@@ -1,0 +1,99 @@
+"""CHECK constraints of a table: conditions that no row may break (`specs/constraints.md`).
+
+A condition is SQL of Spark, which Spark enforces. Where it can also be said as an Iceberg expression, that is stored
+beside it, and rows that come from elsewhere are held against it here; where it cannot, they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pydantic import ValidationError
+from pyiceberg.expressions import BooleanExpression, Not
+from pyiceberg.schema import Schema
+
+from tableformat.errors import CommitConflictError, TableFormatError, UnsupportedFeatureError
+from tableformat.filters.bound_filter import BoundFilter, bind_filter, comparisons
+from tableformat.filters.row_filter import matching_rows
+from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
+from tableformat.write.rows.column_casts import Misfits
+
+
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """One constraint, ready to be held against rows of the table's schema."""
+
+    name: str
+    condition: str
+    """Spark's SQL, for the message."""
+    column: str
+    """The first column that the condition names."""
+    broken: BoundFilter
+    """True for a row whose condition is false: one that is unknown, for a null, breaks nothing."""
+
+    def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
+        """CK-2: the rows that break the constraint."""
+        mask = matching_rows(self.broken, batch)
+        if isinstance(mask, bool):
+            positions = np.arange(batch.num_rows if mask else 0)
+        else:
+            positions = np.flatnonzero(np.asarray(mask.fill_null(False)))
+        if not len(positions):
+            return None
+        reason = f"breaks CHECK constraint {self.name!r}: {self.condition}"
+        return Misfits(positions, _repeated(self.column, len(positions)), _repeated(reason, len(positions)))
+
+
+def check_conditions(properties: Mapping[str, str]) -> dict[str, str]:
+    """CK-1: the conditions of a table's CHECK constraints by the constraints' names."""
+    found = {name: value for name, value in properties.items() if name.startswith(CHECK_PREFIX)}
+    return {name[len(CHECK_PREFIX) :]: value for name, value in sorted(found.items())}
+
+
+def row_checks(properties: Mapping[str, str], schema: Schema, *, table: str) -> tuple[RowCheck, ...]:
+    """CK-2: the constraints that rows are held against. UnsupportedFeatureError for one that only Spark can enforce."""
+    return tuple(
+        _row_check(name, condition, properties.get(f"{CHECK_EXPRESSION_PREFIX}{name}"), schema, table)
+        for name, condition in check_conditions(properties).items()
+    )
+
+
+def refuse_changed_checks(written_under: Mapping[str, str], now: Mapping[str, str], *, table: str) -> None:
+    """CK-3: CommitConflictError for rows that were written when the table had other CHECK constraints."""
+    if check_conditions(written_under) != check_conditions(now):
+        raise CommitConflictError(
+            f"the CHECK constraints of {table} were changed while rows were written. Nothing was changed. Run the "
+            "operation again."
+        )
+
+
+def _row_check(name: str, condition: str, expression: str | None, schema: Schema, table: str) -> RowCheck:
+    problem = "it is none that this library can evaluate"
+    if expression is not None:
+        try:
+            broken = bind_filter(Not(BooleanExpression.model_validate_json(expression)), schema)
+        except (TableFormatError, ValidationError) as error:
+            problem = str(error)
+        else:
+            return RowCheck(name, condition, _first_column(broken), broken)
+    raise UnsupportedFeatureError(
+        f"rows cannot be added to {table} from here: its CHECK constraint {name!r}, {condition}, is enforced by Spark "
+        f"only ({problem}). Nothing was changed. Write the rows with Spark, or drop the constraint there: "
+        f"ALTER TABLE ... DROP CONSTRAINT {name}."
+    )
+
+
+def _first_column(broken: BoundFilter) -> str:
+    return next((".".join(leaf.path) for leaf in comparisons(broken)), "")
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.large_string()), count)
+
+
+def misfits_of(checks: Sequence[RowCheck], batch: pa.RecordBatch) -> list[Misfits]:
+    """What the rows break, in the order of the constraints."""
+    return [found for check in checks if (found := check.misfits(batch)) is not None]

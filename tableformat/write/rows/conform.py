@@ -1,0 +1,185 @@
+"""Rows into the table's schema: columns by name, types exactly, and a reason for every row that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+
+from tableformat.errors import InvalidArgumentError, RowsRefusedError
+from tableformat.write.rows.checks import RowCheck, misfits_of
+from tableformat.write.rows.column_casts import ArrayCast, Misfits, Positions
+from tableformat.write.rows.nested_casts import default_column, field_cast, matched_columns
+
+REPORTED_ROWS: Final = 1_000
+"""Rows that a RowsRefusedError carries; its message has the total."""
+ON_REFUSED: Final = ("fail", "divert")
+REPORT_SCHEMA: Final = pa.schema(
+    [pa.field("row_index", pa.int64()), pa.field("column", pa.large_string()), pa.field("reason", pa.large_string())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRows:
+    """Rows of one batch that do not fit, each with the first column, in the table's order, that is to blame."""
+
+    positions: Positions
+    """Ascending positions in the batch."""
+    columns: pa.Array
+    reasons: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class ConformedBatch:
+    """The rows of one batch that fit, in the table's schema, and the others."""
+
+    batch: pa.RecordBatch
+    refused: RefusedRows | None
+
+
+def table_arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema that rows are written in: Iceberg's field ids on every field, offsets of 64 bits."""
+    return schema_to_pyarrow(schema)
+
+
+class Conformer:
+    """Conforms batches of one Arrow schema to a table's; everything that depends on schemas alone is decided once."""
+
+    def __init__(self, source: pa.Schema, schema: Schema, checks: Sequence[RowCheck] = ()) -> None:
+        """Raises UnknownColumnError or SchemaMismatchError when no row of such a schema could be written."""
+        self.source = source
+        self._checks = checks
+        self.target = table_arrow_schema(schema)
+        self._columns = matched_columns(list(source), schema.fields, "")
+        self._casts: list[ArrayCast | None] = [
+            None if index is None else field_cast(source.field(index).type, field, self.target.field(i), field.name)
+            for i, (index, field) in enumerate(self._columns)
+        ]
+
+    def conform(self, batch: pa.RecordBatch) -> ConformedBatch:
+        arrays: list[pa.Array] = []
+        misfits: list[Misfits] = []
+        for i, (index, field) in enumerate(self._columns):
+            cast = self._casts[i]
+            if index is None or cast is None:
+                arrays.append(default_column(field, self.target.field(i), batch.num_rows))
+                continue
+            result = cast(batch.column(index), field.name)
+            arrays.append(result.array)
+            misfits += result.misfits
+        conformed = pa.RecordBatch.from_arrays(arrays, schema=self.target)
+        misfits += misfits_of(self._checks, conformed)
+        if not misfits:
+            return ConformedBatch(conformed, None)
+        refused = _first_of_each_row(misfits)
+        kept = np.ones(batch.num_rows, dtype=np.bool_)
+        kept[refused.positions] = False
+        return ConformedBatch(conformed.filter(pa.array(kept)), refused)
+
+
+def conform(batch: pa.RecordBatch, schema: Schema) -> ConformedBatch:
+    """One batch in the table's schema. For many batches of one schema keep a Conformer."""
+    return Conformer(batch.schema, schema).conform(batch)
+
+
+class ConformedRows:
+    """A stream of batches in the table's schema, read once.
+
+    With `on_refused="fail"` the first row that does not fit ends the stream: the rest of the input is only counted, and
+    RowsRefusedError says how many rows do not fit and which are the first. With "divert" they are left out, held in
+    memory and come back from `refused`.
+    """
+
+    def __init__(
+        self,
+        reader: pa.RecordBatchReader,
+        schema: Schema,
+        *,
+        on_refused: str = "fail",
+        checks: Sequence[RowCheck] = (),
+    ) -> None:
+        """`checks`: constraints of the table that rows must not break (CK-2)."""
+        if on_refused not in ON_REFUSED:
+            raise InvalidArgumentError(f"on_refused must be 'fail' or 'divert', not {on_refused!r}.")
+        self._reader = reader
+        self._conformer = Conformer(reader.schema, schema, checks)
+        self._diverts = on_refused == "divert"
+        self._diverted: list[pa.RecordBatch] = []
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._conformer.target
+
+    @property
+    def refused(self) -> pa.Table | None:
+        """Diverted rows as they came, with `_row_index`, `_refused_column`, `_refused_reason`; None when there are
+        none.
+
+        Complete once the stream is exhausted.
+        """
+        return pa.Table.from_batches(self._diverted) if self._diverted else None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        first_row = 0
+        for batch in self._reader:
+            conformed = self._conformer.conform(batch)
+            if conformed.refused is not None:
+                if not self._diverts:
+                    raise self._refusal(conformed.refused, first_row, batch.num_rows)
+                self._diverted.append(_diverted(batch, conformed.refused, first_row))
+            first_row += batch.num_rows
+            if conformed.batch.num_rows:
+                yield conformed.batch
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+    def _refusal(self, first: RefusedRows, first_row: int, row_count: int) -> RowsRefusedError:
+        """Counts the rest of the input."""
+        reports = [_report(first, first_row)]
+        total = reported = len(first.positions)
+        next_row = first_row + row_count
+        for batch in self._reader:
+            refused = self._conformer.conform(batch).refused
+            if refused is not None:
+                total += len(refused.positions)
+                if reported < REPORTED_ROWS:
+                    reports.append(_report(refused, next_row))
+                    reported += len(refused.positions)
+            next_row += batch.num_rows
+        report = pa.Table.from_batches(reports).slice(0, REPORTED_ROWS)
+        row, column, reason = (report.column(i)[0].as_py() for i in range(3))
+        return RowsRefusedError(
+            f"{total:,} of {next_row:,} rows do not fit the table, first row {row}: column {column!r}: {reason}. "
+            "Nothing was written. The error's `refused` lists them; on_refused='divert' writes the other rows.",
+            report,
+        )
+
+
+def _first_of_each_row(misfits: Sequence[Misfits]) -> RefusedRows:
+    positions = np.concatenate([found.positions for found in misfits])
+    # np.unique names the first occurrence, and misfits come in the order of the table's columns.
+    rows, first = np.unique(positions, return_index=True)
+    chosen = pa.array(first)
+    columns = pa.concat_arrays([found.columns for found in misfits]).take(chosen)
+    reasons = pa.concat_arrays([found.reasons for found in misfits]).take(chosen)
+    return RefusedRows(rows, columns, reasons)
+
+
+def _report(refused: RefusedRows, first_row: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(refused.positions + first_row), refused.columns, refused.reasons], schema=REPORT_SCHEMA
+    )
+
+
+def _diverted(batch: pa.RecordBatch, refused: RefusedRows, first_row: int) -> pa.RecordBatch:
+    rows = batch.take(pa.array(refused.positions))
+    return pa.RecordBatch.from_arrays(
+        [*rows.columns, pa.array(refused.positions + first_row), refused.columns, refused.reasons],
+        names=[*batch.schema.names, "_row_index", "_refused_column", "_refused_reason"],
+    )

@@ -1,0 +1,245 @@
+"""The directory with a SQLite file in it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from commit_tables import SCHEMA, append, data_file, live, metadata_files, new_table, range_delete
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.table import StaticTable
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import SetPropertiesUpdate, UpgradeFormatVersionUpdate
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit import TableChange, commit_change
+from tableformat.errors import CorruptFileError, InvalidArgumentError
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> EmbeddedCatalog:
+    return EmbeddedCatalog.at(tmp_path / "lake")
+
+
+def local(location: str) -> Path:
+    return Path(location.removeprefix("file://"))
+
+
+def test_directory_is_created_and_found_again_under_any_alias(tmp_path: Path) -> None:
+    """PyIceberg keys its rows by catalog name."""
+    first = EmbeddedCatalog.at(tmp_path / "new" / "lake")
+    table = new_table(first)
+    assert table.location() == f"file://{tmp_path}/new/lake/db/t"
+    assert (tmp_path / "new" / "lake" / "catalog.db").is_file()
+    alias = EmbeddedCatalog("prod", **first.properties)
+    assert (alias.alias, alias.list_tables("db")) == ("prod", [("db", "t")])
+    by_class = load_catalog(
+        "x", **{"py-catalog-impl": "tableformat.catalogs.embedded_catalog.EmbeddedCatalog", **first.properties}
+    )
+    assert by_class.load_table("db.t").metadata == table.metadata
+
+
+def test_path_that_cannot_be_a_catalog(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgumentError, match="is a file; a catalog is a directory"):
+        EmbeddedCatalog.at(tmp_path / "file")
+    with pytest.raises(InvalidArgumentError, match="cannot have"):
+        EmbeddedCatalog.at(tmp_path / "what?")
+    assert not (tmp_path / "what?").exists()
+
+
+@pytest.mark.parametrize("name", ["my lake 100%", "a%20b", "%2Fünï"])
+def test_path_is_taken_literally(tmp_path: Path, name: str) -> None:
+    """SQLAlchemy is told of the catalog's file by a URL, in which some characters stand for others."""
+    table = new_table(EmbeddedCatalog.at(tmp_path / name))
+    outcome = commit_change(table, append(data_file(table, "a.parquet", [1, 2])))
+    assert outcome.table.scan().to_arrow()["id"].to_pylist() == [1, 2]
+    assert (tmp_path / name / "catalog.db").is_file()
+
+
+def open_and_create(directory: str, number: int) -> None:
+    catalog = EmbeddedCatalog.at(directory)
+    with contextlib.suppress(NamespaceAlreadyExistsError):
+        catalog.create_namespace("db")
+    catalog.create_table(f"db.t{number}", SCHEMA)
+
+
+@pytest.mark.parametrize("start", [threading.Thread, multiprocessing.get_context("spawn").Process])
+def test_several_open_a_new_directory_at_once(tmp_path: Path, start: type[threading.Thread]) -> None:
+    workers = [start(target=open_and_create, args=(str(tmp_path / "lake"), number)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    catalog = EmbeddedCatalog.at(tmp_path / "lake")
+    assert sorted(catalog.list_tables("db")) == [("db", f"t{number}") for number in range(4)]
+
+
+def test_child_of_a_fork_uses_connections_of_its_own(catalog: EmbeddedCatalog) -> None:
+    new_table(catalog)
+    child = os.fork()
+    if child == 0:
+        inherited = catalog.engine.pool.status()
+        os._exit(0 if "Connections in pool: 0" in inherited and catalog.list_tables("db") == [("db", "t")] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert catalog.list_tables("db") == [("db", "t")]
+
+
+def test_commit_on_a_stale_handle_is_checked_against_the_catalog(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
+    table = new_table(catalog)
+    other = EmbeddedCatalog.at(tmp_path / "lake")
+    commit_change(other.load_table("db.t"), append(data_file(table, "a.parquet")))
+    outcome = commit_change(table, append(data_file(table, "b.parquet")))
+    assert (outcome.attempts, live(outcome.table)) == (1, {"a.parquet": 1, "b.parquet": 2})
+
+
+def test_swap_that_lost_leaves_no_metadata_file(catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-18."""
+    table = new_table(catalog)
+    files = metadata_files(table)
+    write = EmbeddedCatalog._write_metadata
+
+    def write_and_lose(*args: object) -> None:
+        write(*args)  # type: ignore[arg-type]
+        monkeypatch.undo()
+        EmbeddedCatalog.commit_table(catalog, table, (), (SetPropertiesUpdate(updates={"theirs": "1"}),))
+
+    monkeypatch.setattr(EmbeddedCatalog, "_write_metadata", staticmethod(write_and_lose))
+    with pytest.raises(CommitFailedException, match=r"db\.t was updated by another process"):
+        catalog.commit_table(table, (), (SetPropertiesUpdate(updates={"ours": "1"}),))
+    assert len(metadata_files(table) - files) == 1
+    assert "ours" not in catalog.load_table("db.t").properties
+
+
+def test_commit_without_effect_writes_nothing(catalog: EmbeddedCatalog) -> None:
+    table = new_table(catalog)
+    response = catalog.commit_table(table, (), (SetPropertiesUpdate(updates={}),))
+    assert response.metadata_location == table.metadata_location
+
+
+def test_own_commits_are_not_parsed_again(catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(catalog)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr("tableformat.catalogs.embedded_catalog._parse_metadata", fail)
+    outcome = commit_change(table, append(data_file(table, "a.parquet")))
+    assert catalog.load_table("db.t").metadata is outcome.metadata
+
+
+def test_metadata_of_memory_and_of_the_file_are_the_same(catalog: EmbeddedCatalog) -> None:
+    table = new_table(catalog, properties={"format-version": "3"})
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    assert StaticTable.from_metadata(table.metadata_location).metadata == table.metadata
+
+
+def test_old_metadata_files_go(catalog: EmbeddedCatalog) -> None:
+    table = new_table(catalog, properties={"write.metadata.previous-versions-max": "3"})
+    for number in range(6):
+        outcome = commit_change(table, append(data_file(table, f"{number}.parquet")))
+    versions = sorted(name[:5] for name in metadata_files(table) if name.endswith(".metadata.json"))
+    assert versions == ["00003", "00004", "00005", "00006"]
+    assert [Path(entry.metadata_file).name[:5] for entry in outcome.metadata.metadata_log] == [
+        "00003",
+        "00004",
+        "00005",
+    ]
+
+
+def test_old_metadata_files_stay_when_asked(catalog: EmbeddedCatalog) -> None:
+    keep = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "false"}
+    table = new_table(catalog, properties=keep)
+    for number in range(3):
+        commit_change(table, append(data_file(table, f"{number}.parquet")))
+    assert sum(name.endswith(".metadata.json") for name in metadata_files(table)) == 4
+
+
+def test_metadata_of_a_small_table_is_small(catalog: EmbeddedCatalog) -> None:
+    table = new_table(catalog)
+    for number in range(20):
+        outcome = commit_change(table, append(data_file(table, f"{number}.parquet")))
+    assert local(outcome.metadata_location).stat().st_size < 20_000
+
+
+def test_gzip_is_honoured(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
+    table = new_table(catalog, properties={"write.metadata.compression-codec": "gzip"})
+    outcome = commit_change(table, append(data_file(table, "a.parquet", [1])))
+    assert outcome.metadata_location.endswith(".gz.metadata.json")
+    assert local(outcome.metadata_location).read_bytes()[:2] == b"\x1f\x8b"
+    reopened = EmbeddedCatalog.at(tmp_path / "lake").load_table("db.t")
+    assert reopened.scan().to_arrow()["id"].to_pylist() == [1]
+    with pytest.raises(InvalidArgumentError, match="must be none or gzip, not 'zstd'"):
+        catalog.commit_table(table, (), (SetPropertiesUpdate(updates={"write.metadata.compression-codec": "zstd"}),))
+
+
+def test_v3_table_is_created_and_read_by_pyiceberg(catalog: EmbeddedCatalog) -> None:
+    table = new_table(catalog, properties={"format-version": "3"})
+    document = json.loads(local(table.metadata_location).read_text())
+    assert (document["format-version"], document["next-row-id"]) == (3, 0)
+    assert "format-version" not in table.properties
+
+
+def test_v2_table_is_upgraded_to_v3(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet", [1, 2, 3]))).table
+    catalog.commit_table(table, (), (UpgradeFormatVersionUpdate.model_validate({"format-version": 3}),))
+    table = EmbeddedCatalog.at(tmp_path / "lake").load_table("db.t")
+    assert (table.format_version, table.metadata.next_row_id) == (3, 0)  # type: ignore[union-attr]
+    outcome = commit_change(table, append(data_file(table, "b.parquet", [4])))
+    # Rows from before get ids too: their manifest has none yet.
+    assert outcome.metadata.next_row_id == 4  # type: ignore[union-attr]
+    assert sorted(outcome.table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
+
+
+def test_transactions_of_pyiceberg_work_as_before(catalog: EmbeddedCatalog) -> None:
+    table = new_table(catalog)
+    rows = data_file(table, "a.parquet", [1, 2])
+    table.add_files([rows.file_path])
+    with table.update_schema() as update:
+        update.rename_column("region", "area")
+    assert table.metadata.current_snapshot_id is not None
+    with table.manage_snapshots() as manage:
+        manage.create_tag(table.metadata.current_snapshot_id, "first")
+    assert table.scan().to_arrow().column_names == ["id", "area"]
+    staged = catalog.create_table_transaction("db.staged", SCHEMA)
+    staged.commit_transaction()
+    assert catalog.load_table("db.staged").schema().column_names == ["id", "region"]
+
+
+def test_purge_removes_every_file_of_the_table(catalog: EmbeddedCatalog) -> None:
+    """Those of range deletes included, on which PyIceberg's own purge fails."""
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet", [1]))).table
+    delete = range_delete(table, "r.parquet")
+    local(delete.file_path).write_bytes(b"spans")
+    commit_change(table, TableChange(operation=Operation.DELETE, added_delete_files=(delete,)))
+    catalog.purge_table("db.t")
+    assert [path for path in local(table.location()).rglob("*") if path.is_file()] == []
+    with pytest.raises(NoSuchTableError, match=r"db\.t"):
+        catalog.load_table("db.t")
+
+
+def test_damaged_metadata_file_is_named(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
+    table = new_table(catalog)
+    local(table.metadata_location).write_text('{"format-version": 2')
+    with pytest.raises(CorruptFileError, match=r"metadata\.json: it is no table metadata file"):
+        EmbeddedCatalog.at(tmp_path / "lake").load_table("db.t")
+    local(table.metadata_location).unlink()
+    with pytest.raises(CorruptFileError, match=r"metadata\.json: the file does not exist"):
+        EmbeddedCatalog.at(tmp_path / "lake").load_table("db.t")
+
+
+def test_renamed_table_keeps_its_files(catalog: EmbeddedCatalog) -> None:
+    table = new_table(catalog)
+    commit_change(table, append(data_file(table, "a.parquet", [1])))
+    catalog.create_namespace("other")
+    renamed = catalog.rename_table("db.t", "other.u")
+    assert renamed.scan().to_arrow()["id"].to_pylist() == [1]
+    assert catalog.list_tables("db") == []

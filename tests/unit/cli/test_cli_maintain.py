@@ -1,0 +1,510 @@
+"""The command line: maintenance jobs, health and its commands, questions, Ctrl-C."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import typer.main
+from cli_lake import TABLE, Lake, make_lake
+from maintenance_tables import keyed_table, rows
+
+from tableformat.cli import confirm, running
+from tableformat.cli.main import app
+from tableformat.maintenance.compaction.compact import CompactResult
+from tableformat.maintenance.delete_files.drop_dead_deletes import DropDeadDeletesResult
+from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeDeletesResult
+from tableformat.maintenance.delete_files.rewrite_position_deletes import RewritePositionDeleteFilesResult
+from tableformat.maintenance.expiry.expire_snapshots import ExpireResult
+from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult
+from tableformat.maintenance.health.health import TableHealth
+from tableformat.maintenance.maintenance import Maintenance
+from tableformat.maintenance.publish.publish import PublishResult
+from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
+from tableformat.maintenance.run_jobs import JOBS, JobReport, RunResult
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return make_lake(tmp_path / "calendars")
+
+
+@pytest.fixture
+def ill(tmp_path: Path) -> Lake:
+    """`db.t` needs every job: small overlapping files, deleted rows, range deletes alive and dead, old snapshots."""
+    table = keyed_table(
+        tmp_path,
+        properties={
+            "history.expire.max-snapshot-age-ms": "1",
+            "commit.manifest-merge.enabled": "false",
+            "commit.manifest.min-count-to-merge": "3",
+        },
+    )
+    for _ in range(6):
+        table.append(rows("a", range(20)))
+    table.delete(where="id2 < 8", mode="scan")
+    for id2 in range(9, 14):
+        table.delete_prefix({"id1": "a", "id2": id2})
+    for id2 in range(5):
+        table.delete_prefix({"id1": "nobody", "id2": id2})
+    return Lake(tmp_path / "lake")
+
+
+class Terminal:
+    def isatty(self) -> bool:
+        return True
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *answers: bool) -> list[str]:
+    """Someone at a terminal who gives these answers; the questions that were asked."""
+    asked: list[str] = []
+    waiting = list(answers)
+
+    def ask(question: str, **_options: Any) -> bool:
+        asked.append(question)
+        return waiting.pop(0)
+
+    monkeypatch.setattr(confirm, "sys", type("Streams", (), {"stdin": Terminal()}))
+    monkeypatch.setattr(confirm.typer, "confirm", ask)
+    return asked
+
+
+def keys(lake: Lake, name: str) -> list[Any]:
+    with lake.table(name) as table:
+        return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+
+
+def head(lake: Lake, name: str) -> int | None:
+    with lake.table(name) as table:
+        return table.snapshot_id
+
+
+def names(result: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(result)}
+
+
+def test_every_job_has_a_command_of_its_name() -> None:
+    commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    jobs = {name for name in vars(Maintenance) if not name.startswith("_")} - {"iceberg", "branch"}
+    assert {name.replace("_", "-") for name in jobs - {"run", "plan_compaction"}} | {"maintain"} <= commands
+    assert {name.replace("_", "-") for name in JOBS} <= commands
+
+
+class TestHealth:
+    def test_commands_can_be_pasted_until_nothing_is_left_to_do(self, ill: Lake) -> None:
+        """MT-20"""
+        before = keys(ill, "db.t")
+        found = ill.json("health", "db.t")
+        assert names(TableHealth) | {"clean_file_share"} == set(found)
+        assert {finding["name"] for finding in found["findings"]} == {
+            "small-files",
+            "deleted-rows",
+            "overlap",
+            "keyed-deletes",
+            "range-delete-files",
+            "dead-deletes",
+            "manifests",
+            "snapshots",
+        }
+        for finding in found["findings"]:
+            program, *words = shlex.split(finding["command"])
+            assert program == "tableformat"
+            run = ill.run(*words, *(["--yes"] if words[0] == "expire-snapshots" else []))
+            assert (run.status, run.stderr) == (0, ""), finding
+        left = ill.json("health", "db.t")
+        # The jobs themselves make snapshots.
+        assert {finding["name"] for finding in left["findings"]} <= {"snapshots"}
+        assert (left["data_file_count"], left["delete_files"]) == (1, [])
+        assert keys(ill, "db.t") == before
+
+    def test_text(self, ill: Lake, lake: Lake) -> None:
+        page = ill.run("health", "db.t", columns=100).stdout
+        assert "\nTo do\n" in page
+        assert page.count("    tableformat compact db.t\n") == 1, "what one command cures is told together"
+        assert "    tableformat compact db.t --depth fold\n" in page
+        assert "keys compared" in page
+        assert max(map(len, page.splitlines())) <= 100
+        assert lake.run("health", "db.empty").stdout.endswith("\nNothing to do.\n")
+
+    def test_commands_name_the_catalog_and_the_branch_they_were_asked_for(self, tmp_path: Path) -> None:
+        """MT-20, MT-30"""
+        table = keyed_table(tmp_path)
+        table.append(rows("a", range(3)))
+        for name in ("ingest", "side"):
+            table.create_branch(name)
+        table.set_properties(**{"tableformat.publish-target.ingest": "main"})
+        lake = Lake(tmp_path / "lake")
+        for name in ("ingest", "side"):
+            lake.json("delete-prefix", "db.t", "id1=a", "id2=1", "--branch", name)
+        elsewhere = Lake(tmp_path / "other")
+        told = {
+            name: elsewhere.json("health", "db.t", "--branch", name, "--catalog", lake.directory)["findings"][0]
+            for name in ("ingest", "side")
+        }
+        start = f"tableformat --catalog {lake.directory} "
+        assert told["side"]["command"] == f"{start}convert-deletes db.t --branch side"
+        assert told["ingest"]["command"] == f"{start}publish db.t --source ingest --target main"
+        assert lake.run(*shlex.split(told["ingest"]["command"])[1:]).status == 0
+        assert ("a", 1, "x") not in keys(lake, "db.t")
+
+    def test_large_metadata_names_an_age_that_expire_snapshots_takes(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tableformat.maintenance.health.health_findings._METADATA_BYTES_MAX", 1)
+        (finding,) = (each for each in lake.json("health", TABLE)["findings"] if each["name"] == "snapshots")
+        _, *words = shlex.split(finding["command"])
+        assert words[:2] == ["expire-snapshots", TABLE]
+        assert lake.json(*words, "--yes")["expired_snapshots_count"] == 0
+
+
+class TestCompact:
+    def test_plan_tells_groups_and_reasons_and_the_command_to_run(self, ill: Lake) -> None:
+        before = head(ill, "db.t")
+        further = ["--option", "max_commits=2", "--option", "delete_file_threshold=3"]
+        page = ill.run(
+            "compact", "db.t", "--dry-run", "--min-input-files", "3", *further, "--where", "id1 = 'a'"
+        ).stdout
+        lines = page.splitlines()
+        assert lines[0] == "db.t: dry run, nothing was changed."
+        assert "6 files are below" in page
+        assert "6 data files of 6 would become 1" in page
+        where = """--where 'id1 = '"'"'a'"'"''"""
+        assert lines[-1] == f"Run it: tableformat compact db.t {where} --min-input-files 3 {shlex.join(further)}"
+        assert head(ill, "db.t") == before
+        _, *words = shlex.split(lines[-1].removeprefix("Run it: "))
+        assert ill.json(*words)["rewritten_data_file_count"] == 6
+
+    def test_json_has_the_fields_of_the_result(self, ill: Lake) -> None:
+        planned = ill.json("compact", "db.t", "--dry-run")
+        assert set(planned) == names(CompactResult) | {"table"}
+        (group,) = planned["plan"]["groups"]
+        assert (group["kind"], group["data_file_count"], len(group["file_paths"])) == ("merge", 6, 6)
+        before = keys(ill, "db.t")
+        done = ill.json("compact", "db.t")
+        assert (done["dry_run"], done["rewritten_data_file_count"], done["added_data_file_count"]) == (False, 6, 1)
+        assert keys(ill, "db.t") == before
+
+    def test_group_that_is_dropped_saves_without_a_byte_and_partitions_are_readable(self, tmp_path: Path) -> None:
+        table = keyed_table(tmp_path, partition_by=("id1",))
+        table.append(pa.concat_tables([rows("a", range(3)), rows("b", range(3))]))
+        table.delete_prefix({"id1": "a"})
+        lake = Lake(tmp_path / "lake")
+        (group,) = lake.json("compact", "db.t", "--dry-run")["plan"]["groups"]
+        assert (group["kind"], group["rewritten_bytes"], group["saved_per_byte"]) == ("drop", 0, None)
+        page = lake.run("compact", "db.t", "--dry-run").stdout
+        assert "id1=a" in page
+        assert "1 data file of 2 would become 0, reading 0 B." in page
+        assert "data files   1 became 0\n" in lake.run("compact", "db.t").stdout
+        assert lake.run("compact", "db.t").stdout == "db.t: nothing to compact.\n"
+
+    def test_bounds_of_the_plan(self, ill: Lake) -> None:
+        page = ill.run("compact", "db.t", "--dry-run", "--max-rewritten-bytes", "1kb").stdout
+        assert page.startswith("db.t: nothing to compact; 1 more group of ")
+        assert (
+            ill.json("compact", "db.t", "--max-rewritten-bytes", "1 MiB", "--option", "partial_progress=false")[
+                "commit_count"
+            ]
+            == 1
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--target-file-size", "12xb"], "--target-file-size: '12xb' is no size; write bytes or a unit"),
+            (["--where", "id3 = 1"], "unknown column 'id3'"),
+            (["--min-input-files", "0"], "min_input_files must be a whole number above 0"),
+            (["--delete-ratio-threshold", "2"], "delete_ratio_threshold must be above 0 and at most 1"),
+            (
+                ["--option", "max-comits=2"],
+                "unknown option 'max_comits' of compact --option. Did you mean 'max_commits'?",
+            ),
+            (["--option", "partial_progress=maybe"], "--option partial_progress: 'maybe' is not true or false."),
+            (["--option", "max_commits"], "--option max_commits: '' is not a whole number."),
+            (["--option", "max_file_group_size_bytes=9qb"], "--option max_file_group_size_bytes: '9qb' is no size"),
+            (["--option", "max-commits=0"], "max_commits must be a whole number above 0"),
+            (["--branch", "mian"], "no branch 'mian'"),
+        ],
+    )
+    def test_bad_options(self, ill: Lake, options: list[str], message: str) -> None:
+        assert ill.error("compact", "db.t", *options)["message"].startswith(message)
+
+    def test_unknown_options_and_depths_are_usage_errors(self, ill: Lake) -> None:
+        run = ill.run("compact", "db.t", "--dpeth", "fold")
+        assert run.status == 2
+        assert "--depth" in run.stderr
+        assert ill.run("compact", "db.t", "--depth", "flod").status == 2
+
+
+class TestDeletesAndManifests:
+    @pytest.mark.parametrize(
+        ("command", "result", "counted", "expected"),
+        [
+            ("drop-dead-deletes", DropDeadDeletesResult, "removed_range_delete_files_count", 5),
+            ("merge-range-deletes", MergeRangeDeletesResult, "removed_range_delete_files_count", 10),
+            ("rewrite-manifests", RewriteManifestsResult, "added_manifests_count", 2),
+        ],
+    )
+    def test_dry_run_then_job_then_nothing_left(
+        self, ill: Lake, command: str, result: type, counted: str, expected: int
+    ) -> None:
+        before, all_keys = head(ill, "db.t"), keys(ill, "db.t")
+        planned = ill.json(command, "db.t", "--dry-run")
+        assert set(planned) == names(result) | {"table"}
+        assert (planned["dry_run"], planned[counted], head(ill, "db.t")) == (True, expected, before)
+        assert ill.run(command, "db.t", "--dry-run").stdout.startswith("db.t: dry run, nothing was changed.\n")
+        assert ill.json(command, "db.t")[counted] == expected
+        assert "; nothing to " in ill.run(command, "db.t").stdout
+        assert keys(ill, "db.t") == all_keys
+
+    def test_reasons_of_dropped_deletes_are_told(self, ill: Lake) -> None:
+        page = ill.run("drop-dead-deletes", "db.t").stdout
+        assert page.startswith("db.t: dropped dead deletes.\n")
+        assert page.count("no older data file in its scope has keys in its spans") == 5
+
+    def test_position_deletes_of_a_data_file_come_together(self, tmp_path: Path) -> None:
+        table = keyed_table(tmp_path)
+        table.append(rows("a", range(5)))
+        for number in (1, 3):
+            table.delete(f"id2 = {number}", mode="scan")
+        lake, job = Lake(tmp_path / "lake"), "rewrite-position-delete-files"
+        planned = lake.json(job, "db.t", "--dry-run")
+        assert set(planned) == names(RewritePositionDeleteFilesResult) | {"table"}
+        assert planned["rewritten_delete_files_count"] == 2
+        assert lake.json(job, "db.t", "--where", "id1 = 'b'")["rewritten_delete_files_count"] == 0
+        assert lake.run(job, "db.t").stdout.startswith("db.t: position deletes rewritten.\n")
+        assert "; nothing to rewrite" in lake.run(job, "db.t").stdout
+        assert lake.json(job, "db.t", "--all")["added_delete_files_count"] == 1
+        assert len(keys(lake, "db.t")) == 3
+
+    def test_unknown_spec(self, ill: Lake) -> None:
+        assert ill.error("rewrite-manifests", "db.t", "--spec-id", "7")["message"].startswith("the table has no part")
+
+
+class TestConvertDeletes:
+    def test_only_some_files(self, tmp_path: Path) -> None:
+        table = keyed_table(tmp_path)
+        for id1 in "ab":
+            table.append(rows(id1, range(5)))
+        table.delete(where="id2 = 1")
+        table.delete_prefix({"id1": "a", "id2": 2})
+        table.delete_rows(pa.table({"id2": [3]}))
+        lake = Lake(tmp_path / "lake")
+        before = keys(lake, "db.t")
+        some = lake.json("convert-deletes", "db.t", "--where", "id1 = 'a'")
+        assert (some["resolved_data_file_count"], some["removed_equality_delete_file_count"]) == (1, 0)
+        rest = lake.json("convert-deletes", "db.t", "--max-commits", "1")
+        assert rest["removed_equality_delete_file_count"] == 2
+        assert keys(lake, "db.t") == before
+        assert "unknown column 'id3'" in lake.error("convert-deletes", "db.t", "--where", "id3 = 1")["message"]
+        assert "max_commits" in lake.error("convert-deletes", "db.t", "--max-commits", "0")["message"]
+
+
+class TestPublish:
+    def test_ingest_to_main_by_default(self, tmp_path: Path) -> None:
+        table = keyed_table(tmp_path)
+        table.append(rows("a", range(5)))
+        table.create_branch("ingest")
+        lake = Lake(tmp_path / "lake")
+        lake.json("delete-prefix", "db.t", "id1=a", "id2=1", "--branch", "ingest")
+        planned = lake.json("publish", "db.t", "--dry-run")
+        assert set(planned) == names(PublishResult) | {"table"}
+        assert (planned["source"], planned["target"], len(keys(lake, "db.t"))) == ("ingest", "main", 5)
+        page = lake.run("publish", "db.t", "--branch", "ingest").stdout
+        assert page.startswith("db.t: ingest published.\n")
+        assert "0 equality and 1 range delete files; 1 row deleted" in page
+        assert len(keys(lake, "db.t")) == 4
+        assert lake.run("publish", "db.t").stdout == "db.t: main has all of ingest already; nothing to publish.\n"
+        assert "no branch 'ingets'" in lake.error("publish", "db.t", "--branch", "ingets")["message"]
+
+
+class TestExpireSnapshots:
+    def test_asks_with_what_would_go(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = len(lake.json("history", TABLE)["snapshots"])
+        asked = answer(monkeypatch, False, True)
+        lake.json("tag", TABLE, "first", "--delete")
+        refused = lake.run("expire-snapshots", TABLE, "--older-than", "0s")
+        assert (refused.status, refused.stdout, refused.stderr) == (1, "", "Nothing was changed.\n")
+        assert asked[0].startswith("Expire 2 snapshots of db.calendars and free ")
+        assert len(lake.json("history", TABLE)["snapshots"]) == before
+        run = lake.run("expire-snapshots", TABLE, "--older-than", "0s")
+        assert run.stdout.startswith("db.calendars: snapshots expired.\nsnapshots  2\n")
+        assert len(lake.json("history", TABLE)["snapshots"]) == 1
+
+    def test_nothing_to_expire_is_not_asked_about(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        answer(monkeypatch)
+        told = "db.calendars: no snapshot is old enough; nothing to expire.\n"
+        assert lake.run("expire-snapshots", TABLE).stdout == told
+
+    def test_dry_run_ids_and_retention(self, lake: Lake) -> None:
+        planned = lake.json("expire-snapshots", TABLE, "--older-than", "0s", "--dry-run")
+        assert set(planned) == names(ExpireResult) | {"table"}
+        assert planned["expired_snapshots_count"] == 1, "the tag keeps the first"
+        options = ["--older-than", "0s", "--retain-last", "2", "--dry-run"]
+        assert lake.json("expire-snapshots", TABLE, *options)["expired_snapshots_count"] == 0
+        middle = lake.json("history", TABLE)["snapshots"][1]["snapshot_id"]
+        done = lake.json("expire-snapshots", TABLE, "--snapshot-id", middle, "--yes", "--keep-files")
+        assert (done["expired_snapshot_ids"], done["freed_bytes"]) == ([middle], 0)
+
+    def test_without_a_terminal_it_says_how_to_confirm(self, lake: Lake) -> None:
+        run = lake.run("expire-snapshots", TABLE, "--older-than", "0s")
+        assert run.status == 2
+        assert "--yes" in run.stderr
+        assert len(lake.json("history", TABLE)["snapshots"]) == 3
+
+    @pytest.mark.parametrize(
+        ("age", "message"),
+        [
+            ("5 parsecs", "--older-than: '5 parsecs' is no age; write a number and s, m, h, d or w, such as 7d"),
+            ("yesterday", "--older-than: 'yesterday' is no time: write ISO 8601"),
+        ],
+    )
+    def test_bad_age(self, lake: Lake, age: str, message: str) -> None:
+        assert lake.error("expire-snapshots", TABLE, "--older-than", age)["message"].startswith(message)
+
+
+class TestRemoveOrphanFiles:
+    def test_asks_with_what_would_go(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        with lake.table() as table:
+            orphan = Path(table.location.removeprefix("file://"), "data", "left.parquet")
+        orphan.write_bytes(b"left")
+        recent = ["remove-orphan-files", TABLE, "--older-than", "0s", "--allow-recent"]
+        planned = lake.json(*recent, "--dry-run")
+        assert set(planned) == names(RemoveOrphanFilesResult) | {"table"}
+        assert [Path(location).name for location in planned["orphan_file_locations"]] == ["left.parquet"]
+        assert "--yes" in lake.run(*recent).stderr
+        asked = answer(monkeypatch, False, True)
+        assert lake.run(*recent).status == 1
+        assert asked == ["Remove 1 file of 4 B that nothing of db.calendars names?"]
+        assert orphan.exists()
+        page = lake.run(*recent).stdout
+        assert page.startswith("db.calendars: orphan files removed.\n")
+        assert page.endswith("left.parquet\n")
+        assert not orphan.exists()
+        assert "allow_recent" in lake.error(*recent[:-1], "--yes")["message"]
+
+
+class TestMaintain:
+    def test_all_jobs_in_order(self, ill: Lake) -> None:
+        """MT-60"""
+        before = keys(ill, "db.t")
+        planned = ill.json("maintain", "db.t", "--dry-run")
+        assert set(planned) == names(RunResult) | {"table"}
+        assert [set(report) for report in planned["jobs"]] == [names(JobReport)] * len(JOBS)
+        run = ill.json("maintain", "db.t", "--yes", "--time-budget", "10m", "--byte-budget", "1gb")
+        assert [report["job"] for report in run["jobs"]] == list(JOBS)
+        status = {report["job"]: report["status"] for report in run["jobs"]}
+        assert status == dict.fromkeys(JOBS, "done") | {"publish": "skipped"}
+        assert run["jobs"][3]["result"]["plan"]["groups"]
+        assert keys(ill, "db.t") == before
+
+    def test_text_and_choice_of_jobs(self, ill: Lake) -> None:
+        page = ill.run("maintain", "db.t", "--only", "convert-deletes,compact").stdout
+        lines = page.splitlines()
+        assert lines[0] == "db.t: maintained."
+        assert [line.split()[0] for line in lines[4:6]] == ["convert-deletes", "compact"]
+        assert "rewritten data files 6" in page
+        error = ill.error("maintain", "db.t", "--only", "compcat", "--yes")
+        assert error["message"] == "no job 'compcat'. Did you mean 'compact'?"
+
+    def test_asks_before_files_go(self, ill: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert "--yes" in ill.run("maintain", "db.t").stderr
+        before = head(ill, "db.t")
+        asked = answer(monkeypatch, False)
+        assert ill.run("maintain", "db.t").status == 1
+        assert asked == ["Maintain db.t, which expires old snapshots and removes files that nothing needs?"]
+        assert head(ill, "db.t") == before
+
+    def test_failed_job_is_told_and_ends_in_status_1(self, ill: Lake) -> None:
+        with ill.table("db.t") as table:
+            table.set_properties(**{"gc.enabled": "false"})
+        run = ill.run("maintain", "db.t", "--only", "rewrite-manifests,remove-orphan-files", "--yes")
+        assert run.status == 1
+        assert "gc.enabled" in run.stdout
+
+    def test_bad_budgets(self, ill: Lake) -> None:
+        message = ill.error("maintain", "db.t", "--time-budget", "soon", "--dry-run")["message"]
+        assert message.startswith("--time-budget: 'soon' is no duration; write a number and s, m, h, d or w")
+        assert ill.error("maintain", "db.t", "--byte-budget", "lots", "--dry-run")["message"].startswith("--byte-budg")
+
+
+class TestUpgrade:
+    def test_asks_and_upgrades(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked = answer(monkeypatch, False)
+        assert lake.run("upgrade", TABLE).status == 1
+        assert asked == ["Upgrade db.calendars from version 2 to 3? There is no way back."]
+        assert lake.json("upgrade", TABLE, "--yes") == {
+            "table": TABLE,
+            "previous_format_version": 2,
+            "format_version": 3,
+        }
+        assert lake.run("upgrade", TABLE).stdout == "db.calendars: has version 3 already.\n"
+
+
+class TestInterrupt:
+    @staticmethod
+    def interrupt_at(monkeypatch: pytest.MonkeyPatch, done: int) -> None:
+        """Ctrl-C once a job has done so much."""
+
+        @contextmanager
+        def interrupting(_console: object) -> Iterator[Any]:
+            def progress(step: int, total: int, what: str) -> None:
+                if step >= done:
+                    raise KeyboardInterrupt
+
+            yield progress
+
+        monkeypatch.setattr(running, "drawn_progress", interrupting)
+
+    def test_what_was_committed_stays_and_is_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """MT-47"""
+        table = keyed_table(tmp_path, partition_by=("id1",), properties={"write.target-file-size-bytes": "1"})
+        for _ in range(2):
+            table.append(pa.concat_tables([rows("a", range(10)), rows("b", range(10))], promote_options="none"))
+        lake = Lake(tmp_path / "lake")
+        before = keys(lake, "db.t")
+        self.interrupt_at(monkeypatch, 30)
+        error = lake.run("compact", "db.t", "--rewrite-all", "--output", "json")
+        assert (error.status, error.stdout) == (130, "")
+        committed = head(lake, "db.t")
+        assert f"interrupted: db.t got snapshots {committed} (replace) of branch main since" in error.stderr
+        assert keys(lake, "db.t") == before
+        again = lake.json("remove-orphan-files", "db.t", "--older-than", "0s", "--allow-recent", "--dry-run")
+        assert again["orphan_file_locations"] == [], "what was not committed is gone"
+
+    @pytest.mark.parametrize("command", ["compact", "convert-deletes"])
+    def test_nothing_committed(self, ill: Lake, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+        before = head(ill, "db.t")
+        self.interrupt_at(monkeypatch, 0)
+        run = ill.run(command, "db.t")
+        assert run.status == 130
+        assert run.stderr == "Error: interrupted: nothing was committed; db.t is as it was.\n"
+        assert head(ill, "db.t") == before
+
+    def test_dry_run(self, ill: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.interrupt_at(monkeypatch, 0)
+        run = ill.run("convert-deletes", "db.t", "--dry-run")
+        assert (run.status, run.stderr) == (130, "Error: interrupted: nothing was changed.\n")
+
+
+def test_jobs_of_a_branch_leave_main_alone(tmp_path: Path) -> None:
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(10)))
+    table.create_branch("side")
+    lake = Lake(tmp_path / "lake")
+    lake.json("delete-prefix", "db.t", "id1=a", "id2=1", "--branch", "side")
+    main = head(lake, "db.t")
+    assert lake.json("convert-deletes", "db.t", "--branch", "side")["removed_range_delete_file_count"] == 1
+    assert head(lake, "db.t") == main
+
+
+def test_paths_are_read_only(lake: Lake) -> None:
+    with lake.table() as table:
+        location = table.location.removeprefix("file://")
+    assert lake.error("compact", location)["type"] == "UnsupportedFeatureError"
+    assert lake.json("health", location)["data_file_count"] == 2

@@ -1,0 +1,376 @@
+"""The conflict table, cell by cell: ours was planned, theirs was committed, ours tries to commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commit_tables import (
+    append,
+    committed,
+    data_file,
+    delete_blindly,
+    equality_delete,
+    live,
+    named,
+    new_table,
+    planned,
+    position_delete,
+    range_delete,
+    vector,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.commit.conflicts import CONFLICT_TABLE
+from tableformat.errors import CommitConflictError, InvalidArgumentError
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> EmbeddedCatalog:
+    return EmbeddedCatalog.at(tmp_path / "lake")
+
+
+@pytest.fixture
+def table(catalog: EmbeddedCatalog) -> Table:
+    """Data files a and b (number 1), then an equality delete e and a range delete r (number 2)."""
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet"), data_file(table, "b.parquet"))).table
+    return commit_change(
+        table, delete_blindly(equality_delete(table, "e.parquet"), range_delete(table, "r.parquet"))
+    ).table
+
+
+def rules_out(_delete: object, _data: object) -> bool:
+    return False
+
+
+def theirs(table: Table, change: TableChange) -> Table:
+    return commit_change(table, change).table
+
+
+def drop(table: Table, *names: str) -> TableChange:
+    """Someone removes data files and delete files without asking anybody."""
+    files = [committed(table, name) for name in names]
+    return planned(
+        table,
+        ChangeKind.SCAN_BASED,
+        Operation.OVERWRITE,
+        removed_data_files=tuple(file for file in files if file.content == 0),
+        removed_delete_files=tuple(file for file in files if file.content != 0),
+    )
+
+
+def rewrite(table: Table, *names: str, output: str = "new.parquet") -> TableChange:
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    return planned(
+        table,
+        ChangeKind.REWRITE,
+        Operation.REPLACE,
+        removed_data_files=tuple(committed(table, name) for name in names),
+        added_data_files=(data_file(table, output, sequence_number=snapshot.sequence_number),),
+    )
+
+
+def conversion(table: Table, *deletes: str, resolved: tuple[str, ...], **fields: Any) -> TableChange:
+    return planned(
+        table,
+        ChangeKind.CONVERSION,
+        Operation.REPLACE,
+        removed_delete_files=tuple(committed(table, name) for name in deletes),
+        resolved_data_files=frozenset(named(table, name) for name in resolved),
+        **fields,
+    )
+
+
+def delete_rows_of(table: Table, name: str, delete: str = "p.parquet") -> TableChange:
+    return planned(
+        table,
+        ChangeKind.ROW_DELTA,
+        Operation.DELETE,
+        added_delete_files=(position_delete(table, delete, named(table, name), [0]),),
+    )
+
+
+def overwrite(table: Table, name: str, **fields: Any) -> TableChange:
+    return planned(
+        table,
+        ChangeKind.SCAN_BASED,
+        removed_data_files=(committed(table, name),),
+        added_data_files=(data_file(table, "new.parquet"),),
+        **fields,
+    )
+
+
+def test_every_kind_has_a_row() -> None:
+    """CP-3."""
+    assert set(CONFLICT_TABLE) == set(ChangeKind)
+
+
+def test_blind_change_lives_with_everything(table: Table) -> None:
+    """CP-3."""
+    ours = delete_blindly(range_delete(table, "ours.parquet"))
+    theirs(theirs(table, append(data_file(table, "c.parquet"))), rewrite(table, "a.parquet"))
+    assert live(commit_change(table, ours).table)["ours.parquet"] == 5
+
+
+class TestRowDelta:
+    def test_data_file_that_it_names_left(self, table: Table) -> None:
+        """CP-4."""
+        ours = delete_rows_of(table, "a.parquet")
+        theirs(table, drop(table, "a.parquet"))
+        with pytest.raises(CommitConflictError, match=r"row-delta change of db\.t .*a\.parquet left the table"):
+            commit_change(table, ours)
+
+    def test_other_changes_do_not_matter(self, table: Table) -> None:
+        ours = delete_rows_of(table, "a.parquet")
+        after = theirs(table, drop(table, "b.parquet", "e.parquet"))
+        after = theirs(after, append(data_file(table, "c.parquet")))
+        theirs(after, delete_rows_of(after, "a.parquet", "q.parquet"))
+        outcome = commit_change(table, ours)
+        assert set(live(outcome.table)) == {"a.parquet", "c.parquet", "r.parquet", "p.parquet", "q.parquet"}
+
+    def test_vector_that_does_not_contain_newer_positions(self, catalog: EmbeddedCatalog, table: Table) -> None:
+        """CP-10: one vector a data file; the second writer must merge the first one's."""
+        v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
+        target = data_file(v3, "a.parquet")
+        v3 = theirs(v3, append(target, data_file(v3, "b.parquet")))
+        ours = planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(vector(v3, "ours.puffin", target),))
+        other = vector(v3, "other.puffin", data_file(v3, "b.parquet"))
+        theirs(v3, planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(other,)))
+        after = commit_change(v3, ours).table
+        assert set(live(after)) == {"a.parquet", "b.parquet", "ours.puffin", "other.puffin"}
+        again = planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(vector(v3, "again.puffin", target),))
+        with pytest.raises(CommitConflictError, match=r"ours\.puffin deletes rows by position that the new deletion"):
+            commit_change(v3, again)
+
+
+class TestScanBased:
+    def test_data_file_that_it_would_have_read(self, table: Table) -> None:
+        """CP-5."""
+        ours = overwrite(table, "a.parquet")
+        theirs(table, append(data_file(table, "c.parquet")))
+        with pytest.raises(CommitConflictError, match=r"c\.parquet came into the table and may hold rows"):
+            commit_change(table, ours)
+
+    def test_data_file_that_cannot_hold_what_it_read(self, table: Table) -> None:
+        """CP-5: the caller's predicate clears it."""
+        ours = overwrite(table, "a.parquet", may_match=lambda data: data.file_path.endswith("z.parquet"))
+        theirs(table, append(data_file(table, "c.parquet")))
+        assert set(live(commit_change(table, ours).table)) >= {"b.parquet", "c.parquet", "new.parquet"}
+
+    def test_planned_on_an_empty_table(self, catalog: EmbeddedCatalog) -> None:
+        """CP-5: no snapshot is a state like any other."""
+        empty = new_table(catalog)
+        ours = planned(empty, ChangeKind.SCAN_BASED, added_data_files=(data_file(empty, "new.parquet"),))
+        theirs(empty, append(data_file(empty, "c.parquet")))
+        with pytest.raises(CommitConflictError, match=r"c\.parquet came into the table"):
+            commit_change(empty, ours)
+
+    @pytest.mark.parametrize("make", [equality_delete, range_delete])
+    def test_delete_that_its_new_rows_would_escape(self, table: Table, make: object) -> None:
+        """CP-6."""
+        ours = overwrite(table, "a.parquet")
+        theirs(table, delete_blindly(make(table, "late.parquet")))  # type: ignore[operator]
+        with pytest.raises(CommitConflictError, match=r"late\.parquet deletes rows of .*a\.parquet, which this change"):
+            commit_change(table, ours)
+
+    def test_delete_of_other_rows(self, table: Table) -> None:
+        """CP-6: positions in another file, and a delete whose bounds rule the file out."""
+        ours = overwrite(table, "a.parquet", may_delete=rules_out)
+        after = theirs(table, delete_rows_of(table, "b.parquet"))
+        theirs(after, delete_blindly(equality_delete(table, "late.parquet")))
+        assert "new.parquet" in live(commit_change(table, ours).table)
+
+    def test_file_that_it_replaces_left(self, table: Table) -> None:
+        """CP-4."""
+        ours = overwrite(table, "a.parquet")
+        theirs(table, drop(table, "a.parquet"))
+        with pytest.raises(CommitConflictError, match=r"a\.parquet left the table"):
+            commit_change(table, ours)
+
+
+class TestRewrite:
+    def test_output_keeps_the_number_of_the_plan(self, table: Table) -> None:
+        """CP-7: a delete that came while the rewrite ran still applies to the output."""
+        ours = rewrite(table, "a.parquet", "b.parquet")
+        theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
+        assert live(commit_change(table, ours).table) == {
+            "new.parquet": 2,
+            "e.parquet": 2,
+            "r.parquet": 2,
+            "late.parquet": 3,
+        }
+
+    def test_output_with_another_number_is_refused(self, table: Table) -> None:
+        """CP-7."""
+        for number in (None, 1, 3):
+            with pytest.raises(InvalidArgumentError, match="must carry sequence number 2"):
+                planned(
+                    table,
+                    ChangeKind.REWRITE,
+                    Operation.REPLACE,
+                    removed_data_files=(committed(table, "a.parquet"),),
+                    added_data_files=(data_file(table, "new.parquet", sequence_number=number),),
+                )
+
+    def test_input_left(self, table: Table) -> None:
+        """CP-4."""
+        ours = rewrite(table, "a.parquet", "b.parquet")
+        theirs(table, rewrite(table, "b.parquet", output="theirs.parquet"))
+        with pytest.raises(CommitConflictError, match=r"b\.parquet left the table"):
+            commit_change(table, ours)
+
+    def test_position_delete_of_an_input(self, table: Table) -> None:
+        """CP-8."""
+        ours = rewrite(table, "a.parquet")
+        theirs(table, delete_rows_of(table, "a.parquet"))
+        with pytest.raises(CommitConflictError, match=r"p\.parquet deletes rows of .*a\.parquet by position"):
+            commit_change(table, ours)
+
+    def test_position_delete_of_another_file(self, table: Table) -> None:
+        ours = rewrite(table, "a.parquet")
+        theirs(table, delete_rows_of(table, "b.parquet"))
+        assert "new.parquet" in live(commit_change(table, ours).table)
+
+    def test_delete_that_came_and_was_dropped(self, table: Table) -> None:
+        """CP-9: rows that the delete had removed would come back; the live files alone do not show it."""
+        ours = rewrite(table, "a.parquet")
+        after = theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
+        theirs(after, drop(after, "late.parquet"))
+        with pytest.raises(
+            CommitConflictError, match=r"late\.parquet, which deletes rows of .*a\.parquet, came and left"
+        ):
+            commit_change(table, ours)
+
+    def test_older_delete_was_dropped(self, table: Table) -> None:
+        """CP-9: the rewrite has applied it already."""
+        ours = rewrite(table, "a.parquet", "b.parquet")
+        theirs(table, drop(table, "e.parquet"))
+        assert live(commit_change(table, ours).table) == {"new.parquet": 2, "r.parquet": 2}
+
+    def test_expired_history_cannot_prove_it(self, table: Table) -> None:
+        """CP-9."""
+        ours = rewrite(table, "a.parquet")
+        middle = theirs(table, append(data_file(table, "c.parquet")))
+        head = theirs(middle, append(data_file(table, "d.parquet")))
+        middle_snapshot = middle.metadata.current_snapshot()
+        assert middle_snapshot is not None
+        head.maintenance.expire_snapshots().by_id(middle_snapshot.snapshot_id).commit()
+        with pytest.raises(CommitConflictError, match="the snapshots in between are expired"):
+            commit_change(table, ours)
+
+    def test_planned_snapshot_expired(self, table: Table) -> None:
+        ours = rewrite(table, "a.parquet")
+        head = theirs(table, append(data_file(table, "c.parquet")))
+        assert ours.planned_snapshot_id is not None
+        head.maintenance.expire_snapshots().by_id(ours.planned_snapshot_id).commit()
+        with pytest.raises(CommitConflictError, match="on which it was planned, has expired"):
+            commit_change(table, ours)
+
+
+class TestConversion:
+    def test_every_older_file_was_searched(self, table: Table) -> None:
+        """CP-11: data newer than the delete is none of its business."""
+        added = (position_delete(table, "p.parquet", named(table, "a.parquet"), [0]),)
+        resolved = ("a.parquet", "b.parquet")
+        ours = conversion(table, "e.parquet", "r.parquet", resolved=resolved, added_delete_files=added)
+        theirs(table, append(data_file(table, "c.parquet")))
+        assert live(commit_change(table, ours).table) == {
+            "a.parquet": 1,
+            "b.parquet": 1,
+            "c.parquet": 3,
+            "p.parquet": 4,
+        }
+
+    @pytest.mark.parametrize("name", ["e.parquet", "r.parquet"])
+    def test_file_that_was_forgotten(self, table: Table, name: str) -> None:
+        """CP-11: checked even when nobody else committed."""
+        with pytest.raises(CommitConflictError, match=r"b\.parquet may hold rows of the deletes that leave"):
+            commit_change(table, conversion(table, name, resolved=("a.parquet",)))
+
+    def test_file_that_a_rewrite_brought_with_an_old_number(self, table: Table) -> None:
+        """CP-11: a rewrite planned before the delete commits after the conversion was planned: rows would come back."""
+        before = table.metadata.snapshots[0]
+        old_rewrite = TableChange(
+            operation=Operation.REPLACE,
+            kind=ChangeKind.REWRITE,
+            planned_snapshot_id=before.snapshot_id,
+            planned_sequence_number=1,
+            removed_data_files=(committed(table, "b.parquet"),),
+            added_data_files=(data_file(table, "new.parquet", sequence_number=1),),
+        )
+        ours = conversion(table, "e.parquet", resolved=("a.parquet", "b.parquet"))
+        theirs(table, old_rewrite)
+        with pytest.raises(CommitConflictError, match=r"new\.parquet may hold rows of the deletes that leave"):
+            commit_change(table, ours)
+
+    def test_file_out_of_scope_or_bounds(self, catalog: EmbeddedCatalog) -> None:
+        """CP-11, DA-3: a delete of one partition does not ask for files of another."""
+        table = new_table(catalog, partitioned=True)
+        files = [data_file(table, f"{region}.parquet", partition=(region,)) for region in ("x", "y")]
+        table = theirs(table, append(*files))
+        table = theirs(table, delete_blindly(equality_delete(table, "e.parquet", partition=("x",))))
+        with pytest.raises(CommitConflictError, match=r"/x\.parquet may hold"):
+            commit_change(table, conversion(table, "e.parquet", resolved=()))
+        pruned = conversion(table, "e.parquet", resolved=(), may_delete=rules_out)
+        assert set(live(commit_change(table, pruned).table)) == {"x.parquet", "y.parquet"}
+
+    def test_delete_was_converted_by_someone_else(self, table: Table) -> None:
+        """CP-4."""
+        ours = conversion(table, "e.parquet", resolved=("a.parquet", "b.parquet"))
+        theirs(table, ours)
+        with pytest.raises(CommitConflictError, match=r"delete files .*e\.parquet left the table"):
+            commit_change(table, ours)
+
+    def test_file_with_converted_rows_left(self, table: Table) -> None:
+        """CP-4."""
+        added = (position_delete(table, "p.parquet", named(table, "a.parquet"), [0]),)
+        resolved = ("a.parquet", "b.parquet")
+        ours = conversion(table, "e.parquet", resolved=resolved, added_delete_files=added)
+        theirs(table, drop(table, "a.parquet"))
+        with pytest.raises(CommitConflictError, match=r"a\.parquet left the table"):
+            commit_change(table, ours)
+
+
+def test_rewritten_delete_files_must_be_live(table: Table) -> None:
+    """CP-4: the same deletes in other files; whoever removed one of them meanwhile wins."""
+    merged = range_delete(table, "merged.parquet", sequence_number=2)
+    ours = planned(
+        table,
+        ChangeKind.DELETE_REWRITE,
+        Operation.REPLACE,
+        removed_delete_files=(committed(table, "r.parquet"),),
+        added_delete_files=(merged,),
+    )
+    after = theirs(table, append(data_file(table, "c.parquet")))
+    assert live(theirs(table, ours))["merged.parquet"] == 2
+    with pytest.raises(CommitConflictError, match=r"r\.parquet left the table"):
+        commit_change(after, ours)
+
+
+def test_file_that_never_was_in_the_table(table: Table) -> None:
+    """CP-4: found when its manifest is looked for."""
+    ours = planned(table, ChangeKind.SCAN_BASED, removed_data_files=(data_file(table, "ghost.parquet"),))
+    with pytest.raises(CommitConflictError, match=r"not in the table, among them .*ghost\.parquet"):
+        commit_change(table, ours)
+
+
+def test_changes_that_contradict_themselves(table: Table) -> None:
+    with pytest.raises(InvalidArgumentError, match="append adds data files and nothing else"):
+        TableChange(operation=Operation.APPEND, added_delete_files=(equality_delete(table, "x.parquet"),))
+    with pytest.raises(InvalidArgumentError, match="cannot be blind"):
+        TableChange(operation=Operation.DELETE, removed_data_files=(data_file(table, "a.parquet"),))
+    positions = position_delete(table, "p.parquet", named(table, "a.parquet"), [0])
+    with pytest.raises(InvalidArgumentError, match="not blind"):
+        delete_blindly(positions)
+    own = TableChange(
+        operation=Operation.OVERWRITE,
+        added_data_files=(data_file(table, "c.parquet"),),
+        added_delete_files=(position_delete(table, "p.parquet", named(table, "c.parquet"), [0]),),
+    )
+    assert live(commit_change(table, own).table)["p.parquet"] == 3

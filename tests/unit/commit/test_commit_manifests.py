@@ -1,0 +1,251 @@
+"""Manifests of a snapshot: what is carried, rewritten and merged, and which numbers the entries keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from commit_tables import (
+    append,
+    committed,
+    data_file,
+    delete_blindly,
+    equality_delete,
+    live,
+    metadata_files,
+    new_table,
+    planned,
+    range_delete,
+    reachable_metadata_files,
+)
+from pyiceberg.table import Table
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit import ChangeKind, commit_change
+from tableformat.commit.manifest_merge import choose_bins, merge_small_manifests
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
+from tableformat.metadata.manifests.manifest_list import read_manifest_list
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+
+
+def manifest(number: int, size: int, content: ManifestContent = ManifestContent.DATA, spec_id: int = 0) -> ManifestFile:
+    return ManifestFile(
+        manifest_path=f"m{number}",
+        manifest_length_bytes=size,
+        partition_spec_id=spec_id,
+        content=content,
+        sequence_number=number,
+        min_sequence_number=number,
+        added_snapshot_id=number,
+        added_files_count=1,
+        existing_files_count=0,
+        deleted_files_count=0,
+        added_rows_count=1,
+        existing_rows_count=0,
+        deleted_rows_count=0,
+    )
+
+
+def sizes(bins: Sequence[Sequence[ManifestFile]]) -> list[list[int]]:
+    return [[manifest.manifest_length_bytes for manifest in bin_] for bin_ in bins]
+
+
+def bins_of(*oldest_to_newest: int, min_count: int = 3, target_bytes: int = 1000) -> list[list[int]]:
+    numbered = [manifest(number, size) for number, size in enumerate(oldest_to_newest, 1)]
+    return sizes(choose_bins(numbered, min_count, target_bytes))
+
+
+class TestChoice:
+    """CP-15."""
+
+    def test_too_few_small_ones(self) -> None:
+        assert bins_of(5, 5) == []
+        assert bins_of(900, 900, 900, 5, 5) == []
+
+    def test_small_ones_become_one(self) -> None:
+        assert bins_of(900, 5, 5, 5) == [[5, 5, 5]]
+
+    def test_larger_one_joins_when_the_newer_ones_outweigh_it(self) -> None:
+        assert bins_of(210, 20, 5, 5, 5, 5) == [[5, 5, 5, 5, 20]]
+        assert bins_of(210, 30, 5, 5, 5, 5) == [[5, 5, 5, 5]]
+
+    def test_bins_do_not_exceed_the_target(self) -> None:
+        assert bins_of(400, 400, 400, 300, 300) == [[300, 300, 400], [400, 400]]
+
+    def test_kinds_and_specs_stay_apart(self) -> None:
+        manifests = [
+            *(manifest(number, 5) for number in range(1, 4)),
+            *(manifest(number, 5, ManifestContent.DELETES) for number in range(4, 6)),
+            *(manifest(number, 5, spec_id=1) for number in range(6, 9)),
+        ]
+        asked: list[list[str]] = []
+
+        def merge(group: Sequence[ManifestFile]) -> ManifestFile:
+            asked.append(sorted(each.manifest_path for each in group))
+            return manifest(100 + len(asked), 15)
+
+        properties = {"commit.manifest.min-count-to-merge": "3"}
+        merged = merge_small_manifests(manifests, properties, merge)
+        assert asked == [["m1", "m2", "m3"], ["m6", "m7", "m8"]]
+        assert [each.manifest_path for each in merged] == ["m101", "m102", "m4", "m5"]
+        assert merge_small_manifests(
+            manifests, {**properties, "commit.manifest-merge.enabled": "false"}, merge
+        ) == tuple(manifests)
+
+    def test_entries_are_written_a_logarithmic_number_of_times(self) -> None:
+        """2,000 commits of one file each: the manifests stay few, an entry is copied a handful of times."""
+        manifests: list[ManifestFile] = []
+        copied_bytes, most = 0, 0
+        for number in range(1, 2001):
+            for bin_ in choose_bins(manifests, 100, 8_000_000):
+                total = sum(each.manifest_length_bytes for each in bin_)
+                copied_bytes += total
+                manifests = [manifest(number, total), *(each for each in manifests if each not in bin_)]
+            manifests.append(manifest(number, 5_000))
+            most = max(most, len(manifests))
+        assert most <= 101
+        assert copied_bytes <= 6 * 2000 * 5_000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return new_table(EmbeddedCatalog.at(tmp_path / "lake"), properties={"commit.manifest.min-count-to-merge": "4"})
+
+
+def manifests_at_head(table: Table) -> tuple[ManifestFile, ...]:
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    return read_manifest_list(table.io, snapshot.manifest_list)
+
+
+def test_merged_entries_keep_their_numbers_and_snapshots(table: Table) -> None:
+    """CP-15, DA-9: the manifest is new, the files in it are not."""
+    snapshots: list[int | None] = []
+    for number in range(1, 7):
+        outcome = commit_change(table, append(data_file(table, f"{number}.parquet", [number])))
+        snapshots.append(outcome.snapshot_id)
+    newest, *older = manifests_at_head(outcome.table)
+    assert (newest.added_files_count, newest.existing_files_count) == (1, 0)
+    merged = [each for each in older if each.existing_files_count > 1]
+    assert [(each.sequence_number, each.min_sequence_number) for each in merged] == [(5, 1)]
+    entries = read_manifest(table.io, merged[0], outcome.metadata)
+    found = {
+        entry.file.file_path[-9:]: (entry.status, entry.file.sequence_number, entry.snapshot_id) for entry in entries
+    }
+    assert found == {
+        f"{number}.parquet": (EntryStatus.EXISTING, number, snapshots[number - 1]) for number in range(1, 5)
+    }
+    assert live(outcome.table) == {f"{number}.parquet": number for number in range(1, 7)}
+    assert sorted(outcome.table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 6]
+    assert metadata_files(outcome.table) == reachable_metadata_files(outcome.table)
+
+
+def test_removed_file_leaves_one_deleted_entry(table: Table) -> None:
+    """CP-16: readers of changes see what a snapshot removed, once."""
+    files = [data_file(table, f"{name}.parquet") for name in "abc"]
+    table = commit_change(table, append(*files)).table
+    outcome = commit_change(
+        table, planned(table, ChangeKind.SCAN_BASED, removed_data_files=(committed(table, "a.parquet"),))
+    )
+    (rewritten,) = manifests_at_head(outcome.table)
+    entries = read_manifest(table.io, rewritten, outcome.metadata)
+    assert [
+        (entry.status, entry.snapshot_id == outcome.snapshot_id, entry.file.sequence_number) for entry in entries
+    ] == [
+        (EntryStatus.DELETED, True, 1),
+        (EntryStatus.EXISTING, False, 1),
+        (EntryStatus.EXISTING, False, 1),
+    ]
+    table = outcome.table
+    removed = tuple(committed(table, f"{name}.parquet") for name in "bc")
+    outcome = commit_change(table, planned(table, ChangeKind.SCAN_BASED, removed_data_files=removed))
+    (rewritten,) = manifests_at_head(outcome.table)
+    entries = read_manifest(table.io, rewritten, outcome.metadata)
+    assert [entry.file.file_path[-9:] for entry in entries] == ["b.parquet", "c.parquet"]
+    # A manifest without live files is history: the next snapshot does not list it.
+    outcome = commit_change(outcome.table, append(data_file(table, "d.parquet")))
+    assert [each.added_files_count for each in manifests_at_head(outcome.table)] == [1]
+
+
+def test_data_and_deletes_of_two_specs_in_one_commit(table: Table) -> None:
+    """CP-16: a manifest holds one kind and one spec."""
+    with table.update_spec() as update:
+        update.add_identity("region")
+    files = (data_file(table, "a.parquet"), data_file(table, "b.parquet", spec_id=1, partition=("x",)))
+    outcome = commit_change(table, append(*files))
+    outcome = commit_change(outcome.table, delete_blindly(equality_delete(table, "e.parquet")))
+    assert {(each.content, each.partition_spec_id) for each in manifests_at_head(outcome.table)} == {
+        (ManifestContent.DATA, 0),
+        (ManifestContent.DATA, 1),
+        (ManifestContent.DELETES, 0),
+    }
+
+
+def summary(table: Table) -> dict[str, str]:
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
+
+
+def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
+    """Range deletes count as equality deletes, so engines do not answer COUNT(*) from the totals."""
+    table = commit_change(table, append(data_file(table, "a.parquet"), data_file(table, "b.parquet"))).table
+    assert summary(table) == {
+        "operation": "append",
+        "added-data-files": "2",
+        "added-records": "2",
+        "added-files-size": "2000",
+        "changed-partition-count": "1",
+        "total-data-files": "2",
+        "total-delete-files": "0",
+        "total-records": "2",
+        "total-files-size": "2000",
+        "total-position-deletes": "0",
+        "total-equality-deletes": "0",
+    }
+    deletes = delete_blindly(range_delete(table, "r.parquet"), equality_delete(table, "e.parquet"))
+    table = commit_change(table, deletes).table
+    counted = summary(table)
+    assert (counted["added-equality-delete-files"], counted["added-range-delete-files"]) == ("2", "1")
+    assert (counted["total-equality-deletes"], counted["total-delete-files"]) == ("2", "2")
+    change = planned(
+        table,
+        ChangeKind.SCAN_BASED,
+        removed_data_files=(committed(table, "a.parquet"),),
+        removed_delete_files=(committed(table, "r.parquet"),),
+    )
+    counted = summary(commit_change(table, change).table)
+    assert (counted["deleted-data-files"], counted["deleted-records"]) == ("1", "1")
+    assert (counted["removed-range-delete-files"], counted["removed-equality-deletes"]) == ("1", "1")
+    assert (counted["removed-files-size"], counted["total-files-size"]) == ("1500", "1500")
+    assert (counted["total-data-files"], counted["total-equality-deletes"]) == ("1", "1")
+
+
+def test_totals_are_counted_when_the_parent_does_not_state_them(table: Table) -> None:
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    table = commit_change(table, delete_blindly(range_delete(table, "r.parquet"))).table
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    # The catalog's own parsed metadata: as if a writer that keeps no totals had made the snapshot.
+    snapshot.summary.additional_properties.pop("total-records")
+    counted = summary(commit_change(table, append(data_file(table, "b.parquet"))).table)
+    assert {name: text for name, text in counted.items() if name.startswith("total-")} == {
+        "total-data-files": "2",
+        "total-delete-files": "1",
+        "total-records": "2",
+        "total-files-size": "2500",
+        "total-position-deletes": "0",
+        "total-equality-deletes": "1",
+    }
+
+
+def test_snapshots_of_a_branch_have_rising_times(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that was set back must not make `as_of` skip snapshots."""
+    first = commit_change(table, append(data_file(table, "a.parquet")))
+    monkeypatch.setattr("time.time_ns", lambda: 1_000_000_000)
+    second = commit_change(first.table, append(data_file(table, "b.parquet")))
+    times = [snapshot.timestamp_ms for snapshot in second.metadata.snapshots]
+    assert times[1] > times[0]

@@ -1,0 +1,439 @@
+"""Commits against a real catalog: what lands, what is retried, what stays behind when a commit fails."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+from commit_tables import (
+    FaultyCatalog,
+    append,
+    committed,
+    data_file,
+    delete_blindly,
+    equality_delete,
+    live,
+    metadata_files,
+    new_table,
+    planned,
+    position_delete,
+    range_delete,
+    reachable_metadata_files,
+    vector,
+)
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, CommitStateUnknownException
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit import ChangeKind, CommitOutcome, TableChange, commit_change
+from tableformat.errors import (
+    CommitConflictError,
+    CommitInterruptedError,
+    CommitStateUnknownError,
+    InvalidArgumentError,
+    SnapshotNotFoundError,
+    TableFormatError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> FaultyCatalog:
+    catalog = FaultyCatalog.at(tmp_path / "lake")
+    assert isinstance(catalog, FaultyCatalog)
+    return catalog
+
+
+@pytest.fixture
+def table(catalog: FaultyCatalog) -> Table:
+    return new_table(catalog)
+
+
+def ids_at(outcome: CommitOutcome) -> list[int]:
+    """Ids that PyIceberg's own reader sees in the snapshot of a commit."""
+    return sorted(outcome.table.scan(snapshot_id=outcome.snapshot_id).to_arrow()["id"].to_pylist())
+
+
+def set_branch(table: Table, name: str, **retention: int) -> Table:
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    update = SetSnapshotRefUpdate.model_validate(
+        {"ref-name": name, "type": "branch", "snapshot-id": snapshot.snapshot_id, **retention}
+    )
+    table.catalog.commit_table(table, (), (update,))
+    return table.catalog.load_table(table.name())
+
+
+def test_every_committed_snapshot_is_read_by_pyiceberg(table: Table) -> None:
+    first = commit_change(table, append(data_file(table, "a.parquet", [1, 2, 3])))
+    second = commit_change(first.table, append(data_file(table, "b.parquet", [4])))
+    change = planned(
+        second.table,
+        ChangeKind.ROW_DELTA,
+        Operation.DELETE,
+        added_delete_files=(position_delete(table, "d.parquet", data_file(table, "a.parquet"), [0, 2]),),
+    )
+    third = commit_change(second.table, change)
+    change = planned(
+        third.table,
+        ChangeKind.SCAN_BASED,
+        removed_data_files=(committed(third.table, "a.parquet"),),
+        removed_delete_files=(committed(third.table, "d.parquet"),),
+        added_data_files=(data_file(table, "c.parquet", [2, 9]),),
+    )
+    fourth = commit_change(third.table, change)
+    assert [ids_at(outcome) for outcome in (first, second, third, fourth)] == [
+        [1, 2, 3],
+        [1, 2, 3, 4],
+        [2, 4],
+        [2, 4, 9],
+    ]
+    assert [outcome.sequence_number for outcome in (first, second, third, fourth)] == [1, 2, 3, 4]
+    assert live(fourth.table) == {"b.parquet": 2, "c.parquet": 4}
+    assert metadata_files(fourth.table) == reachable_metadata_files(fourth.table)
+
+
+def test_files_of_one_commit_share_its_sequence_number(table: Table) -> None:
+    """CP-2: rows and the deletes that make room for them carry the same number."""
+    change = TableChange(
+        operation=Operation.OVERWRITE,
+        added_data_files=(data_file(table, "a.parquet"),),
+        added_delete_files=(range_delete(table, "r.parquet"), equality_delete(table, "e.parquet")),
+    )
+    commit_change(table, append(data_file(table, "old.parquet")))
+    outcome = commit_change(table, change)
+    assert live(outcome.table) == {"old.parquet": 1, "a.parquet": 2, "r.parquet": 2, "e.parquet": 2}
+
+
+def test_sequence_numbers_run_across_branches(table: Table) -> None:
+    """CP-2: the table's last number counts, whatever the ref."""
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    table = set_branch(table, "ingest", **{"min-snapshots-to-keep": 7})
+    on_branch = commit_change(table, append(data_file(table, "b.parquet")), ref="ingest")
+    on_main = commit_change(table, append(data_file(table, "c.parquet")))
+    assert (on_branch.sequence_number, on_main.sequence_number) == (2, 3)
+    assert live(on_main.table, "ingest") == {"a.parquet": 1, "b.parquet": 2}
+    assert live(on_main.table) == {"a.parquet": 1, "c.parquet": 3}
+    assert on_main.metadata.refs["ingest"].min_snapshots_to_keep == 7
+
+
+def test_nothing_to_do_commits_nothing(table: Table) -> None:
+    """CP-17."""
+    nothing = TableChange(operation=Operation.APPEND)
+    empty = commit_change(table, nothing)
+    assert (empty.snapshot_id, empty.committed, empty.metadata.snapshots) == (None, False, [])
+    first = commit_change(table, append(data_file(table, "a.parquet")))
+    again = commit_change(table, nothing, application_id="app", batch_id=1)
+    assert (again.snapshot_id, again.sequence_number, again.committed) == (first.snapshot_id, 1, False)
+    assert again.metadata_location == first.metadata_location
+
+
+def test_blind_write_meets_the_commits_of_others(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-1 makes the first attempt fail, CP-3 lets a blind change retry."""
+
+    def interfere() -> None:
+        catalog.before = None
+        commit_change(table, append(data_file(table, "theirs.parquet")))
+
+    catalog.before = interfere
+    outcome = commit_change(table, append(data_file(table, "ours.parquet")))
+    assert (outcome.attempts, outcome.sequence_number) == (2, 2)
+    assert live(outcome.table) == {"theirs.parquet": 1, "ours.parquet": 2}
+    assert metadata_files(outcome.table) == reachable_metadata_files(outcome.table)
+
+
+def test_prepare_is_asked_again_with_the_head_it_will_meet(table: Table, catalog: FaultyCatalog) -> None:
+    heads: list[tuple[int, int]] = []
+
+    def interfere() -> None:
+        catalog.before = None
+        commit_change(table, append(data_file(table, "theirs.parquet")))
+
+    def prepare(view: SnapshotView, attempt: int) -> TableChange:
+        heads.append((attempt, view.sequence_number))
+        return append(data_file(table, f"ours-{attempt}.parquet"))
+
+    catalog.before = interfere
+    outcome = commit_change(table, prepare)
+    assert heads == [(1, 0), (2, 1)]
+    assert live(outcome.table) == {"theirs.parquet": 1, "ours-2.parquet": 2}
+    assert outcome.change is not None
+    assert outcome.change.added_data_files[0].file_path.endswith("ours-2.parquet")
+
+
+def test_number_taken_by_another_branch_is_a_lost_race(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-2: the head of our branch did not move, yet the snapshot's number is taken."""
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    table = set_branch(table, "ingest")
+
+    def interfere() -> None:
+        catalog.before = None
+        commit_change(table, append(data_file(table, "b.parquet")), ref="ingest")
+
+    catalog.before = interfere
+    outcome = commit_change(table, append(data_file(table, "c.parquet")))
+    assert (outcome.attempts, outcome.sequence_number) == (2, 3)
+
+
+def append_fifty(directory: str, writer: int) -> None:
+    table = EmbeddedCatalog.at(directory).load_table("db.t")
+    for number in range(50):
+        commit_change(table, append(data_file(table, f"{writer}-{number}.parquet")))
+
+
+@pytest.mark.parametrize("start", [threading.Thread, multiprocessing.get_context("spawn").Process])
+def test_two_writers_lose_nothing(table: Table, tmp_path: Path, start: type[threading.Thread]) -> None:
+    """CP-1, CP-3: two writers, fifty appends each, one SQLite file."""
+    writers = [start(target=append_fifty, args=(str(tmp_path / "lake"), writer)) for writer in (1, 2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    table = table.refresh()
+    files = live(table)
+    assert set(files) == {f"{writer}-{number}.parquet" for writer in (1, 2) for number in range(50)}
+    assert sorted(number or 0 for number in files.values()) == list(range(1, 101))
+    summary = table.metadata.current_snapshot()
+    assert summary is not None
+    assert summary.summary is not None
+    assert summary.summary["total-data-files"] == "100"
+
+
+def test_lost_race_for_ever_is_a_conflict_and_leaves_no_file(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-18."""
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    files = metadata_files(table)
+
+    def lose() -> None:
+        raise CommitFailedException("someone was faster")
+
+    catalog.before = lose
+    with pytest.raises(
+        CommitConflictError, match=r"db\.t \(branch main\) lost the race .* 21 times: someone was faster"
+    ):
+        commit_change(table, append(data_file(table, "b.parquet")))
+    assert metadata_files(table) == files
+    assert live(table.refresh()) == {"a.parquet": 1}
+
+
+def test_retries_can_be_switched_off(table: Table, catalog: FaultyCatalog) -> None:
+    with table.transaction() as transaction:
+        transaction.set_properties({"commit.retry.num-retries": "0"})
+
+    def lose() -> None:
+        raise CommitFailedException("someone was faster")
+
+    catalog.before = lose
+    with pytest.raises(CommitConflictError, match="lost the race against other writers 1 times"):
+        commit_change(table, append(data_file(table, "b.parquet")))
+
+
+def test_answer_lost_after_the_commit_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-13: the table shows the snapshot."""
+
+    def hang_up() -> None:
+        raise ConnectionError("connection reset by peer")
+
+    catalog.after = hang_up
+    outcome = commit_change(table, append(data_file(table, "a.parquet")))
+    assert outcome.committed
+    assert live(outcome.table) == {"a.parquet": 1}
+    assert outcome.snapshot_id == outcome.metadata.current_snapshot_id
+
+
+def test_repeated_request_refused_after_it_was_applied_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-13: a proxy sent the request twice; the second answer is a conflict with ourselves."""
+
+    def conflict() -> None:
+        raise CommitFailedException("requirement failed: main has changed")
+
+    catalog.after = conflict
+    outcome = commit_change(table, append(data_file(table, "a.parquet")))
+    assert outcome.committed
+    assert live(outcome.table) == {"a.parquet": 1}
+    assert metadata_files(outcome.table) == reachable_metadata_files(outcome.table)
+
+
+@pytest.mark.parametrize(
+    "error", [CommitStateUnknownException("bad gateway"), ConnectionError("reset"), ValueError("?")]
+)
+def test_unknown_outcome_keeps_the_files_and_may_still_land(
+    table: Table, catalog: FaultyCatalog, error: Exception
+) -> None:
+    """CP-13: the request is on its way and is applied after we have given up."""
+    sent: list[tuple[object, ...]] = []
+    commit_table = EmbeddedCatalog.commit_table
+
+    def swallow(self: EmbeddedCatalog, *request: object) -> None:
+        sent.append(request)
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EmbeddedCatalog, "commit_table", swallow)
+        with pytest.raises(CommitStateUnknownError, match=r"did not say whether the commit to db\.t"):
+            commit_change(table, append(data_file(table, "a.parquet", [7])))
+    commit_table(catalog, *sent[0])  # type: ignore[arg-type]
+    table = table.refresh()
+    assert table.scan().to_arrow()["id"].to_pylist() == [7]
+    assert metadata_files(table) == reachable_metadata_files(table)
+
+
+def test_interrupt_during_the_catalog_call_keeps_the_files(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-13: a process that is interrupted does not know either."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    catalog.after = interrupt
+    with pytest.raises(CommitInterruptedError) as interrupted:
+        commit_change(table, append(data_file(table, "a.parquet", [7])))
+    # Both: whoever ends on Ctrl-C still does, and whoever removes staged files of failed commits leaves these.
+    assert isinstance(interrupted.value, KeyboardInterrupt)
+    assert isinstance(interrupted.value, CommitStateUnknownError)
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
+
+
+def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-18."""
+    files = metadata_files(table)
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tableformat.commit.snapshot_producer.write_manifest_list", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        commit_change(table, append(data_file(table, "a.parquet")))
+    assert metadata_files(table) == files
+
+
+def test_refused_commit_leaves_no_file(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-18: a clear refusal is no unknown outcome."""
+    files = metadata_files(table)
+
+    def refuse() -> None:
+        raise BadRequestError("no such thing")
+
+    catalog.before = refuse
+    with pytest.raises(TableFormatError, match=r"refused the commit to db\.t .*: no such thing"):
+        commit_change(table, append(data_file(table, "a.parquet")))
+    assert metadata_files(table) == files
+
+
+def test_table_dropped_and_created_again_is_another_table(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-1."""
+    catalog.drop_table("db.t")
+    with pytest.raises(TableNotFoundError, match=r"db\.t does not exist"):
+        commit_change(table, append(data_file(table, "a.parquet")))
+    catalog.create_table("db.t", table.schema())
+    with pytest.raises(TableNotFoundError, match="dropped and another one created"):
+        commit_change(table, append(data_file(table, "a.parquet")))
+
+
+def test_commit_to_a_branch_that_is_not_there(table: Table) -> None:
+    with pytest.raises(SnapshotNotFoundError, match="no branch 'ingest'"):
+        commit_change(table, append(data_file(table, "a.parquet")), ref="ingest")
+
+
+def test_two_refs_move_in_one_commit(table: Table) -> None:
+    first = commit_change(table, append(data_file(table, "a.parquet")))
+    table = set_branch(first.table, "ingest")
+
+    def publish(base: SnapshotView, snapshot: object) -> tuple[list[SetSnapshotRefUpdate], list[AssertRefSnapshotId]]:
+        assert base.snapshot is not None
+        move = {"ref-name": "main", "type": "branch", "snapshot-id": snapshot.snapshot_id}  # type: ignore[attr-defined]
+        unmoved = {"ref": "main", "snapshot-id": first.snapshot_id}
+        return [SetSnapshotRefUpdate.model_validate(move)], [AssertRefSnapshotId.model_validate(unmoved)]
+
+    outcome = commit_change(table, append(data_file(table, "b.parquet")), ref="ingest", accompany=publish)
+    assert live(outcome.table) == live(outcome.table, "ingest") == {"a.parquet": 1, "b.parquet": 2}
+    # The second requirement of one type counts too: main has moved since.
+    with table.transaction() as transaction:
+        transaction.set_properties({"commit.retry.num-retries": "1"})
+    with pytest.raises(CommitConflictError, match="main has changed"):
+        commit_change(table, append(data_file(table, "c.parquet")), ref="ingest", accompany=publish)
+
+
+def test_names_that_the_summary_computes_are_refused(table: Table) -> None:
+    with pytest.raises(InvalidArgumentError, match="cannot set 'total-records'"):
+        commit_change(table, append(data_file(table, "a.parquet")), snapshot_properties={"total-records": "1"})
+    outcome = commit_change(table, append(data_file(table, "a.parquet")), snapshot_properties={"job": "nightly"})
+    snapshot = outcome.metadata.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary["job"] == "nightly"
+
+
+def test_format_versions_take_what_they_can_hold(table: Table, catalog: FaultyCatalog) -> None:
+    target = data_file(table, "a.parquet")
+    table = commit_change(table, append(target)).table
+    change = planned(table, ChangeKind.ROW_DELTA, added_delete_files=(vector(table, "v.puffin", target),))
+    with pytest.raises(UnsupportedFeatureError, match="version 2, which has no deletion vectors"):
+        commit_change(table, change)
+    v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
+    v3 = commit_change(v3, append(data_file(v3, "a.parquet", [1, 2]))).table
+    change = planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(position_delete(v3, "d.parquet", target, [0]),))
+    with pytest.raises(UnsupportedFeatureError, match="takes no new position delete files"):
+        commit_change(v3, change)
+    v1 = catalog.create_table("db.v1", table.schema(), properties={"format-version": "1"})
+    with pytest.raises(UnsupportedFeatureError, match="format version 1; upgrade it"):
+        commit_change(v1, append(data_file(v1, "a.parquet")))
+
+
+def test_appends_to_a_v3_table_assign_row_ids(catalog: FaultyCatalog, table: Table) -> None:
+    v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
+    first = commit_change(v3, append(data_file(v3, "a.parquet", [1, 2])))
+    second = commit_change(first.table, append(data_file(v3, "b.parquet", [3])))
+    lineage = [(snapshot.first_row_id, snapshot.added_rows) for snapshot in second.metadata.snapshots]
+    assert lineage == [(0, 2), (2, 1)]
+    assert second.metadata.next_row_id == 3  # type: ignore[union-attr]
+    assert committed(second.table, "b.parquet").first_row_id == 2
+    assert ids_at(second) == [1, 2, 3]
+
+
+def test_delete_of_one_partition_needs_one_spec(catalog: FaultyCatalog) -> None:
+    """CP-12: rows written under the old spec lie in other partitions."""
+    table = new_table(catalog, partitioned=True)
+    table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
+    scoped = delete_blindly(equality_delete(table, "e.parquet", partition=("x",)))
+    assert live(commit_change(table, scoped).table) == {"a.parquet": 1, "e.parquet": 2}
+    table = table.refresh()
+    with table.update_spec() as update:
+        update.add_identity("id")
+    stale = delete_blindly(equality_delete(table, "f.parquet", partition=("x",)))
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, stale)
+    on_new_spec = delete_blindly(equality_delete(table, "f.parquet", spec_id=1, partition=("x", 1)))
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, on_new_spec)
+
+
+def test_global_delete_does_not_care_for_specs(catalog: FaultyCatalog) -> None:
+    """CP-12 concerns deletes that are limited to a partition, not those under an unpartitioned spec."""
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    with table.update_spec() as update:
+        update.add_identity("region")
+    table = commit_change(table, append(data_file(table, "b.parquet", spec_id=1, partition=("x",)))).table
+    outcome = commit_change(table, delete_blindly(range_delete(table, "r.parquet")))
+    assert live(outcome.table) == {"a.parquet": 1, "b.parquet": 2, "r.parquet": 3}
+
+
+def test_default_spec_changed_during_the_commit(catalog: FaultyCatalog) -> None:
+    """CP-12: the default spec is asserted, so the next attempt looks at the specs again."""
+    table = new_table(catalog, partitioned=True)
+    table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
+
+    def interfere() -> None:
+        catalog.before = None
+        with catalog.load_table("db.t").update_spec() as update:
+            update.add_identity("id")
+
+    catalog.before = interfere
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, delete_blindly(equality_delete(table, "e.parquet", partition=("x",))))

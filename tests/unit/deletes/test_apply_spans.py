@@ -1,0 +1,128 @@
+"""Spans on the rows of files: what the generated tables of the property tests are too small for."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from pyiceberg.types import DateType, LongType, StringType, TimestampType
+
+from tableformat.deletes.matching.range_apply import deleted_mask, deleted_runs
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
+from tableformat.errors import SchemaMismatchError
+from tableformat.keys.key_columns import KeyColumns
+
+KEY = KeyColumns((1, 2), ("s", "n"), (StringType(), LongType()))
+
+
+def mask_of_runs(runs: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], row_count: int) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(row_count, np.bool_)
+    for start, end in zip(*runs, strict=True):
+        mask[start:end] = True
+    return mask
+
+
+@pytest.mark.parametrize("number_range", [1_000, 1 << 62], ids=["dense", "wide"])
+def test_rows_in_any_order_and_sorted_rows_agree_over_many_batches(number_range: int) -> None:
+    """RD-1: more rows than a batch, enough spans for the bucket table, bounds crowded into few buckets."""
+    random = np.random.default_rng(7)
+    row_count = 150_000
+    texts = np.array([f"customer-account-{number:04d}" for number in range(300)], dtype=object)
+    rows = pa.table(
+        {
+            "s": pa.array(texts[random.integers(0, 300, row_count)], pa.large_string()),
+            "n": random.integers(-number_range, number_range, row_count),
+        }
+    )
+    ordered = rows.sort_by([("s", "ascending"), ("n", "ascending")])
+    bounds = [
+        span_of_bounds(KEY, (str(texts[place]), int(low)), (str(texts[place + reach]), int(high)))
+        for place, reach, low, high in zip(
+            random.integers(0, 290, 120),
+            random.integers(1, 3, 120),
+            random.integers(-number_range, number_range, 120),
+            random.integers(-number_range, number_range, 120),
+            strict=True,
+        )
+    ]
+    for spans in (sort_and_merge(SpanArray.concat(bounds)), spans_of_prefixes(KEY, rows.slice(0, 500)), bounds[0]):
+        mask = deleted_mask(ordered.columns, spans)
+        assert mask.any()
+        assert not mask.all()
+        assert np.array_equal(mask_of_runs(deleted_runs(ordered.columns, spans), row_count), mask)
+        shuffle = random.permutation(row_count)
+        assert np.array_equal(deleted_mask(ordered.take(pa.array(shuffle)).columns, spans), mask[shuffle])
+
+
+def test_one_long_column_of_the_whole_number_range() -> None:
+    """RD-1: differences of the largest and smallest number do not fit their type."""
+    key = KeyColumns((1,), ("n",), (LongType(),))
+    low, high = -(1 << 63), (1 << 63) - 1
+    edges = [low, low + 1, -1, 0, 1, high - 1, high]
+    spans = spans_of_prefixes(key, pa.table({"n": [*edges[::2], *range(10, 200, 10)]}))
+    rows = pa.array(sorted([*edges, *range(5, 205, 5)]))
+    expected = [row in {*edges[::2], *range(10, 200, 10)} for row in rows.to_pylist()]
+    assert deleted_mask([rows], spans).tolist() == expected
+    assert mask_of_runs(deleted_runs([rows], spans), len(rows)).tolist() == expected
+
+
+def test_rows_longer_than_every_bound_stay_in_their_order() -> None:
+    """RD-1: rows share all bytes of a bound and go on, the shorter ones later."""
+    key = KeyColumns((1,), ("s",), (StringType(),))
+    rows = ["abcdefg", "abcdefgh", "abcdefgh-aaaaaaaaaaaaaaaaaaaa", "abcdefgh-b", "abcdefgh-c-longer", "abcdefgi"]
+    spans = spans_of_prefixes(key, pa.table({"s": ["abcdefgh"]}))
+    starts, ends = deleted_runs([pa.array(rows)], spans)
+    assert (starts.tolist(), ends.tolist()) == ([1], [2])
+    upwards = span_of_bounds(key, ("abcdefgh",), None)
+    starts, ends = deleted_runs([pa.array(rows)], upwards)
+    assert (starts.tolist(), ends.tolist()) == ([1], [6])
+
+
+def test_trailing_zero_bytes_are_part_of_a_key() -> None:
+    """RD-4."""
+    key = KeyColumns((1,), ("s",), (StringType(),))
+    rows = pa.array(["a", "a\0", "a\0\0", "a\0b", "b"])
+    assert deleted_mask([rows], spans_of_prefixes(key, pa.table({"s": ["a\0"]}))).tolist() == [
+        False, True, False, False, False,
+    ]  # fmt: skip
+
+
+def test_dates_are_compared_with_the_timestamps_they_were_promoted_to() -> None:
+    """RD-4, DA-6: a file from before date became timestamp holds dates."""
+    import datetime as dt
+
+    key = KeyColumns((1,), ("t",), (TimestampType(),))
+    spans = span_of_bounds(key, (dt.datetime(1969, 12, 31, 12),), (dt.datetime(1970, 1, 2),))
+    rows = pa.array([-1, 0, 1], pa.int32()).view(pa.date32())
+    assert str(DateType()) == "date"
+    assert deleted_mask([rows], spans).tolist() == [False, True, False]
+    starts, ends = deleted_runs([rows], spans)
+    assert (starts.tolist(), ends.tolist()) == ([1], [2])
+
+
+def test_spans_over_everything_need_no_row() -> None:
+    """RD-1: before() .. after() takes nulls in."""
+    spans = span_of_bounds(KEY, None, None)
+    assert deleted_mask([None, None], spans, row_count=3).tolist() == [True, True, True]
+    starts, ends = deleted_runs([pa.array([None, "a"]), pa.array([1, 2])], spans)
+    assert (starts.tolist(), ends.tolist()) == ([0], [2])
+
+
+def test_no_spans_and_no_rows_delete_nothing() -> None:
+    assert deleted_mask([pa.array(["a"]), pa.array([1])], SpanArray.empty(KEY)).tolist() == [False]
+    empty = [pa.array([], pa.string()), pa.array([], pa.int64())]
+    assert deleted_mask(empty, span_of_bounds(KEY, None, ("a",))).tolist() == []
+    assert [part.tolist() for part in deleted_runs(empty, span_of_bounds(KEY, None, ("a",)))] == [[], []]
+
+
+def test_dictionary_with_null_indices_and_null_values() -> None:
+    """RD-4, DA-4: both are null."""
+    column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 2], pa.int8()), pa.array(["a", None, "b"]))
+    spans = span_of_bounds(KEY, (None,), ("b",))
+    assert deleted_mask([column, None], spans).tolist() == [True, True, True, False]
+
+
+def test_column_of_another_kind_is_refused() -> None:
+    with pytest.raises(SchemaMismatchError, match="values of Arrow type string cannot be compared as long"):
+        deleted_mask([pa.array(["a"]), pa.array(["1"])], span_of_bounds(KEY, ("a", 1), ("b", 2)))

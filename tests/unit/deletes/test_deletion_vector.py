@@ -1,0 +1,125 @@
+"""Deletion vectors as bytes, against those of the reference implementation."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tableformat.deletes.codecs.deletion_vector import MAGIC, decode_positions, decode_vector, encode_vector
+from tableformat.deletes.positions import PositionSet
+from tableformat.errors import CorruptFileError
+
+GOLDENS = Path(__file__).parents[4] / "shared" / "fixtures" / "iceberg" / "deletion_vectors"
+needs_goldens = pytest.mark.skipif(not GOLDENS.is_dir(), reason="the fixtures of other writers are not here")
+
+WRITTEN = {
+    "empty-position-index.bin": [],
+    "small-alternating-values-position-index.bin": [1, 3, 5, 7, 9],
+    "small-and-large-values-position-index.bin": [100, 101, 2147483747, 2147483748],
+}
+
+
+def positions(values: object) -> PositionSet:
+    return PositionSet.from_array(np.array(values, np.int64))
+
+
+def framed(vector: bytes) -> bytes:
+    body = MAGIC + vector
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+@needs_goldens
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_vectors_of_the_reference_implementation_decode(name: str) -> None:
+    """DA-7"""
+    assert decode_vector((GOLDENS / name).read_bytes(), name).to_array().tolist() == WRITTEN[name]
+
+
+@needs_goldens
+@pytest.mark.parametrize("name", [*sorted(WRITTEN), "all-container-types-position-index.bin"])
+def test_encoding_gives_the_bytes_of_the_reference_implementation(name: str) -> None:
+    stored = (GOLDENS / name).read_bytes()
+    assert encode_vector(decode_vector(stored, name)) == stored
+
+
+@needs_goldens
+def test_every_kind_of_container_decodes() -> None:
+    found = decode_vector((GOLDENS / "all-container-types-position-index.bin").read_bytes(), "golden")
+    second, third, high = 1 << 16, 2 << 16, 1 << 32
+    expected = [
+        (5, 6),
+        (7, 8),
+        (second + 1, second + 1000),
+        (third + 1, third + 65535),
+        (high + 10, high + 11),
+        (high + 20, high + 21),
+        (high + second + 10, high + second + 500),
+        (high + third + 1, high + third + 65535),
+    ]
+    assert list(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == expected
+
+
+@needs_goldens
+def test_maps_of_64_bit_values_decode() -> None:
+    low = decode_positions((GOLDENS / "64map32bitvals.bin").read_bytes(), "golden")
+    assert low.to_array().tolist() == list(range(10))
+    spread = decode_positions((GOLDENS / "64mapspreadvals.bin").read_bytes(), "golden")
+    assert spread.to_array().tolist() == [(key << 32) + value for key in range(10) for value in range(10)]
+    assert decode_positions((GOLDENS / "64mapempty.bin").read_bytes(), "golden") == PositionSet.empty()
+
+
+@needs_goldens
+def test_keys_above_31_bits_are_refused() -> None:
+    with pytest.raises(CorruptFileError, match="golden"):
+        decode_positions((GOLDENS / "64maphighvals.bin").read_bytes(), "golden")
+
+
+def test_a_well_formed_map_with_a_key_above_31_bits_is_refused() -> None:
+    bitmap_of_zero = struct.pack("<IIHHIH", 12346, 1, 0, 0, 16, 0)
+    vector = struct.pack("<Q", 1) + struct.pack("<I", 1 << 31) + bitmap_of_zero
+    with pytest.raises(CorruptFileError, match=r"t\.puffin: .*position 9223372036854775808"):
+        decode_vector(framed(vector), "t.puffin")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[], [0], [2**62], list(range(100_000)), [*range(0, 70_000, 2), *range(200_000, 400_000)], [5, 2**32, 2**40 + 1]],
+)
+def test_what_is_encoded_decodes_to_the_same_set(values: list[int]) -> None:
+    assert decode_vector(encode_vector(positions(values)), "x") == positions(values)
+
+
+def test_a_run_of_many_millions_is_neither_expanded_nor_lost() -> None:
+    everything = PositionSet.from_runs(np.array([0, 2**33]), np.array([2**32, 2**33 + 5]))
+    assert decode_vector(encode_vector(everything), "x") == everything
+
+
+GOOD = encode_vector(positions([1, 2, 9]))
+
+
+@pytest.mark.parametrize(
+    ("blob", "reason"),
+    [
+        (b"", "0 bytes"),
+        (GOOD[:11], "shorter than its frame"),
+        (GOOD[:-1], "states"),
+        (GOOD + b"\0", "states"),
+        (GOOD[:4] + b"abcd" + GOOD[8:], "begins with 61626364"),
+        (GOOD[:-1] + bytes([GOOD[-1] ^ 1]), "checksum"),
+        (GOOD[:20] + bytes([GOOD[20] ^ 1]) + GOOD[21:], "checksum"),
+        (framed(b"no bitmap at all"), "no 64-bit Roaring bitmap"),
+    ],
+)
+def test_a_damaged_vector_is_refused_by_name(blob: bytes, reason: str) -> None:
+    """DA-8"""
+    with pytest.raises(CorruptFileError, match=rf"^t\.puffin: .*{reason}"):
+        decode_vector(blob, "t.puffin")
+
+
+def test_gap_beside_the_border_of_two_bitmaps_stays_a_gap() -> None:
+    positions = PositionSet.from_array(np.array([2**32 - 1, 2**32 + 2**22]))
+    assert decode_vector(encode_vector(positions), "vector") == positions

@@ -1,0 +1,152 @@
+"""Equality deletes against rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.types import (
+    BooleanType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+)
+
+from tableformat.deletes.matching.comparable_values import comparable
+from tableformat.deletes.matching.equality import EqualityKeys
+from tableformat.deletes.matching.range_apply import deleted_runs
+from tableformat.keys.families import arrow_type_of
+
+Rows = Sequence[tuple[object, ...]]
+
+
+def columns_of(rows: Rows, types: Sequence[PrimitiveType]) -> list[pa.ChunkedArray]:
+    return [
+        pa.chunked_array([pa.array([row[index] for row in rows], arrow_type_of(iceberg_type))])
+        for index, iceberg_type in enumerate(types)
+    ]
+
+
+def keys_of(types: Sequence[PrimitiveType], *deletes: tuple[Rows, int]) -> EqualityKeys:
+    described = [
+        ([comparable(column, kind) for column, kind in zip(columns_of(rows, types), types, strict=True)], number)
+        for rows, number in deletes
+    ]
+    return EqualityKeys.collapse(tuple(range(1, len(types) + 1)), types, described)
+
+
+def survivors(keys: EqualityKeys, rows: Rows, data_sequence_number: int = 1) -> list[tuple[object, ...]]:
+    mask = keys.deleted_mask(columns_of(rows, keys.types), data_sequence_number)
+    return [row for row, is_deleted in zip(rows, mask.tolist(), strict=True) if not is_deleted]
+
+
+def test_a_row_that_equals_a_key_in_every_column_is_deleted() -> None:
+    keys = keys_of([LongType(), StringType()], ([(1, "a"), (2, "b")], 2))
+    assert survivors(keys, [(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a")]) == [(1, "b"), (2, "a"), (3, "a")]
+
+
+def test_null_matches_null_and_nothing_else() -> None:
+    """DA-4"""
+    keys = keys_of([LongType(), StringType()], ([(1, None), (None, "b"), (None, None)], 2))
+    rows = [(1, None), (1, ""), (None, "b"), (0, "b"), (None, None), (None, "c")]
+    assert survivors(keys, rows) == [(1, ""), (0, "b"), (None, "c")]
+
+
+def test_a_row_written_with_its_equality_delete_stays() -> None:
+    """DA-2: strictly older data only."""
+    keys = keys_of([LongType()], ([(1,)], 5))
+    assert survivors(keys, [(1,)], data_sequence_number=5) == [(1,)]
+    assert survivors(keys, [(1,)], data_sequence_number=4) == []
+
+
+def test_the_newest_delete_of_a_key_counts() -> None:
+    """DA-2: each data file meets the keys above its own number."""
+    keys = keys_of([LongType()], ([(1,), (2,)], 7), ([(1,), (3,), (3,)], 3))
+    assert len(keys) == 3
+    assert survivors(keys, [(1,), (2,), (3,)], data_sequence_number=3) == [(3,)]
+    assert survivors(keys, [(1,), (2,), (3,)], data_sequence_number=2) == []
+    assert survivors(keys, [(1,), (2,), (3,)], data_sequence_number=7) == [(1,), (2,), (3,)]
+
+
+def test_floats_match_by_value() -> None:
+    """DA-5: written by others, since we refuse to write them."""
+    keys = keys_of([DoubleType()], ([(-0.0,), (float("nan"),)], 2))
+    assert survivors(keys, [(0.0,), (-0.0,), (float("nan"),), (1.0,), (None,)]) == [(1.0,), (None,)]
+
+
+def test_bytes_and_strings_match_to_the_last_zero_byte() -> None:
+    keys = keys_of([StringType(), FixedType(2)], ([("a\0", b"\0\0"), ("", b"a\0")], 2))
+    rows = [("a\0", b"\0\0"), ("a", b"\0\0"), ("", b"a\0"), ("", b"\0a")]
+    assert survivors(keys, rows) == [("a", b"\0\0"), ("", b"\0a")]
+
+
+def test_many_columns_of_many_kinds_match_together() -> None:
+    types = [BooleanType(), DecimalType(38, 2), IntegerType(), StringType()]
+    keys = keys_of(types, ([(True, Decimal("1.00"), 3, "x"), (None, None, None, None)], 2))
+    rows = [
+        (True, Decimal("1.00"), 3, "x"),
+        (False, Decimal("1.00"), 3, "x"),
+        (True, Decimal("1.01"), 3, "x"),
+        (True, Decimal("1.00"), None, "x"),
+        (None, None, None, None),
+    ]
+    assert survivors(keys, rows) == rows[1:4]
+
+
+def test_values_of_two_keys_do_not_mix() -> None:
+    """A row that takes each column from another key is no key."""
+    keys = keys_of([LongType(), StringType(), LongType()], ([(1, "a", 1), (2, "b", 2), (1, "b", 3)], 2))
+    rows = [(x, y, z) for x in (1, 2) for y in ("a", "b") for z in (1, 2, 3)]
+    assert survivors(keys, rows) == [row for row in rows if row not in [(1, "a", 1), (2, "b", 2), (1, "b", 3)]]
+
+
+def test_rows_that_few_columns_rule_out_are_found_in_the_others() -> None:
+    """Both ways of going on to the next column, many rows left and few rows left, keep the offsets."""
+    rows = [(number % 1000, f"s{number}") for number in range(10_000)]
+    keys = keys_of([LongType(), StringType()], ([(7, "s1007"), (7, "s2008"), (8, "s9008")], 2))
+    found = keys.deleted_rows(columns_of(rows, keys.types), 1)
+    assert found.tolist() == [1007, 9008]
+
+
+def test_no_keys_delete_nothing() -> None:
+    assert survivors(keys_of([LongType()], ([], 2)), [(1,), (None,)]) == [(1,), (None,)]
+    assert keys_of([LongType()], ([], 2)).hulls == (None,)
+
+
+def test_keys_as_points_find_the_same_rows_in_sorted_rows() -> None:
+    keys = keys_of([LongType(), StringType()], ([(2, "b"), (None, "a"), (2, None)], 4), ([(1, "z"), (2, "b")], 9))
+    rows = [("a", None), ("b", 2), ("b", 2), ("z", 1), ("z", 5)]
+    points = keys.point_spans((2, 1))
+    assert points.sequence_numbers.tolist() == [4, 4, 9, 9]
+    text, number = (pa.array([row[index] for row in rows], kind) for index, kind in ((0, pa.string()), (1, pa.int64())))
+    starts, ends = deleted_runs([text, number], points)
+    assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == [(0, 4)]
+    assert keys.point_spans((2, 1)) is points
+
+
+def test_hulls_hold_every_value() -> None:
+    keys = keys_of([StringType(), DoubleType()], ([("b", 1.0), (None, 2.0), ("a\0", 3.0)], 4))
+    text, floating = keys.hulls
+    assert (text.has_null, floating) == (True, None)
+    assert (text.lower, text.upper) == (b"\x02a\x00\xff\x00\x01", b"\x02b\x00\x01\xff")
+
+
+def test_numbers_of_one_column_keys_stay_with_their_keys() -> None:
+    keys = keys_of([LongType()], ([(5,), (1,)], 3), ([(9,)], 4))
+    by_value = dict(zip(keys.columns[0].to_pylist(), keys.newest.tolist(), strict=True))
+    assert by_value == {5: 3, 1: 3, 9: 4}
+    assert keys.newer_than(3).tolist() == [number > 3 for number in keys.newest.tolist()]
+    assert isinstance(keys.newer_than(3), np.ndarray)
+
+
+@pytest.mark.parametrize("row_count", [0, 1])
+def test_small_inputs_keep_their_shape(row_count: int) -> None:
+    keys = keys_of([LongType(), StringType()], ([(1, "a")], 2))
+    assert survivors(keys, [(1, "b")] * row_count) == [(1, "b")] * row_count

@@ -1,0 +1,146 @@
+"""Range delete files: small, self-describing, checked when read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType, TimestampType
+
+from tableformat.deletes.codecs.range_file import FOOTER_KEY, spans_from_parquet, spans_to_parquet_table, write_spans
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
+from tableformat.errors import CorruptFileError
+from tableformat.keys.key_columns import KeyColumns
+
+KEY = KeyColumns((4, 7, 2), ("id1", "id2", "num_cal"), (StringType(), LongType(), IntegerType()))
+FILE = "deletes/1.parquet"
+
+
+def some_spans() -> SpanArray:
+    return spans_of_prefixes(KEY, pa.table({"id1": ["a", "b"], "id2": [1, 2]}))
+
+
+def written(spans: SpanArray) -> pa.Table:
+    sink = io.BytesIO()
+    write_spans(spans, sink)
+    return pq.read_table(io.BytesIO(sink.getvalue()))
+
+
+def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def test_one_prefix_of_a_key_of_three_columns_fits_four_kilobytes() -> None:
+    sink = io.BytesIO()
+    write_spans(spans_of_prefixes(KEY, pa.table({"id1": ["customer-4711"], "id2": [77]})), sink)
+    assert len(sink.getvalue()) < 2048
+
+
+def test_file_holds_typed_values_and_says_what_they_are() -> None:
+    """RD-7, RD-8: the layout of the specification."""
+    table = written(span_of_bounds(KEY, ("a", None), None))
+    assert table.to_pylist() == [
+        {
+            "lower_0": "a", "upper_0": None, "lower_1": None, "upper_1": None, "lower_2": None, "upper_2": None,
+            "lower_depth": 2, "upper_depth": 0, "lower_after": False, "upper_after": True, "sequence_number": None,
+        }
+    ]  # fmt: skip
+    assert json.loads(table.schema.metadata[FOOTER_KEY]) == {
+        "version": 1,
+        "encoding-version": 1,
+        "key-field-ids": [4, 7, 2],
+        "key-types": ["string", "long", "int"],
+    }
+    ids = [int(field.metadata[b"PARQUET:field_id"]) for field in table.schema]
+    assert ids == [*range(2147483453, 2147483459), *range(2147483448, 2147483453)]
+
+
+def test_numbers_of_merged_spans_are_kept() -> None:
+    """RD-8."""
+    spans = some_spans()
+    read = spans_from_parquet(written(SpanArray(KEY, spans.lower, spans.upper, np.array([3, 5]))), FILE)
+    assert read.sequence_numbers is not None
+    assert read.sequence_numbers.tolist() == [3, 5]
+
+
+def test_names_come_from_the_schema_and_promoted_types_too() -> None:
+    """DA-6, RD-4: columns are found by field id; one that was dropped keeps the file's type."""
+    schema = Schema(NestedField(2, "number", LongType()), NestedField(4, "renamed", StringType()))
+    read = spans_from_parquet(written(some_spans()), FILE, schema)
+    assert read.key == KeyColumns((4, 7, 2), ("renamed", "field_7", "number"), (StringType(), LongType(), LongType()))
+    assert read.lower.encoded.equals(some_spans().lower.encoded)
+
+
+def test_date_bounds_become_midnights_when_the_column_is_a_timestamp() -> None:
+    """RD-4."""
+    key = KeyColumns((1,), ("t",), (DateType(),))
+    spans = span_of_bounds(key, (dt.date(2026, 1, 1),), (dt.date(2026, 1, 2),))
+    read = spans_from_parquet(written(spans), FILE, Schema(NestedField(1, "t", TimestampType())))
+    promoted = span_of_bounds(read.key, (dt.datetime(2026, 1, 1),), (dt.datetime(2026, 1, 2),))
+    assert read.lower.encoded.equals(promoted.lower.encoded)
+    assert read.upper.encoded.equals(promoted.upper.encoded)
+
+
+def test_older_schema_than_the_file_leaves_the_wider_type() -> None:
+    """DA-6: time travel reads new delete files under an old schema."""
+    schema = Schema(NestedField(7, "id2", IntegerType()))
+    assert spans_from_parquet(written(some_spans()), FILE, schema).key.types == KEY.types
+
+
+def test_no_spans_are_a_file_too() -> None:
+    assert len(spans_from_parquet(written(SpanArray.empty(KEY)), FILE)) == 0
+
+
+def reversed_rows(table: pa.Table) -> pa.Table:
+    return table.take([1, 0])
+
+
+def footer(table: pa.Table, **changes: Any) -> pa.Table:
+    statement = json.loads(table.schema.metadata[FOOTER_KEY]) | changes
+    return table.replace_schema_metadata({FOOTER_KEY: json.dumps(statement).encode()})
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (reversed_rows, "spans are not sorted or overlap"),
+        (lambda table: pa.concat_tables([table, table]), "spans are not sorted or overlap"),
+        (lambda table: replaced(table, "upper_after", pa.array([False, False])), "ends at or below its beginning"),
+        (lambda table: table.replace_schema_metadata(None), "no 'tableformat.range-deletes' in the Parquet footer"),
+        (lambda table: table.replace_schema_metadata({FOOTER_KEY: b"{"}), "statement cannot be read"),
+        (lambda table: footer(table, version=2), r"versions \(2, 1\) of format and encoding are unknown"),
+        (lambda table: footer(table, **{"encoding-version": 2}), r"versions \(1, 2\)"),
+        (lambda table: footer(table, **{"key-types": ["string"]}), "are no key"),
+        (lambda table: footer(table, **{"key-types": ["string", "long", "oops"]}), "statement cannot be read"),
+        (lambda table: footer(table, **{"key-field-ids": [4, 4, 2]}), "names a column twice"),
+        (lambda table: table.drop_columns(["lower_1"]), "without column 'lower_1'"),
+        (lambda table: replaced(table, "lower_1", pa.array(["x", "y"])), "'lower_1' of Arrow type string is no int64"),
+        (
+            lambda table: replaced(table, "lower_depth", pa.array([2, 9], pa.int8())),
+            "a lower_depth lies outside 0 to 3",
+        ),
+        (lambda table: replaced(table, "upper_after", pa.array([True, None])), "'upper_after' .* null in 1 rows"),
+    ],
+)
+def test_damaged_file_is_named(damage: Any, reason: str) -> None:
+    """RD-7, DA-8."""
+    with pytest.raises(CorruptFileError, match=f"{FILE}: .*{reason}"):
+        spans_from_parquet(damage(written(some_spans())), FILE)
+
+
+def test_column_that_changed_its_kind_is_named() -> None:
+    schema = Schema(NestedField(7, "id2", DoubleType()))
+    with pytest.raises(CorruptFileError, match="key column 'id2' is long there and double in the table"):
+        spans_from_parquet(written(some_spans()), FILE, schema)
+
+
+def test_table_form_equals_the_written_file() -> None:
+    spans = sort_and_merge(SpanArray.concat([some_spans(), span_of_bounds(KEY, ("b", 2), ("c",))]))
+    assert spans_to_parquet_table(spans).to_pylist() == written(spans).to_pylist()

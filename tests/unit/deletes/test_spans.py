@@ -1,0 +1,114 @@
+"""Spans from prefixes and bounds."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.types import IntegerType, LongType, StringType
+
+from tableformat.deletes.spans.spans import INHERITED, SpanArray, span_of_bounds, spans_of_prefixes
+from tableformat.errors import InvalidKeyError
+from tableformat.keys.encoding import encode_values
+from tableformat.keys.key_columns import KeyColumns
+
+KEY = KeyColumns((1, 2, 3), ("id1", "id2", "num_cal"), (StringType(), LongType(), IntegerType()))
+
+
+def cut(*values: Any) -> bytes:
+    return encode_values(values, KEY.types)
+
+
+def stretches(spans: SpanArray) -> list[tuple[bytes, bytes]]:
+    return list(zip(spans.lower.encoded.to_pylist(), spans.upper.encoded.to_pylist(), strict=True))
+
+
+def test_prefixes_are_sorted_and_each_kept_once() -> None:
+    """RD-1, RD-5, RD-7: before(p) .. after(p), columns in any order, narrower types taken."""
+    prefixes = pa.table({"id2": pa.array([3, 1, 3], pa.int32()), "id1": ["b", "a\0", "b"]})
+    spans = spans_of_prefixes(KEY, prefixes)
+    assert stretches(spans) == [(cut("a\0", 1), cut("a\0", 1) + b"\xff"), (cut("b", 3), cut("b", 3) + b"\xff")]
+    assert spans.sequence_numbers is None
+
+
+def test_null_is_a_prefix_value_and_sorts_first() -> None:
+    """RD-5."""
+    spans = spans_of_prefixes(KEY, pa.table({"id1": pa.array(["", None])}))
+    assert stretches(spans) == [(cut(None), cut(None) + b"\xff"), (cut(""), cut("") + b"\xff")]
+
+
+def test_no_prefixes_are_no_spans() -> None:
+    assert len(spans_of_prefixes(KEY, pa.table({"id1": pa.array([], pa.string())}))) == 0
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "message"),
+    [
+        ({"id2": [1]}, r"a prefix of \(id2\) is no leading part of key \(id1, id2, num_cal\): .* \(id1\)"),
+        ({"id1": ["a"], "num_cal": [1]}, r"\(id1, num_cal\) is no leading part"),
+        ({"id1": ["a"], "value": [1]}, "column 'value' of a prefix is not in key"),
+        ({"Id1": ["a"]}, "Did you mean 'id1'"),
+        ({}, "no columns"),
+        ({"id1": [5]}, "column 'id1' is string in the key"),
+        ({"id1": ["a"], "id2": [1.5]}, "column 'id2' is long in the key"),
+    ],
+)
+def test_what_is_no_prefix_is_refused_by_name(prefixes: dict[str, list[Any]], message: str) -> None:
+    """RD-5."""
+    with pytest.raises(InvalidKeyError, match=message):
+        spans_of_prefixes(KEY, pa.table(prefixes))
+
+
+def test_bounds_are_half_open_and_may_be_of_different_length() -> None:
+    """RD-1: before(lower) .. before(upper)."""
+    assert stretches(span_of_bounds(KEY, ("a", 3), ("b",))) == [(cut("a", 3), cut("b"))]
+
+
+def test_open_bounds_take_everything_in() -> None:
+    """RD-1: before() .. after()."""
+    assert stretches(span_of_bounds(KEY, None, None)) == [(b"", b"\xff")]
+
+
+def test_null_in_a_bound_is_a_value() -> None:
+    """RD-1: before(null) .. before("") are the null keys."""
+    assert stretches(span_of_bounds(KEY, (None,), ("",))) == [(b"\x01", cut(""))]
+
+
+def test_equal_bounds_are_no_span() -> None:
+    assert len(span_of_bounds(KEY, ("a",), ("a",))) == 0
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        (("b",), ("a", 3), r"lower bound \('b',\) lies above upper bound \('a', 3\)"),
+        ((), ("a",), "an empty tuple bounds nothing"),
+        (("a", 1, 2, 3), None, "4 values given for key"),
+        ((1,), None, "column 'id1' is string, 1 is int"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused(lower: Any, upper: Any, message: str) -> None:
+    with pytest.raises(InvalidKeyError, match=message):
+        span_of_bounds(KEY, lower, upper)
+
+
+def test_spans_without_a_number_inherit_that_of_their_entry() -> None:
+    """RD-8."""
+    spans = spans_of_prefixes(KEY, pa.table({"id1": ["a", "b"]}))
+    numbered = spans.with_sequence_number(7)
+    assert numbered.sequence_numbers is not None
+    assert numbered.sequence_numbers.tolist() == [7, 7]
+    mixed = SpanArray(KEY, spans.lower, spans.upper, np.array([3, INHERITED]))
+    assert mixed.with_sequence_number(7).sequence_numbers.tolist() == [3, 7]
+    assert numbered.with_sequence_number(9).sequence_numbers.tolist() == [7, 7]
+
+
+def test_slices_and_pickles_hold_the_same_spans() -> None:
+    spans = spans_of_prefixes(KEY, pa.table({"id1": ["a", "b", "c"]})).with_sequence_number(2)
+    middle = pickle.loads(pickle.dumps(spans.slice(1, 2)))
+    assert stretches(middle) == [stretches(spans)[1]]
+    assert stretches(spans.take(np.array([2, 0]))) == [stretches(spans)[2], stretches(spans)[0]]
+    assert stretches(SpanArray.concat([middle, spans.slice(0, 1)])) == [stretches(spans)[1], stretches(spans)[0]]

@@ -1,0 +1,177 @@
+"""Verdicts on data files from what other writers may leave out of a manifest entry."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType
+
+from tableformat.deletes.spans.coverage import KeyBounds, Verdict, classify, classify_many, key_bounds
+from tableformat.deletes.spans.skyline import skyline
+from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_prefixes
+from tableformat.errors import CorruptFileError
+from tableformat.keys.encoding import encode_values
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.metadata.column_bounds import to_bound
+from tableformat.metadata.content_file import DataFile
+
+KEY = KeyColumns((1, 2), ("s", "n"), (StringType(), LongType()))
+OPEN = KeyBounds(b"", b"\xff")
+
+
+def data_file(key: KeyColumns = KEY, *, lower: Any = (), upper: Any = (), number: int = 4, **changed: Any) -> DataFile:
+    def bounds(values: Any) -> dict[int, bytes]:
+        stated = zip(values, key.field_ids, key.types, strict=False)
+        return {field_id: to_bound(value, key_type) for value, field_id, key_type in stated if value is not None}
+
+    stated = {
+        "value_counts": dict.fromkeys(key.field_ids, 10),
+        "null_value_counts": dict.fromkeys(key.field_ids, 0),
+        "lower_bounds": bounds(lower),
+        "upper_bounds": bounds(upper),
+    }
+    return DataFile(
+        file_path="data/1.parquet",
+        file_format="PARQUET",
+        spec_id=0,
+        record_count=10,
+        file_size_bytes=1,
+        sequence_number=number,
+        **(stated | changed),
+    )
+
+
+def prefixes(*texts: str, number: int = 5) -> SpanArray:
+    return skyline(spans_of_prefixes(KEY, pa.table({"s": list(texts)})).with_sequence_number(number))
+
+
+def key_of(key_type: PrimitiveType) -> KeyColumns:
+    return KeyColumns((1,), ("k",), (key_type,))
+
+
+def test_bounds_of_all_columns_are_one_cut_a_side() -> None:
+    """RD-10."""
+    bounds = key_bounds(data_file(lower=("a", 1), upper=("b", 7)), KEY)
+    assert bounds == KeyBounds(encode_values(("a", 1), KEY.types), encode_values(("b", 7), KEY.types) + b"\xff")
+
+
+def test_a_side_ends_at_the_first_unknown_column() -> None:
+    """RD-10: a missing lower bound does not spoil the upper side."""
+    bounds = key_bounds(data_file(lower=(None, 1), upper=("b", 7)), KEY)
+    assert bounds == KeyBounds(b"", encode_values(("b", 7), KEY.types) + b"\xff")
+
+
+def test_unknown_null_count_is_unbounded_from_that_column_on() -> None:
+    """RD-10."""
+    known = {"lower": ("a", 1), "upper": ("b", 7)}
+    assert key_bounds(data_file(**known, null_value_counts=None), KEY) == OPEN
+    assert key_bounds(data_file(**known, null_value_counts={1: 0}), KEY) == KeyBounds(
+        encode_values(("a",), KEY.types), encode_values(("b",), KEY.types) + b"\xff"
+    )
+
+
+def test_nulls_lower_the_lower_side_and_fill_it_when_there_is_nothing_else() -> None:
+    """RD-10: nulls sort first."""
+    some = key_bounds(data_file(lower=("a", 1), upper=("b", 7), null_value_counts={1: 3, 2: 0}), KEY)
+    assert some == KeyBounds(encode_values((None, 1), KEY.types), encode_values(("b", 7), KEY.types) + b"\xff")
+    every = key_bounds(data_file(lower=(None, 1), upper=(None, 7), null_value_counts={1: 10, 2: 0}), KEY)
+    assert every == KeyBounds(encode_values((None, 1), KEY.types), encode_values((None, 7), KEY.types) + b"\xff")
+
+
+def test_file_written_before_a_key_column_was_added_is_never_clean() -> None:
+    """RD-10, DA-6: it may read as null or as a default, so rows decide."""
+    old = data_file(lower=("a",), upper=("b",), value_counts={1: 10}, null_value_counts={1: 0})
+    spans = skyline(span_of_bounds(KEY, ("b", 5), ("b", 6)).with_sequence_number(5))
+    assert classify(spans, old)[0] is Verdict.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("nan_counts", "upper_is_known", "lower_is_known"),
+    [({1: 0}, True, True), ({1: 2}, False, True), (None, False, False)],
+)
+def test_float_bounds_need_a_nan_count(
+    nan_counts: dict[int, int] | None, upper_is_known: bool, lower_is_known: bool
+) -> None:
+    """RD-10: NaN is above every bound; unknown NaN may have spoilt both."""
+    key = key_of(DoubleType())
+    bounds = key_bounds(data_file(key, lower=(-0.0,), upper=(0.0,), nan_value_counts=nan_counts), key)
+    zero = encode_values((0.0,), key.types)
+    assert bounds == KeyBounds(zero if lower_is_known else b"", zero + b"\xff" if upper_is_known else b"\xff")
+
+
+def test_bounds_from_before_a_promotion_count() -> None:
+    """RD-10: 4 bytes of an int under a long column."""
+    key = key_of(LongType())
+    stored = {"lower_bounds": {1: struct.pack("<i", -1)}, "upper_bounds": {1: struct.pack("<i", 5)}}
+    assert key_bounds(data_file(key, **stored), key) == KeyBounds(
+        encode_values((-1,), key.types), encode_values((5,), key.types) + b"\xff"
+    )
+
+
+def test_bound_that_is_no_value_of_its_column_names_the_file() -> None:
+    key = key_of(LongType())
+    with pytest.raises(CorruptFileError, match=r"data/1.parquet: the upper bound of field id 1 .* 3 bytes for long"):
+        key_bounds(data_file(key, lower=(1,), upper_bounds={1: b"abc"}), key)
+
+
+def test_truncated_string_bounds_leave_room_on_both_sides() -> None:
+    """RD-10: "ab" .. "ac" may hold "abz": the prefix "abz" is not clean, and ["ab", "ac") does not cover."""
+    wide = data_file(lower=("ab",), upper=("ac",))
+    assert classify(prefixes("abz"), wide)[0] is Verdict.PARTIAL
+    spans = skyline(span_of_bounds(KEY, ("ab",), ("ac",)).with_sequence_number(5))
+    assert classify(spans, wide)[0] is Verdict.PARTIAL
+
+
+def test_prefix_delete_covers_a_file_of_that_prefix_only() -> None:
+    """RD-10: the message replaced by a later one is not opened."""
+    of_one = data_file(lower=("a", 1), upper=("a", 15))
+    verdict, spans = classify(prefixes("a"), of_one)
+    assert verdict is Verdict.COVERED
+    assert spans.lower.encoded.to_pylist() == [encode_values(("a",), KEY.types)]
+    assert classify(prefixes("a"), data_file(lower=("a", 1), upper=("b", 1)))[0] is Verdict.PARTIAL
+    assert classify(prefixes("b"), of_one)[0] is Verdict.CLEAN
+
+
+def test_fragment_that_begins_after_the_last_key_does_not_touch_the_file() -> None:
+    """RD-1, RD-12: what a prefix delete leaves of an older and wider span begins after its prefix."""
+    older = span_of_bounds(KEY, ("b",), ("d",)).with_sequence_number(5)
+    newer = spans_of_prefixes(KEY, pa.table({"s": ["b"]})).with_sequence_number(7)
+    fragments = skyline(SpanArray.concat([older, newer]))
+    verdict, spans = classify(fragments, data_file(lower=("b",), upper=("b",), number=6))
+    assert verdict is Verdict.COVERED
+    assert spans.upper.after.tolist() == [True]
+    beyond = fragments.slice(1, 2)
+    assert classify(beyond, data_file(lower=("b",), upper=("b",), number=4))[0] is Verdict.CLEAN
+
+
+def test_row_written_with_its_range_delete_stays_visible() -> None:
+    """RD-2: an equal sequence number deletes nothing."""
+    verdict, spans = classify(prefixes("a", number=4), data_file(lower=("a", 1), upper=("a", 2), number=4))
+    assert verdict is Verdict.CLEAN
+    assert len(spans) == 0
+
+
+def test_many_files_get_the_verdicts_that_each_gets_alone() -> None:
+    """RD-10."""
+    fragments = skyline(
+        SpanArray.concat([prefixes("b", "d", number=3), prefixes("c", number=7), prefixes("b", number=6)])
+    )
+    files = [
+        data_file(lower=(low, 0), upper=(high, 9), number=number)
+        for low in "abcde"
+        for high in "abcde"
+        if low <= high
+        for number in (2, 3, 6, 7)
+    ]
+    for (verdict, spans), data in zip(classify_many(fragments, files), files, strict=True):
+        alone, alone_spans = classify(fragments, data)
+        assert verdict is alone
+        assert spans.lower.encoded.equals(alone_spans.lower.encoded)
+
+
+def test_no_fragments_leave_every_file_clean() -> None:
+    verdicts = classify_many(SpanArray.empty(KEY), [data_file(), data_file()])
+    assert [verdict for verdict, _ in verdicts] == [Verdict.CLEAN, Verdict.CLEAN]

@@ -1,0 +1,37 @@
+"""Sortedness is believed from our own marker alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tableformat.keys.sort_marker import SORTED_BY, marker_bytes, sorted_by
+
+
+def test_marker_round_trip() -> None:
+    """RD-11."""
+    assert marker_bytes([4, 7]) == b'{"field-ids": [4, 7], "encoding-version": 1}'
+    assert sorted_by({SORTED_BY: marker_bytes([4, 7]), b"other": b"x"}) == (4, 7)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b'{"field-ids": [1]}',
+        b'{"encoding-version": 1}',
+        b'{"field-ids": [1], "encoding-version": 2}',
+        b'{"field-ids": [], "encoding-version": 1}',
+        b'{"field-ids": ["1"], "encoding-version": 1}',
+    ],
+)  # fmt: skip
+def test_what_is_no_marker_of_this_version_is_no_promise(stored: bytes) -> None:
+    """RD-11."""
+    assert sorted_by({SORTED_BY: stored}) is None
+
+
+def test_files_without_footer_metadata_are_not_sorted() -> None:
+    """RD-11."""
+    assert sorted_by(None) is None
+    assert sorted_by({b"pandas": b"{}"}) is None

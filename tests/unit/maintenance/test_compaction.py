@@ -1,0 +1,512 @@
+"""Compaction keeps every row, drops deleted ones, and lives beside writers."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from maintenance_tables import contents, files_on_disk, keyed_table, live, live_deletes, rows
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.types import LongType
+
+import tableformat as tf
+from tableformat.errors import CommitStateUnknownError, CorruptFileError, InvalidArgumentError
+from tableformat.keys.sort_marker import sorted_by
+from tableformat.maintenance.compaction.compaction_choice import plan_compaction
+from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
+from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
+from tableformat.metadata.content_file import DataFile, DeleteKind
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+
+
+def data_files(table: tf.Table) -> list[DataFile]:
+    return [file for file in live(table) if isinstance(file, DataFile)]
+
+
+def table_of(directory: Path, *appends: range, **options: object) -> tf.Table:
+    table = keyed_table(directory, **options)
+    for ids in appends:
+        table.append(rows("a", ids))
+    return table
+
+
+def another_handle(table: tf.Table) -> tf.Table:
+    assert table.catalog is not None
+    return table.catalog.load_table(table.name)
+
+
+def ids_of(table: tf.Table) -> list[int]:
+    return [row[1] for row in contents(table)]
+
+
+class Meanwhile:
+    """A progress callback that does something once, while the compaction has planned and not committed."""
+
+    def __init__(self, *actions: Callable[[], object]) -> None:
+        self._actions = list(actions)
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        while self._actions:
+            self._actions.pop(0)()
+
+
+# -- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def test_small_files_become_one_sorted_file_with_the_planned_number(tmp_path: Path) -> None:
+    """MT-43, MT-46, CP-7: operation replace, the old files out, the new one in."""
+    table = table_of(tmp_path, range(40, 50), range(0, 10), range(20, 40), range(10, 20), range(5, 8))
+    planned = table.view.sequence_number
+    before = contents(table)
+    result = table.maintenance.compact()
+    (data,) = data_files(table)
+    assert contents(table) == before
+    assert (data.sequence_number, data.record_count) == (planned, 53)
+    assert (result.rewritten_data_file_count, result.added_data_file_count, result.deleted_row_count) == (5, 1, 0)
+    assert (result.group_count, result.commit_count, result.failed_group_count) == (1, 1, 0)
+    assert result.snapshot_id == table.snapshot_id
+    assert result.written_bytes == data.file_size_bytes
+    snapshot = table.view.snapshot
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary.operation is Operation.REPLACE
+    assert snapshot.summary["total-records"] == "53"
+    stored = pq.read_table(data.file_path.removeprefix("file://"))
+    assert stored["id2"].to_pylist() == sorted(row[1] for row in before)
+    assert sorted_by(pq.read_metadata(data.file_path.removeprefix("file://")).metadata) == (1, 2)
+
+
+def test_outputs_follow_one_another_and_are_of_even_size(tmp_path: Path) -> None:
+    """MT-44, MT-45"""
+    table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
+    before = contents(table)
+    size = sum(data.file_size_bytes for data in data_files(table))
+    table.maintenance.compact(target_file_size_bytes=size // 6)
+    ranges = sorted(
+        (int.from_bytes(data.lower_bounds[2], "little"), int.from_bytes(data.upper_bounds[2], "little"))
+        for data in data_files(table)
+        if data.lower_bounds and data.upper_bounds
+    )
+    assert [ranges[0][0], ranges[-1][1]] == [0, 5999]
+    assert len(ranges) > 2
+    assert all(upper + 1 == lower for (_, upper), (lower, _) in itertools.pairwise(ranges))
+    counts = [data.record_count for data in data_files(table)]
+    assert min(counts) > max(counts) / 2, "no small file is left at the end"
+    assert contents(table) == before
+
+
+def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path) -> None:
+    """MT-43, MT-46"""
+    table = table_of(tmp_path, range(10), range(10, 20))
+    table.delete("id2 in (1, 2, 3, 4)", mode="scan")
+    table.delete("id2 in (12, 13, 14, 15)", mode="scan")
+    assert [delete.kind for delete in live_deletes(table)] == [DeleteKind.POSITION] * 2
+    before = contents(table)
+    result = table.maintenance.compact(depth="fold")
+    assert contents(table) == before
+    assert live_deletes(table) == []
+    assert sorted(data.record_count for data in data_files(table)) == [6, 6]
+    assert (result.removed_position_delete_file_count, result.deleted_row_count) == (2, 8)
+
+
+def test_keyed_deletes_stay_and_no_longer_apply(tmp_path: Path) -> None:
+    """CP-7, DA-2, RD-2: the new file is as new as they are."""
+    table = table_of(tmp_path, range(10), range(10, 20))
+    table.delete_range(lower=("a", 5), upper=("a", 15))
+    table.delete_rows(pa.table({"id1": ["a"] * 3, "id2": [0, 1, 2]}))
+    before = contents(table)
+    table.maintenance.compact()
+    assert contents(table) == before
+    assert sorted(delete.kind.value for delete in live_deletes(table)) == ["equality", "range"]
+    assert all(not task.has_deletes for task in table.scan().plan().tasks)
+    result = table.maintenance.convert_deletes()
+    assert (result.resolved_data_file_count, live_deletes(table), contents(table)) == (0, [], before)
+
+
+def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
+    """MT-43: a file whose bounds do not show it, a covered one, and their position deletes."""
+    table = table_of(tmp_path, range(10), range(10, 20))
+    table.delete("id2 = 3", mode="scan")
+    table.delete("id2 = 13", mode="scan")
+    table.delete_rows(pa.table({"id1": ["a"] * 20, "id2": list(range(20))}))
+    assert contents(table) == []
+    result = table.maintenance.compact()
+    assert (data_files(table), result.rewritten_data_file_count, result.added_data_file_count) == ([], 2, 0)
+    assert [delete.kind for delete in live_deletes(table)] == [DeleteKind.EQUALITY]
+    assert result.removed_position_delete_file_count == 2
+    assert result.deleted_row_count == 20
+
+
+def test_rewritten_group_without_rows_leaves_no_file(tmp_path: Path) -> None:
+    """MT-43: where the plan did not know yet that nothing is left."""
+    table = table_of(tmp_path, range(10), range(10, 20))
+    table.delete_rows(pa.table({"id1": ["a"] * 20, "id2": list(range(20))}))
+    options = CompactionOptions.of(table.view)
+    (drop,) = plan_compaction(table.view, options).groups
+    before = files_on_disk(table)
+    task = RewriteTask(tasks=drop.tasks, spec_id=0, partition=(), sequence_number=3, target_file_size_bytes=1000)
+    assert rewrite_group(task, RewriteContext.of(table.view)).data_files == ()
+    assert files_on_disk(table) == before
+
+
+def test_compacted_table_has_nothing_left_to_compact(tmp_path: Path) -> None:
+    """MT-44: nothing is written again and again."""
+    table = table_of(tmp_path, *(range(start, 3000, 9) for start in range(9)))
+    target = sum(data.file_size_bytes for data in data_files(table)) // 4
+    first = table.maintenance.compact(target_file_size_bytes=target)
+    second = table.maintenance.compact(target_file_size_bytes=target)
+    assert first.group_count == 1
+    assert (second.group_count, second.snapshot_id) == (0, first.snapshot_id)
+
+
+def test_dry_run_writes_nothing(tmp_path: Path) -> None:
+    table = table_of(tmp_path, *(range(start, 30, 5) for start in range(5)))
+    table.delete_range(lower=("a", 0), upper=("a", 3))
+    before = files_on_disk(table)
+    result = table.maintenance.compact(dry_run=True)
+    assert files_on_disk(table) == before
+    assert (result.dry_run, result.snapshot_id) == (True, table.snapshot_id)
+    assert (result.rewritten_data_file_count, result.added_data_file_count) == (5, 1)
+    assert result.plan is not None
+    assert "merge 5 files into 1" in str(result.plan)
+
+
+def test_empty_table(tmp_path: Path) -> None:
+    result = keyed_table(tmp_path).maintenance.compact()
+    assert (result.snapshot_id, result.group_count) == (None, 0)
+
+
+def test_table_without_a_key_is_merged_in_file_order(tmp_path: Path) -> None:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("v", pa.int64()), ("tags", pa.list_(pa.string()))]))
+    for value in range(5):
+        table.append(pa.table({"v": [value, -value], "tags": [["x", None], None]}))
+    before = sorted(table.scan().to_arrow().to_pylist(), key=str)
+    table.maintenance.compact()
+    assert len(data_files(table)) == 1
+    assert sorted(table.scan().to_arrow().to_pylist(), key=str) == before
+
+
+def test_nested_renamed_added_and_dropped_columns(tmp_path: Path) -> None:
+    """The new file is in the newest schema; field ids are kept at every level."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    nested = pa.struct([("x", pa.int32()), ("words", pa.list_(pa.string()))])
+    schema = pa.schema(
+        [
+            pa.field("k", pa.int32(), nullable=False),
+            pa.field("n", nested),
+            pa.field("m", pa.map_(pa.string(), pa.int64())),
+            pa.field("gone", pa.string()),
+        ]
+    )
+    table = catalog.create_table("db.t", schema, key=["k"])
+    row = {"n": {"x": 1, "words": ["a", None]}, "m": [("p", 1)], "gone": "g"}
+    table.append(pa.Table.from_pylist([{"k": 3, **row}, {"k": 1, **row}], schema=schema))
+    with table.update_schema() as update:
+        update.rename_column("n", "nested")
+        update.delete_column("gone")
+        update.update_column("k", LongType())
+    table.refresh()
+    table.append(pa.Table.from_pylist([{"k": 2, "nested": None, "m": None}], schema=table.schema))
+    before = sorted(table.scan().to_arrow().to_pylist(), key=lambda each: each["k"])
+    table.maintenance.compact(min_input_files=2)
+    assert len(data_files(table)) == 1
+    assert table.scan().to_arrow().to_pylist() == before
+    with table.update_schema() as update:
+        update.rename_column("m", "pairs")
+    table.refresh()
+    assert [each["pairs"] for each in table.scan().to_arrow().to_pylist()] == [each["m"] for each in before]
+
+
+def test_files_of_an_old_spec_stay_in_it(tmp_path: Path) -> None:
+    """MT-42"""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    for start in range(0, 25, 5):
+        table.append(rows("a", range(start, start + 5)))
+    with table.update_spec() as update:
+        update.remove_field("id1")
+    table.refresh()
+    before = contents(table)
+    table.maintenance.compact()
+    (data,) = data_files(table)
+    assert (data.spec_id, data.partition) != (table.metadata.default_spec_id, ())
+    assert data.partition == ("a",)
+    assert contents(table) == before
+
+
+def test_unsorted_files_of_other_writers_are_sorted(tmp_path: Path) -> None:
+    """RD-11, MT-43: a file without our marker is not trusted, whatever its order; small memory spills to disk."""
+    table = keyed_table(tmp_path, properties={"tableformat.write.memory-bytes": "65536"})
+    shuffled = [(key * 7919) % 5000 for key in range(5000)]
+    table.iceberg.append(rows("a", shuffled).sort_by([("payload", "ascending")]))
+    table.refresh()
+    table.append(rows("a", range(5000, 6000)))
+    before = contents(table)
+    table.maintenance.compact(rewrite_all=True)
+    (data,) = data_files(table)
+    assert pq.read_table(data.file_path.removeprefix("file://"))["id2"].to_pylist() == list(range(6000))
+    assert contents(table) == before
+
+
+def test_group_runs_in_another_process(tmp_path: Path) -> None:
+    """MT-43: task, context and result are plain data."""
+    table = table_of(tmp_path, range(0, 20, 2), range(1, 20, 2))
+    group = plan_compaction(table.view, CompactionOptions.of(table.view, rewrite_all=True)).groups[0]
+    task = RewriteTask(
+        tasks=group.tasks, spec_id=0, partition=(), sequence_number=2, target_file_size_bytes=512 * 1024 * 1024
+    )
+    task, context = pickle.loads(pickle.dumps((task, RewriteContext.of(table.view))))
+    staged = pickle.loads(pickle.dumps(rewrite_group(task, context)))
+    (data,) = staged.data_files
+    assert (data.sequence_number, staged.row_count, staged.written_bytes) == (2, 20, data.file_size_bytes)
+    assert pq.read_table(data.file_path.removeprefix("file://"))["id2"].to_pylist() == list(range(20))
+
+
+def test_rows_of_v3_tables_keep_their_ids(tmp_path: Path) -> None:
+    """MT-49: `_row_id` and `_last_updated_sequence_number` are what they were; the vectors leave with their files."""
+    table = table_of(tmp_path, *(range(start, 40, 5) for start in range(5)), properties={"format-version": "3"})
+    table.delete("id2 >= 10 and id2 < 15", mode="scan")
+    assert {delete.kind for delete in live_deletes(table)} == {DeleteKind.DELETION_VECTOR}
+    columns = ["id2", "_row_id", "_last_updated_sequence_number"]
+    before = sorted(table.scan(columns=columns).to_arrow().to_pylist(), key=lambda row: row["id2"])
+    result = table.maintenance.compact()
+    assert table.scan(columns=columns).to_arrow().to_pylist() == before
+    assert (result.removed_deletion_vector_count, live_deletes(table)) == (5, [])
+
+
+# -- beside writers ---------------------------------------------------------------------------------------------------
+
+
+def five_files(directory: Path, **options: object) -> tf.Table:
+    """Rows 0 to 49 of which five files hold every fifth."""
+    return table_of(directory, *(range(start, 50, 5) for start in range(5)), **options)
+
+
+def test_append_meanwhile(tmp_path: Path) -> None:
+    """CP-3: no conflict."""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    result = table.maintenance.compact(progress=Meanwhile(lambda: other.append(rows("a", [100]))))
+    assert (result.group_count, result.failed_group_count) == (1, 0)
+    assert ids_of(table) == [*range(50), 100]
+
+
+@pytest.mark.parametrize("kind", ["range", "equality", "upsert"])
+def test_keyed_delete_meanwhile_applies_to_the_new_file(tmp_path: Path, kind: str) -> None:
+    """CP-7: the new file carries the planned number, below the delete's."""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    actions: dict[str, Callable[[], object]] = {
+        "range": lambda: other.delete_range(lower=("a", 10), upper=("a", 20)),
+        "equality": lambda: other.delete_rows(pa.table({"id1": ["a"] * 10, "id2": list(range(10, 20))})),
+        "upsert": lambda: other.upsert(rows("a", range(10, 20), "new")),
+    }
+    result = table.maintenance.compact(progress=Meanwhile(actions[kind]))
+    assert result.group_count == 1
+    expected = [("a", key, "x") for key in range(50) if not 10 <= key < 20]
+    if kind == "upsert":
+        expected += [("a", key, "new") for key in range(10, 20)]
+    assert contents(table) == sorted(expected)
+    table.maintenance.convert_deletes()
+    assert contents(table) == sorted(expected)
+
+
+def test_delete_and_conversion_meanwhile_do_not_bring_rows_back(tmp_path: Path) -> None:
+    """CP-8, CP-9: apache/iceberg issue 10312: the delete has left when the compaction commits."""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    meanwhile = Meanwhile(
+        lambda: other.delete_range(lower=("a", 10), upper=("a", 13)), other.maintenance.convert_deletes
+    )
+    before = files_on_disk(table)
+    result = table.maintenance.compact(progress=meanwhile)
+    assert ids_of(table) == [*range(10), *range(13, 50)]
+    assert (result.group_count, result.failed_group_count, result.deleted_row_count) == (1, 0, 3)
+    new = {path for path in files_on_disk(table) - before if path.endswith(".parquet") and "deletes" not in path}
+    assert new == {data.file_path for data in data_files(table)}, "files of the attempt that failed are gone"
+
+
+def test_conversion_meanwhile_of_a_delete_that_the_plan_saw(tmp_path: Path) -> None:
+    """CP-8: its rows are gone from the new file, but new position deletes name the old ones."""
+    table = five_files(tmp_path)
+    table.delete_range(lower=("a", 10), upper=("a", 13))
+    other = another_handle(table)
+    table.maintenance.compact(progress=Meanwhile(other.maintenance.convert_deletes))
+    assert ids_of(table) == [*range(10), *range(13, 50)]
+    assert len(data_files(table)) == 1
+
+
+def test_position_delete_of_an_input_meanwhile(tmp_path: Path) -> None:
+    """CP-8: nothing would carry the positions over."""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    result = table.maintenance.compact(progress=Meanwhile(lambda: other.delete("id2 = 17", mode="scan")))
+    assert ids_of(table) == [key for key in range(50) if key != 17]
+    assert (result.group_count, len(data_files(table)), live_deletes(table)) == (1, 1, [])
+
+
+def test_two_compactions_at_once(tmp_path: Path) -> None:
+    """CP-4: the second one finds its inputs gone, and then nothing to do."""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    result = table.maintenance.compact(progress=Meanwhile(other.maintenance.compact))
+    assert (result.group_count, result.failed_group_count) == (0, 0)
+    assert ids_of(table) == list(range(50))
+    assert len(data_files(table)) == 1
+
+
+def test_conversion_planned_before_a_compaction_commits(tmp_path: Path) -> None:
+    """CP-11: the new file has an old number, so a delete that is newer still needs it searched."""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    other.delete_range(lower=("a", 10), upper=("a", 13))
+    other.maintenance.convert_deletes(progress=Meanwhile(table.maintenance.compact))
+    assert ids_of(other.refresh()) == [*range(10), *range(13, 50)]
+
+
+def test_conflict_that_never_ends_is_reported_and_leaves_no_file(tmp_path: Path) -> None:
+    """MT-47"""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    keys = iter(range(50))
+
+    def always(done: int, total: int, what: str) -> None:
+        other.delete(f"id2 = {next(keys)}", mode="scan")
+
+    before = {path for path in files_on_disk(table) if "deletes" not in path and path.endswith(".parquet")}
+    result = table.maintenance.compact(progress=always)
+    after = {path for path in files_on_disk(table) if "deletes" not in path and path.endswith(".parquet")}
+    assert (result.group_count, result.failed_group_count, result.commit_count) == (0, 1, 0)
+    assert after == before
+    assert ids_of(table.refresh()) == list(range(next(keys), 50))
+
+
+def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> None:
+    """MT-47: the groups of its snapshot are committed one by one."""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    for start in range(5):
+        for name in ("a", "b", "c"):
+            table.append(rows(name, range(start, 25, 5)))
+    other = another_handle(table)
+    seen: list[str] = []
+
+    def always(done: int, total: int, what: str) -> None:
+        alive = [row[1] for row in contents(other.refresh()) if row[0] == "b"]
+        other.delete(f"id1 = 'b' and id2 = {alive[0]}", mode="scan")
+        seen.append(what)
+
+    result = table.maintenance.compact(progress=always)
+    assert (result.group_count, result.failed_group_count, result.commit_count) == (2, 1, 2)
+    assert result.failed_data_file_count == 5
+    partitions = sorted(data.partition for data in data_files(table.refresh()))
+    assert partitions == [("a",), *[("b",)] * 5, ("c",)]
+    assert set(seen) == {"rows"}
+
+
+def test_without_partial_progress_all_groups_are_one_snapshot(tmp_path: Path) -> None:
+    """MT-47"""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    for start in range(5):
+        for name in ("a", "b"):
+            table.append(rows(name, range(start, 25, 5)))
+    before = len(table.metadata.snapshots)
+    result = table.maintenance.compact(partial_progress=False)
+    assert (result.group_count, result.commit_count, len(table.metadata.snapshots)) == (2, 1, before + 1)
+
+
+def test_partial_progress_makes_as_many_snapshots_as_allowed(tmp_path: Path) -> None:
+    """MT-47"""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    names = [chr(ord("a") + number) for number in range(6)]
+    for start in range(5):
+        table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in names]))
+    before = contents(table)
+    result = table.maintenance.compact(max_commits=3, target_file_size_bytes=4000, min_input_files=2)
+    assert (result.group_count, result.commit_count) == (6, 3)
+    assert contents(table) == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_cancelled_job_keeps_what_it_committed_and_removes_the_rest(tmp_path: Path, error: type[BaseException]) -> None:
+    """MT-47: an exception of the progress callback, at each of its calls."""
+    for calls in range(1, 9):
+        table = keyed_table(tmp_path / f"{calls}", partition_by=("id1",))
+        for start in range(5):
+            table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in "abcd"]))
+        before = contents(table)
+        left = [calls]
+
+        def cancel(done: int, total: int, what: str, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise error("stop")
+
+        with pytest.raises(error):
+            table.maintenance.compact(max_commits=4, target_file_size_bytes=1500, min_input_files=2, progress=cancel)
+        fresh = another_handle(table)
+        assert contents(fresh) == before
+        assert {path for path in files_on_disk(fresh) if path.endswith(".parquet")} == referenced(fresh)
+
+
+def referenced(table: tf.Table) -> set[str]:
+    """Every file that an entry of some retained snapshot names."""
+    views = [table.at(snapshot_id=snapshot.snapshot_id) for snapshot in table.metadata.snapshots]
+    return {
+        entry.file.file_path
+        for view in views
+        for manifest in manifests_of(view)
+        for entry in read_manifest(view.io, manifest, view.metadata)
+    }
+
+
+def test_corrupt_input_fails_the_job_and_changes_nothing(tmp_path: Path) -> None:
+    """DA-8: never a file with fewer rows."""
+    table = five_files(tmp_path)
+    victim = data_files(table)[2].file_path.removeprefix("file://")
+    content = Path(victim).read_bytes()
+    Path(victim).write_bytes(content[:200] + b"\0" * (len(content) - 208) + content[-8:])
+    before = files_on_disk(table)
+    fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    with pytest.raises(CorruptFileError, match=os.path.basename(victim)):
+        fresh.maintenance.compact()
+    assert files_on_disk(fresh) == before
+
+
+def test_commit_without_an_answer_keeps_the_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-13: the commit may have happened."""
+    table = five_files(tmp_path, properties={"commit.status-check.num-retries": "1"})
+    before = files_on_disk(table)
+
+    def no_answer(*_arguments: object) -> None:
+        raise ConnectionError("no answer")
+
+    monkeypatch.setattr(type(table.iceberg.catalog), "commit_table", no_answer)
+    with pytest.raises(CommitStateUnknownError):
+        table.maintenance.compact()
+    assert len([path for path in files_on_disk(table) - before if path.endswith(".parquet")]) == 1
+
+
+def test_upgrade_meanwhile_is_planned_again(tmp_path: Path) -> None:
+    """MT-49: files without row ids are not committed to a v3 table."""
+    table = five_files(tmp_path)
+    other = another_handle(table)
+    table.maintenance.compact(progress=Meanwhile(lambda: other.set_properties(**{"format-version": "3"})))
+    (data,) = data_files(table)
+    names = pq.read_schema(data.file_path.removeprefix("file://")).names
+    assert names == ["id1", "id2", "payload", "_row_id", "_last_updated_sequence_number"]
+    assert ids_of(table) == list(range(50))
+
+
+@pytest.mark.parametrize("options", [{"executor": "cluster"}, {"max_commits": 0}])
+def test_arguments_that_are_wrong(tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+        five_files(tmp_path).maintenance.compact(**options)

@@ -1,0 +1,373 @@
+"""Conversion slice by slice: every commit is a valid table, and the next run does what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from maintenance_tables import contents, files_on_disk, keyed_table, live, live_deletes, rows
+
+import tableformat as tf
+from tableformat.commit.change import is_keyed
+from tableformat.errors import CommitConflictError, InvalidArgumentError, UnknownColumnError
+from tableformat.maintenance.conversion import convert_deletes as module
+from tableformat.maintenance.conversion.conversion_record import (
+    CONVERTED_DELETES_UNTIL,
+    CONVERTED_FILES_UNTIL,
+    ConversionRecord,
+)
+from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
+from tableformat.metadata.content_file import DataFile, DeleteKind
+from tableformat.metadata.reachable_files import reachable_files
+
+EACH_FILE = {"write.target-file-size-bytes": "1"}
+"""A slice is at least a target file, so every data file may be a slice of its own."""
+VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
+
+
+class StoppedError(Exception):
+    """What a caller raises who has had enough."""
+
+
+def table_of(directory: Path, version: str = "2", *, file_count: int = 6, **options: Any) -> tf.Table:
+    """Files of ten rows each, next to each other: one row deleted in each, and a range in every second."""
+    properties = {"format-version": version, **options.pop("properties", {})}
+    table = keyed_table(directory, properties=properties, **options)
+    for start in range(file_count):
+        table.append(rows("a", range(10 * start, 10 * start + 10)))
+    table.set_properties(**EACH_FILE)
+    table.upsert(rows("a", range(3, 10 * file_count, 10), "new"))
+    for start in range(0, file_count, 2):
+        table.delete_range(lower=("a", 10 * start + 5), upper=("a", 10 * start + 8))
+    return table
+
+
+def another_handle(table: tf.Table) -> tf.Table:
+    assert table.catalog is not None
+    return table.catalog.load_table(table.name)
+
+
+def keyed_deletes(table: tf.Table) -> list[DeleteKind]:
+    return sorted((delete.kind for delete in live_deletes(table) if is_keyed(delete)), key=lambda kind: kind.value)
+
+
+def data_paths(table: tf.Table) -> list[str]:
+    return sorted(file.file_path for file in live(table) if isinstance(file, DataFile))
+
+
+def unnamed(table: tf.Table) -> set[str]:
+    named = reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io)
+    return files_on_disk(table) - set(named)
+
+
+def stopped_after(table: tf.Table, commit_count: int, **options: Any) -> None:
+    """Convert, and stop once that many snapshots were made."""
+    before = len(table.metadata.snapshots)
+
+    def stop(done: int, total: int, what: str) -> None:
+        if len(another_handle(table).metadata.snapshots) >= before + commit_count:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        table.maintenance.convert_deletes(progress=stop, **options)
+
+
+class Meanwhile:
+    """Does something once, when something was converted and is not committed."""
+
+    def __init__(self, *actions: Callable[[], object]) -> None:
+        self._actions = list(actions)
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        while done and self._actions:
+            self._actions.pop(0)()
+
+
+# -- slices -----------------------------------------------------------------------------------------------------------
+
+
+@VERSIONS
+def test_every_commit_is_a_table_with_the_same_rows(tmp_path: Path, version: str) -> None:
+    """MT-13, MT-15"""
+    table = table_of(tmp_path, version)
+    before, first = contents(table), table.snapshot_id
+    result = table.maintenance.convert_deletes(max_commits=4)
+    assert 1 < result.commit_count <= 4
+    assert contents(table) == before
+    assert keyed_deletes(table) == []
+    made = [each.snapshot_id for each in table.metadata.snapshots][-result.commit_count :]
+    assert first not in made
+    for snapshot_id in made:
+        assert contents(table, snapshot_id=snapshot_id) == before
+    assert unnamed(table) == set()
+
+
+@VERSIONS
+def test_slices_do_together_what_one_commit_does(tmp_path: Path, version: str) -> None:
+    """MT-13: the counts of the result too."""
+    whole, sliced = table_of(tmp_path / "whole", version), table_of(tmp_path / "sliced", version)
+    for table in (whole, sliced):
+        table.delete_range(lower=("a", 20), upper=("a", 30))
+        table.delete("id2 = 31", mode="scan")
+    expected = whole.maintenance.convert_deletes(partial_progress=False)
+    assert expected.commit_count == 1
+    result = sliced.maintenance.convert_deletes()
+    assert result.commit_count > 1
+    same = {"snapshot_id": None, "commit_count": 0, "duration_seconds": 0.0, "rewritten_bytes": 0, "proofs": ()}
+    assert replace(result, **same) == replace(expected, **same)
+    assert len(result.proofs) == len(expected.proofs)
+    assert contents(sliced) == contents(whole)
+
+
+def test_second_run_commits_nothing(tmp_path: Path) -> None:
+    """MT-13"""
+    table = table_of(tmp_path)
+    table.maintenance.convert_deletes()
+    head = table.snapshot_id
+    result = table.maintenance.convert_deletes()
+    assert (result.commit_count, result.snapshot_id, table.snapshot_id) == (0, head, head)
+
+
+def test_dry_run_counts_all_slices_and_changes_nothing(tmp_path: Path) -> None:
+    """MT-13"""
+    table = table_of(tmp_path)
+    head, files = table.snapshot_id, files_on_disk(table)
+    planned = table.maintenance.convert_deletes(dry_run=True)
+    assert (table.refresh().snapshot_id, files_on_disk(table)) == (head, files)
+    done = table.maintenance.convert_deletes()
+    same = {"snapshot_id": None, "commit_count": 0, "duration_seconds": 0.0, "rewritten_bytes": 0, "dry_run": False}
+    assert replace(planned, **same) == replace(done, **same)
+
+
+def test_small_table_is_one_commit(tmp_path: Path) -> None:
+    """MT-13: a snapshot for less than a file's worth of data would cost more than the progress is worth."""
+    table = table_of(tmp_path)
+    table.set_properties(**{"write.target-file-size-bytes": "500000000"})
+    assert table.maintenance.convert_deletes().commit_count == 1
+    assert CONVERTED_FILES_UNTIL not in table.metadata.snapshots[-1].summary.additional_properties
+
+
+def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
+    """MT-15: the paths of a partition lie together, so the deletes of the first one need not wait for the second."""
+    table = keyed_table(tmp_path, partition_by=("id1",), properties=EACH_FILE)
+    for name in "ab":
+        table.append(rows(name, range(10)))
+        table.append(rows(name, range(10, 20)))
+    for name in "ab":
+        table.delete_range(lower=(name, 5), upper=(name, 15))
+    before = contents(table)
+    stopped_after(table, 2)
+    table.refresh()
+    assert len(keyed_deletes(table)) == 1
+    assert contents(table) == before
+
+
+# -- going on ---------------------------------------------------------------------------------------------------------
+
+
+@VERSIONS
+@pytest.mark.parametrize("commit_count", [1, 2, 3])
+def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, commit_count: int) -> None:
+    """MT-14: the converted data files are unreadable by then, and nobody notices."""
+    table = table_of(tmp_path, version)
+    before = contents(table)
+    stopped_after(table, commit_count)
+    table = another_handle(table)
+    assert contents(table) == before
+    record = table.metadata.snapshots[-1].summary.additional_properties
+    converted = [path for path in data_paths(table) if path <= record[CONVERTED_FILES_UNTIL]]
+    all_paths = data_paths(table)
+    content = {path: Path(path.removeprefix("file://")).read_bytes() for path in converted}
+    for path in converted:
+        Path(path.removeprefix("file://")).write_bytes(b"gone")
+    result = another_handle(table).maintenance.convert_deletes()
+    for path, bytes_before in content.items():
+        Path(path.removeprefix("file://")).write_bytes(bytes_before)
+    assert result.resumed_data_file_count == len(converted)
+    assert result.resolved_data_file_count == len(all_paths) - len(converted)
+    assert keyed_deletes(table.refresh()) == []
+    assert contents(table) == before
+
+
+def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> None:
+    """MT-14"""
+    table = table_of(tmp_path)
+    stopped_after(table, 3)
+    table = another_handle(table)
+    table.delete_rows(rows("a", [0, 1, 50, 59]).select(["id1", "id2"]))
+    table.upsert(rows("a", [2, 58], "newer"))
+    before = contents(table)
+    assert table.maintenance.convert_deletes().resumed_data_file_count > 0
+    assert contents(table) == before
+    assert keyed_deletes(table) == []
+
+
+def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
+    """MT-14: the snapshot is still there, and the branch is not at one of its descendants."""
+    table = table_of(tmp_path)
+    head = table.snapshot_id
+    before = contents(table)
+    stopped_after(table, 3)
+    table = another_handle(table)
+    table.rollback(snapshot_id=head)
+    result = table.maintenance.convert_deletes()
+    assert result.resumed_data_file_count == 0
+    assert contents(table) == before
+    assert keyed_deletes(table) == []
+
+
+def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None:
+    """MT-14: planned before the delete, so with an older number; committed after the record, with a path before it."""
+    table = keyed_table(tmp_path)
+    for start in range(4):
+        table.append(rows("a", range(10 * start, 10 * start + 10)))
+    table.set_properties(**EACH_FILE, **{"write.data.path": f"{table.location}/data/0"})
+    last = pq.read_table(data_paths(table)[-1].removeprefix("file://"))["id2"].to_pylist()
+    other = another_handle(table)
+
+    def delete_and_convert_one() -> None:
+        table.refresh().delete_rows(rows("a", [3, 13, 23, 33]).select(["id1", "id2"]))
+        stopped_after(table, 1)
+
+    compacted = other.maintenance.compact(
+        rewrite_all=True,
+        where=f"id2 >= {last[0]} and id2 <= {last[-1]}",
+        target_file_size_bytes=1_000_000,
+        progress=Meanwhile(delete_and_convert_one),
+    )
+    assert (compacted.group_count, compacted.added_data_file_count) == (1, 1)
+    table = another_handle(table)
+    record = table.metadata.snapshots[-2].summary.additional_properties
+    assert data_paths(table)[0] < record[CONVERTED_FILES_UNTIL]
+    assert table.maintenance.convert_deletes().resumed_data_file_count == 1
+    assert [row[1] for row in contents(table)] == [number for number in range(40) if number % 10 != 3]
+    assert keyed_deletes(table) == []
+
+
+def test_what_a_record_speaks_of(tmp_path: Path) -> None:
+    """MT-14: a file that came later is not spoken of, whatever data number it carries: a rewrite has an old one."""
+    data = next(file for file in live(table_of(tmp_path)) if isinstance(file, DataFile))
+    assert data.file_sequence_number == data.sequence_number
+    record = ConversionRecord(data.file_sequence_number, data.file_path)
+    assert record.speaks_of(data)
+    assert not record.speaks_of(replace(data, file_sequence_number=data.file_sequence_number + 1))
+    assert not record.speaks_of(replace(data, file_path=data.file_path + "0"))
+    assert record.to_summary() == {
+        CONVERTED_DELETES_UNTIL: str(data.sequence_number),
+        CONVERTED_FILES_UNTIL: data.file_path,
+    }
+
+
+# -- beside others ----------------------------------------------------------------------------------------------------
+
+
+def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The data files that tasks were made for, in order."""
+    seen: list[str] = []
+
+    def counted(task: ConversionTask, context: ConversionContext) -> Any:
+        seen.extend(each.data_file.file_path for each in task.tasks)
+        return convert_files(task, context)
+
+    monkeypatch.setattr(module, "convert_files", counted)
+    return seen
+
+
+def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-17, CP-10: a row is deleted by position in one of the files, so its vector lacks that row."""
+    table = table_of(tmp_path, "3")
+    other = another_handle(table)
+    seen = converting(monkeypatch)
+    result = table.maintenance.convert_deletes(
+        partial_progress=False, progress=Meanwhile(lambda: other.delete("id2 = 2", mode="scan"))
+    )
+    assert result.commit_count == 1
+    assert len(seen) == len(set(seen)) + 1
+    assert keyed_deletes(table) == []
+    assert 2 not in [row[1] for row in contents(table)]
+    assert contents(table) == contents(another_handle(table))
+    assert unnamed(table) == set()
+
+
+@VERSIONS
+def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
+    """CP-19: what was prepared for version 2 is made anew and leaves nothing behind."""
+    table = table_of(tmp_path, version)
+    other = another_handle(table)
+    before = contents(table)
+    upgrade = Meanwhile(lambda: other.set_properties(**{"format-version": "3"}))
+    result = table.maintenance.convert_deletes(progress=upgrade)
+    assert result.added_deletion_vector_count > 0
+    assert result.added_position_delete_file_count == 0
+    assert contents(table) == before
+    assert unnamed(table) == set()
+
+
+@VERSIONS
+def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> None:
+    """CP-21: the plan relies on positions of the first slices; the branch moves to where they are not."""
+    table = table_of(tmp_path, version)
+    head, before = table.snapshot_id, contents(table)
+    stopped_after(table, 2)
+    table, other = another_handle(table), another_handle(table)
+    meanwhile = Meanwhile(lambda: other.rollback(snapshot_id=head))
+    table.maintenance.convert_deletes(progress=meanwhile)
+    assert contents(table) == before
+    assert keyed_deletes(table) == []
+
+
+def test_conflicts_that_never_end(tmp_path: Path) -> None:
+    """MT-17: the job gives up, and nothing of it is left."""
+    table = table_of(tmp_path, "3", file_count=3)
+    other = another_handle(table)
+    left = [0, 1, 2, 4, 8, 9, 10, 11, 12, 14, 15]
+
+    def always(done: int, total: int, what: str) -> None:
+        if done == total:
+            other.delete(f"id2 = {left.pop(0)}", mode="scan")
+
+    with pytest.raises(CommitConflictError):
+        table.maintenance.convert_deletes(partial_progress=False, progress=always)
+    assert unnamed(another_handle(table)) == set()
+
+
+# -- what is chosen ---------------------------------------------------------------------------------------------------
+
+
+def test_filter_chooses_files(tmp_path: Path) -> None:
+    """MT-16: deletes that other files need stay, and there is no record."""
+    table = keyed_table(tmp_path, partition_by=("id1",), properties=EACH_FILE)
+    for name in "ab":
+        table.append(rows(name, range(10)))
+        table.append(rows(name, range(10, 20)))
+    table.delete_range(lower=("a", 5), upper=("a", 15))
+    table.delete_range(lower=("a", 18), upper=("b", 5))
+    before = contents(table)
+    result = table.maintenance.convert_deletes(where="id1 = 'a'")
+    assert (result.removed_range_delete_file_count, result.resolved_data_file_count) == (1, 2)
+    assert contents(table) == before
+    assert len(keyed_deletes(table)) == 1
+    assert all(CONVERTED_FILES_UNTIL not in each.summary.additional_properties for each in table.metadata.snapshots)
+    rest = table.maintenance.convert_deletes()
+    assert rest.removed_range_delete_file_count == 1
+    assert contents(table) == before
+
+
+def test_filter_that_chooses_nothing(tmp_path: Path) -> None:
+    """MT-16"""
+    table = table_of(tmp_path)
+    head = table.snapshot_id
+    result = table.maintenance.convert_deletes(where="id1 = 'z'")
+    assert (result.commit_count, table.snapshot_id) == (0, head)
+    with pytest.raises(UnknownColumnError, match="id2"):
+        table.maintenance.convert_deletes(where="id3 = 'z'")
+
+
+@pytest.mark.parametrize("max_commits", [0, -1, True, 1.5])
+def test_number_of_commits_that_is_none(tmp_path: Path, max_commits: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number above 0"):
+        table_of(tmp_path).maintenance.convert_deletes(max_commits=max_commits)

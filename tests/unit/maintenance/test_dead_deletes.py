@@ -1,0 +1,262 @@
+"""Deletes that match nothing leave the head, each with its proof; the others stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from commit_tables import position_delete, vector
+from maintenance_tables import (
+    commit_deletes,
+    contents,
+    data_of,
+    keyed_table,
+    live_deletes,
+    planned,
+    rows,
+    unnamed_position_delete,
+)
+from pyiceberg.table.snapshots import Operation
+
+import tableformat as tf
+from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.errors import CorruptFileError
+from tableformat.maintenance.delete_files.dead_deletes import dead_deletes
+from tableformat.metadata.content_file import DeleteFile, FileContent
+from tableformat.scan.context import resolve_context
+
+
+def proofs(table: tf.Table) -> list[str]:
+    result = table.maintenance.drop_dead_deletes(dry_run=True)
+    return [proof for _, proof in result.proofs]
+
+
+def test_range_delete_that_shadows_nothing_leaves(tmp_path: Path) -> None:
+    """MT-10, RD-10: the keys lie beside the only data file."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete_prefix({"id1": "b"})
+    before = contents(table)
+    result = table.maintenance.drop_dead_deletes()
+    assert result.removed_range_delete_files_count == 1
+    assert "no older data file in its scope has keys in its spans" in result.proofs[0][1]
+    assert (live_deletes(table), contents(table)) == ([], before)
+    assert table.maintenance.drop_dead_deletes().snapshot_id == result.snapshot_id, "nothing left to do: no snapshot"
+
+
+def test_range_delete_that_covers_rows_stays(tmp_path: Path) -> None:
+    """MT-10"""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete_prefix({"id1": "a", "id2": 3})
+    assert proofs(table) == []
+    assert len(contents(table)) == 4
+
+
+def test_delete_older_than_all_data_leaves_for_every_kind(tmp_path: Path) -> None:
+    """MT-10, DA-2, RD-2: strictly older data only."""
+    table = keyed_table(tmp_path)
+    table.delete_prefix({"id1": "a"})
+    table.upsert(rows("a", [1, 2]))
+    assert proofs(table) == ["no live data file in its scope is older than it"] * 2
+    table.maintenance.drop_dead_deletes()
+    assert live_deletes(table) == []
+    assert contents(table) == [("a", 1, "x"), ("a", 2, "x")]
+
+
+def test_older_snapshot_keeps_the_delete_that_left_the_head(tmp_path: Path) -> None:
+    """MT-10: manifests of older snapshots are their own."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    table.delete_prefix({"id1": "a", "id2": 1})
+    deleted = table.snapshot_id
+    table.delete(where="id1 = 'a'", mode="scan")
+    table.append(rows("a", [1]))
+    table.maintenance.drop_dead_deletes()
+    assert live_deletes(table) == []
+    assert contents(table) == [("a", 1, "x")]
+    assert contents(table, snapshot_id=deleted) == [("a", 0, "x"), ("a", 2, "x")]
+
+
+def test_range_delete_under_newer_ones_leaves(tmp_path: Path) -> None:
+    """MT-10, RD-9: two newer spans cover it together."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(9)))
+    table.delete_range(lower=("a", 2), upper=("a", 6))
+    table.delete_range(lower=("a", 1), upper=("a", 4))
+    table.delete_range(lower=("a", 4), upper=("a", 7))
+    before = contents(table)
+    result = table.maintenance.drop_dead_deletes()
+    assert [proof for _, proof in result.proofs] == ["newer range deletes cover all of its spans"]
+    assert contents(table) == before
+    assert len(live_deletes(table)) == 2
+
+
+def test_equality_delete_beside_all_keys_leaves(tmp_path: Path) -> None:
+    """MT-10"""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete_rows(pa.table({"id1": ["a"], "id2": pa.array([77], pa.int64())}))
+    table.delete_rows(pa.table({"id1": ["a"], "id2": pa.array([3], pa.int64())}))
+    assert proofs(table) == ["no older data file in its scope has keys within its bounds"]
+
+
+def test_partition_delete_is_not_kept_by_another_partition(tmp_path: Path) -> None:
+    """MT-10, DA-3: old data elsewhere does not keep a delete alive."""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    table.append(rows("old", [1]))
+    table.append(rows("a", [1]))
+    target = next(file for file in data_of(table) if file.partition == ("a",))
+    delete = DeleteFile(
+        content=FileContent.EQUALITY_DELETES,
+        file_path=f"{table.location}/data/left.parquet",
+        file_format="PARQUET",
+        spec_id=target.spec_id,
+        partition=("b",),
+        record_count=1,
+        file_size_bytes=9,
+        equality_ids=(1,),
+    )
+    commit_deletes(table, delete)
+    assert proofs(table) == ["no live data file in its scope is older than it"]
+
+
+def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
+    """MT-10, DA-1: the data file that they name is gone; a file that names several leaves with the last of them."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    table.append(rows("b", range(3)))
+    first, second = sorted(data_of(table), key=lambda file: file.sequence_number or 0)
+    one = position_delete(table.iceberg, "one.parquet", first, [0])
+    both = unnamed_position_delete(table, "both.parquet", [(first, 1), (second, 1)])
+    commit_deletes(table, one, both)
+    assert proofs(table) == []
+    commit_change(
+        table.iceberg,
+        TableChange(
+            operation=Operation.DELETE, kind=ChangeKind.SCAN_BASED, **planned(table), removed_data_files=(first,)
+        ),
+    )
+    table.refresh()
+    assert proofs(table) == [f"the data file that it names, {first.file_path}, left the table"]
+    before = contents(table)
+    table.maintenance.drop_dead_deletes()
+    assert contents(table) == before == [("b", 0, "x"), ("b", 2, "x")]
+    table.append(rows("c", [1]))
+    commit_change(
+        table.iceberg,
+        TableChange(
+            operation=Operation.DELETE, kind=ChangeKind.SCAN_BASED, **planned(table), removed_data_files=(second,)
+        ),
+    )
+    table.refresh()
+    assert proofs(table) == ["no data file of its partition lies within its bounds and is as old"]
+
+
+def test_position_deletes_whose_rows_name_files_that_left(tmp_path: Path) -> None:
+    """MT-10, DA-10: a file without bounds is read; what it names decides."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    target = data_of(table)[0]
+    gone = replace(target, file_path=f"{table.location}/data/gone.parquet")
+    commit_deletes(table, unnamed_position_delete(table, "several.parquet", [(gone, 0), (gone, 1)]))
+    assert proofs(table) == ["the data files that its rows name left the table"]
+
+
+def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
+    """MT-10, DA-7: position deletes under a vector are dead; so is the vector of a file that left."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    target = replace(data_of(table)[0], sequence_number=1)
+    gone = replace(target, file_path=f"{table.location}/data/gone.parquet")
+    under = replace(position_delete(table.iceberg, "under.parquet", target, [0]), sequence_number=2)
+    alive = replace(vector(table.iceberg, "v.puffin", target), sequence_number=3)
+    dead = replace(vector(table.iceberg, "v.puffin", gone), sequence_number=3, content_offset=99)
+    context = resolve_context(table.view)
+    found = {each.delete: each.proof for each in dead_deletes(table.view, [target], [under, alive, dead], context)}
+    assert set(found) == {under, dead}
+    assert "stands for all position deletes" in found[under]
+    assert "left the table" in found[dead]
+
+
+def test_span_budget_falls_back_to_the_bounds_of_entries(tmp_path: Path) -> None:
+    """MT-10: too many spans to load; what bounds prove still leaves."""
+    table = keyed_table(tmp_path, properties={"tableformat.scan.range-span-budget": "1"})
+    table.append(rows("a", range(5)))
+    table.delete_prefix({"id1": "b"})
+    table.delete_prefix({"id1": "a", "id2": 1})
+    assert proofs(table) == ["no older data file in its scope has keys within its bounds"]
+
+
+def test_delete_that_cannot_be_read_stops_the_job(tmp_path: Path) -> None:
+    """DA-8"""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete_prefix(pa.table({"id1": list("bcdef")}))  # more than an entry carries (RD-13)
+    Path(live_deletes(table)[0].file_path.removeprefix("file://")).write_bytes(b"PAR1")
+    fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    with pytest.raises(CorruptFileError):
+        fresh.maintenance.drop_dead_deletes()
+
+
+def test_conversion_drops_what_matches_nothing_in_the_same_commit(tmp_path: Path) -> None:
+    """MT-10, CP-11: leftovers of every kind leave with the converted deletes, and the report has a proof for each."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    table.append(rows("b", range(3)))
+    first = next(file for file in data_of(table) if file.sequence_number == 1)
+    gone = replace(first, file_path=f"{table.location}/data/gone.parquet")
+    commit_deletes(
+        table,
+        position_delete(table.iceberg, "left.parquet", gone, [0]),
+        unnamed_position_delete(table, "several.parquet", [(first, 1), (gone, 1)]),
+    )
+    table.delete_prefix({"id1": "a"})
+    table.delete_prefix({"id1": "b", "id2": 1})
+    table.delete_prefix({"id1": "z"})
+    planned_result = table.maintenance.convert_deletes(dry_run=True)
+    snapshots = len(table.refresh().metadata.snapshots)
+    result = table.maintenance.convert_deletes()
+    assert len(table.refresh().metadata.snapshots) == snapshots + 1
+    assert contents(table) == [("b", 0, "x"), ("b", 2, "x")]
+    assert [delete.referenced_data_file for delete in live_deletes(table)] == [data_of(table)[0].file_path]
+    assert dict(result.proofs) == dict(planned_result.proofs)
+    reasons = sorted(proof for _, proof in result.proofs)
+    assert [reason.split(",")[0] for reason in reasons] == [
+        *["every older data file that its bounds meet was searched for its rows"] * 3,
+        "the data file that it names",
+        "the data files that its rows name left the table",
+    ]
+    again = table.maintenance.convert_deletes()
+    assert (again.snapshot_id, again.proofs) == (result.snapshot_id, ())
+
+
+def test_rollback_while_leftovers_are_dropped_brings_no_row_back(tmp_path: Path) -> None:
+    """CP-11: the data file that a position delete names is live again by the time the conversion commits."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    (data,) = data_of(table)
+    commit_deletes(table, position_delete(table.iceberg, "p.parquet", data, [0]))
+    with_row_deleted = table.snapshot_id
+    commit_change(
+        table.iceberg,
+        TableChange(
+            operation=Operation.DELETE, kind=ChangeKind.SCAN_BASED, **planned(table), removed_data_files=(data,)
+        ),
+    )
+    table.refresh().append(rows("b", [1]))
+    table.delete_prefix({"id1": "b", "id2": 1})
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    catalog, real, calls = table.iceberg.catalog, table.iceberg.catalog.commit_table, []
+
+    def after_rollback(*arguments: Any) -> Any:
+        if not calls:
+            calls.append(other.rollback(snapshot_id=with_row_deleted))
+        return real(*arguments)
+
+    catalog.commit_table = after_rollback
+    table.maintenance.convert_deletes()
+    assert contents(table.refresh()) == [("a", 1, "x"), ("a", 2, "x")]

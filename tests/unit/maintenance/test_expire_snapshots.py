@@ -1,0 +1,313 @@
+"""Old snapshots go, and with them exactly the files that nothing else needs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from maintenance_tables import contents, files_on_disk, keyed_table, live, rows
+from pyiceberg.table.refs import SnapshotRef
+from pyiceberg.table.statistics import StatisticsFile
+
+import tableformat as tf
+from tableformat.errors import (
+    CommitStateUnknownError,
+    InvalidArgumentError,
+    SnapshotNotFoundError,
+    UnsupportedFeatureError,
+)
+from tableformat.maintenance.expiry import expired_files
+from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
+
+FUTURE = 10**15
+
+
+def history(tmp_path: Path, **options: Any) -> tf.Table:
+    """Five snapshots: two appends, a scan delete of the whole first file, an upsert, a prefix delete."""
+    table = keyed_table(tmp_path, **options)
+    table.append(rows("a", range(3)))
+    table.append(rows("b", range(3)))
+    table.delete(where="id1 = 'a'", mode="scan")
+    table.upsert(rows("b", [1], "new"))
+    table.delete_prefix({"id1": "b", "id2": 2})
+    return table
+
+
+def ids(table: tf.Table) -> list[int]:
+    return [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
+
+
+def test_only_the_head_stays_and_the_rows_with_it(tmp_path: Path) -> None:
+    """MT-1, MT-3: the file whose rows are all gone leaves the disk with the snapshot that still had it."""
+    table = history(tmp_path)
+    head, before = table.snapshot_id, contents(table)
+    result = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert ids(table) == [head]
+    assert contents(table) == before == [("b", 0, "x"), ("b", 1, "new")]
+    assert (result.expired_snapshots_count, result.deleted_data_files_count) == (4, 1)
+    assert result.deleted_manifest_lists_count == 4
+    data = {location for location in files_on_disk(table) if "/data/" in location}
+    assert data == {file.file_path for file in live(table)}
+    assert result.freed_bytes > 0
+    assert not result.undeleted_file_locations
+    assert contents(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
+
+
+def test_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
+    table = history(tmp_path)
+    before = files_on_disk(table)
+    planned = table.maintenance.expire_snapshots(older_than=FUTURE, dry_run=True)
+    assert (files_on_disk(table), len(ids(table))) == (before, 5)
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    names = [name for name in done.__dataclass_fields__ if name not in ("dry_run", "duration_seconds")]
+    assert {name: getattr(planned, name) for name in names} == {name: getattr(done, name) for name in names}
+
+
+def test_tag_keeps_its_snapshot_readable_and_no_other(tmp_path: Path) -> None:
+    """MT-1, MT-3: files that only the tag needs stay."""
+    table = history(tmp_path)
+    first = ids(table)[0]
+    table.create_tag("first", first)
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert ids(table) == [first, table.snapshot_id]
+    assert contents(table, tag="first") == [("a", number, "x") for number in range(3)]
+
+
+def test_branch_keeps_what_it_needs(tmp_path: Path) -> None:
+    """MT-1, MT-3: a branch that left `main` behind keeps the files that `main` has lost."""
+    table = history(tmp_path)
+    table.create_branch("old", ids(table)[1])
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="old")
+    other.append(rows("c", [1]))
+    table.refresh()
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert len(ids(table)) == 2
+    assert [row[0] for row in contents(table, branch="old")] == ["a"] * 3 + ["b"] * 3 + ["c"]
+
+
+def test_retain_last_counts_for_each_branch(tmp_path: Path) -> None:
+    """MT-1"""
+    table = history(tmp_path)
+    kept = ids(table)[-3:]
+    assert table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=3).expired_snapshots_count == 2
+    assert ids(table) == kept
+    with pytest.raises(InvalidArgumentError, match="at least 1"):
+        table.maintenance.expire_snapshots(retain_last=0)
+
+
+def test_properties_decide_where_the_caller_does_not(tmp_path: Path) -> None:
+    """MT-1: by default nothing is older than five days here."""
+    table = history(tmp_path, properties={"history.expire.min-snapshots-to-keep": "2"})
+    assert table.maintenance.expire_snapshots().expired_snapshots_count == 0
+    time.sleep(0.01)
+    table.set_properties(**{"history.expire.max-snapshot-age-ms": "1"})
+    kept = ids(table)[-2:]
+    assert table.maintenance.expire_snapshots().expired_snapshots_count == 3
+    assert ids(table) == kept
+
+
+def test_named_snapshots_alone(tmp_path: Path) -> None:
+    """MT-1: a snapshot from the middle goes; files of the neighbours stay."""
+    table = history(tmp_path)
+    middle = ids(table)[1:3]
+    first = contents(table, snapshot_id=ids(table)[0])
+    result = table.maintenance.expire_snapshots(snapshot_ids=middle)
+    assert result.expired_snapshot_ids == tuple(middle)
+    assert result.deleted_data_files_count == 0
+    assert contents(table, snapshot_id=ids(table)[0]) == first
+    with pytest.raises(SnapshotNotFoundError):
+        table.maintenance.expire_snapshots(snapshot_ids=middle)
+    with pytest.raises(InvalidArgumentError, match="branch 'main' is at it"):
+        table.maintenance.expire_snapshots(snapshot_ids=[table.snapshot_id])
+
+
+def test_history_that_was_cut_shows(tmp_path: Path) -> None:
+    """The oldest snapshot that is left still names its parent: it is not where the table began."""
+    table = history(tmp_path)
+    first, second, *_ = ids(table)
+    table.maintenance.expire_snapshots(snapshot_ids=[first])
+    assert table.refresh().metadata.snapshots[0].snapshot_id == second
+    assert table.metadata.snapshots[0].parent_snapshot_id == first
+
+
+def test_refs_older_than_they_may_become_go_with_what_they_held(tmp_path: Path) -> None:
+    """MT-1: a tag with its own maximum age, a branch by the table's property; `main` never."""
+    table = history(tmp_path)
+    table.create_tag("short", ids(table)[0], max_ref_age_ms=1)
+    table.create_tag("long", ids(table)[1], max_ref_age_ms=10**12)
+    table.create_branch("stale", ids(table)[2])
+    table.set_properties(**{"history.expire.max-ref-age-ms": "1"})
+    time.sleep(0.01)
+    result = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert set(result.removed_refs) == {"short", "stale"}
+    assert set(table.metadata.refs) == {"main", "long"}
+    assert len(ids(table)) == 2
+
+
+def test_branch_settings_come_before_the_callers(tmp_path: Path) -> None:
+    """MT-1"""
+    table = history(tmp_path)
+    metadata = table.metadata
+    ref = SnapshotRef.model_validate(
+        {"snapshot-id": metadata.current_snapshot_id, "type": "branch", "min-snapshots-to-keep": 4}
+    )
+    changed = metadata.model_copy(update={"refs": {"main": ref}})
+    request = RetentionRequest(now_ms=FUTURE, older_than_ms=FUTURE, retain_last=1)
+    assert plan_expiry(changed, request).snapshot_ids == (ids(table)[0],)
+
+
+def test_snapshot_that_no_ref_leads_to_goes_by_age(tmp_path: Path) -> None:
+    """MT-1: what a rollback left behind."""
+    table = history(tmp_path)
+    table.rollback(snapshot_id=ids(table)[1])
+    assert contents(table)[0] == ("a", 0, "x")
+    assert table.maintenance.expire_snapshots().expired_snapshots_count == 0
+    result = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert result.expired_snapshots_count == 4
+    assert result.deleted_data_files_count == 1, (
+        "the upserted row's file; those of the first two appends are live again"
+    )
+    assert len(contents(table)) == 6
+
+
+def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
+    """MT-3: statistics files of retained snapshots stay."""
+    table = history(tmp_path)
+    first, head = ids(table)[0], table.snapshot_id
+    for snapshot_id in (first, head):
+        path = Path(table.location.removeprefix("file://"), "metadata", f"{snapshot_id}.stats")
+        path.write_bytes(b"1234")
+        with table.iceberg.update_statistics() as update:
+            update.set_statistics(_statistics(snapshot_id, f"file://{path}"))
+    result = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert result.deleted_statistics_files_count == 1
+    assert {location.rpartition("/")[2] for location in files_on_disk(table) if location.endswith(".stats")} == {
+        f"{head}.stats"
+    }
+    assert [statistics.snapshot_id for statistics in table.metadata.statistics] == [head]
+
+
+def _statistics(snapshot_id: int, location: str) -> Any:
+    return StatisticsFile.model_validate(
+        {
+            "snapshot-id": snapshot_id,
+            "statistics-path": location,
+            "file-size-in-bytes": 4,
+            "file-footer-size-in-bytes": 1,
+            "blob-metadata": [],
+        }
+    )
+
+
+def test_writer_is_recognised_after_its_snapshot_expired(tmp_path: Path) -> None:
+    """MT-4: exactly once does not hang on snapshots; only the retention of batches forgets a writer."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", [1]), application_id="job", batch_id=7)
+    table.append(rows("a", [2]))
+    assert table.maintenance.expire_snapshots(older_than=FUTURE).forgotten_batches_count == 0
+    assert table.append(rows("a", [1]), application_id="job", batch_id=7).already_applied
+    table.set_properties(**{"tableformat.txn.retention-ms": "1"})
+    time.sleep(0.01)
+    assert table.maintenance.expire_snapshots().forgotten_batches_count == 1
+    assert not table.append(rows("a", [3]), application_id="job", batch_id=7).already_applied
+
+
+class Interrupting:
+    """A catalog that lets something happen before or after a commit."""
+
+    def __init__(self, catalog: Any, *, before: Any = None, after: Any = None) -> None:
+        self._catalog, self._before, self._after = catalog, before, after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def commit_table(self, *arguments: Any) -> Any:
+        before, self._before = self._before, None
+        if before is not None:
+            before()
+        response = self._catalog.commit_table(*arguments)
+        if self._after is not None:
+            self._after()
+        return response
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch", "rollback"])
+def test_ref_that_comes_while_snapshots_expire_is_safe(tmp_path: Path, kind: str) -> None:
+    """MT-2: a catalog drops refs to removed snapshots, so the commit must not pass one that it did not know."""
+    table = history(tmp_path)
+    first = ids(table)[0]
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    meanwhile = {
+        "tag": lambda: other.create_tag("late", first),
+        "branch": lambda: other.create_branch("late", first),
+        "rollback": lambda: other.rollback(snapshot_id=first),
+    }
+    table.iceberg.catalog = Interrupting(table.iceberg.catalog, before=meanwhile[kind])
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert first in ids(table)
+    assert contents(table, snapshot_id=first) == [("a", number, "x") for number in range(3)]
+    assert kind == "rollback" or "late" in table.metadata.refs
+
+
+def test_batch_committed_while_its_record_is_forgotten_is_kept(tmp_path: Path) -> None:
+    """MT-2, MT-4: the record that the commit would remove is a newer one by then."""
+    table = keyed_table(tmp_path, properties={"tableformat.txn.retention-ms": "60000"})
+    table.append(rows("a", [1]), application_id="job", batch_id=1)
+    name = "tableformat.txn.main.job"
+    table.set_properties(**{name: json.dumps({**json.loads(table.properties[name]), "time-ms": 0})})
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    table.iceberg.catalog = Interrupting(
+        table.iceberg.catalog,
+        before=lambda: other.append(rows("a", [2]), application_id="job", batch_id=2),
+    )
+    assert table.maintenance.expire_snapshots().forgotten_batches_count == 0
+    assert table.append(rows("a", [2]), application_id="job", batch_id=2).already_applied
+
+
+def test_unknown_outcome_removes_no_file(tmp_path: Path) -> None:
+    """MT-3, CP-13"""
+    table = history(tmp_path)
+
+    def lose_the_answer() -> None:
+        raise ConnectionError("reset by peer")
+
+    before = files_on_disk(table)
+    table.iceberg.catalog = Interrupting(table.iceberg.catalog, after=lose_the_answer)
+    with pytest.raises(CommitStateUnknownError, match="No file was removed"):
+        table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert before <= files_on_disk(table)
+
+
+def test_table_whose_files_others_use(tmp_path: Path) -> None:
+    """MT-3"""
+    table = history(tmp_path, properties={"gc.enabled": "false"})
+    with pytest.raises(UnsupportedFeatureError, match="other tables"):
+        table.maintenance.expire_snapshots(older_than=FUTURE)
+    before = files_on_disk(table)
+    result = table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_files=False)
+    assert (result.expired_snapshots_count, result.freed_bytes) == (4, 0)
+    assert before <= files_on_disk(table)
+
+
+def test_file_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-3"""
+    table = history(tmp_path)
+    real = expired_files.delete_if_present
+
+    def refuse_data(io: Any, location: str) -> None:
+        if "/data/" in location:
+            raise PermissionError(location)
+        real(io, location)
+
+    monkeypatch.setattr(expired_files, "delete_if_present", refuse_data)
+    result = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert (result.deleted_data_files_count, len(result.undeleted_file_locations)) == (0, 1)
+    assert "/data/" in result.undeleted_file_locations[0]
+
+
+def test_empty_table(tmp_path: Path) -> None:
+    table = keyed_table(tmp_path)
+    assert table.maintenance.expire_snapshots(older_than=FUTURE).expired_snapshots_count == 0

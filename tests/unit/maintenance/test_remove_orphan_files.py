@@ -1,0 +1,202 @@
+"""Files that nothing names go when they are old; everything else in and around the table stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from maintenance_tables import KEYED, contents, files_on_disk, keyed_table, rows
+from pyiceberg.io import FileIO
+from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.storage import listing
+from tableformat.storage.listing import ListedFile, list_files
+
+DAYS = 24 * 3600
+
+
+def local(table: tf.Table) -> Path:
+    return Path(table.location.removeprefix("file://"))
+
+
+def leave(path: Path, *, age_days: float = 9, content: bytes = b"12345") -> str:
+    """A file that somebody left there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    moment = time.time() - age_days * DAYS
+    os.utime(path, (moment, moment))
+    return f"file://{path}"
+
+
+def age_everything(table: tf.Table) -> None:
+    moment = time.time() - 9 * DAYS
+    for location in files_on_disk(table):
+        os.utime(location.removeprefix("file://"), (moment, moment))
+
+
+def busy_table(tmp_path: Path) -> tf.Table:
+    """Every kind of file that metadata names, all old."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete(where="id2 = 1", mode="scan")
+    table.upsert(rows("a", [2], "new"))
+    table.create_tag("here")
+    table.delete_prefix({"id1": "a", "id2": 4})
+    table.create_branch("side")
+    age_everything(table)
+    return table
+
+
+def test_only_what_nothing_names_goes(tmp_path: Path) -> None:
+    """MT-50: a data file of a writer that died, a manifest of a commit that lost; old snapshots keep their files."""
+    table = busy_table(tmp_path)
+    before, kept = contents(table), files_on_disk(table)
+    orphans = {leave(local(table) / "data" / "x" / "dead.parquet"), leave(local(table) / "metadata" / "lost-m0.avro")}
+    planned = table.maintenance.remove_orphan_files(dry_run=True)
+    assert set(planned.orphan_file_locations) == orphans
+    assert files_on_disk(table) == kept | orphans
+    result = table.maintenance.remove_orphan_files()
+    assert (result.deleted_files_count, result.freed_bytes) == (2, 10)
+    assert files_on_disk(table) == kept
+    assert contents(table) == before
+    assert len(contents(table, tag="here")) == 4
+
+
+def test_young_files_may_belong_to_a_commit_in_flight(tmp_path: Path) -> None:
+    """MT-51"""
+    table = busy_table(tmp_path)
+    leave(local(table) / "data" / "young.parquet", age_days=2)
+    result = table.maintenance.remove_orphan_files()
+    assert (result.deleted_files_count, result.recent_files_count) == (0, 1)
+    with pytest.raises(InvalidArgumentError, match="24 hours"):
+        table.maintenance.remove_orphan_files(older_than=int(time.time() * 1000))
+    later = int(time.time() * 1000) + 1000
+    assert table.maintenance.remove_orphan_files(older_than=later, allow_recent=True).deleted_files_count == 1
+
+
+def test_catalog_and_unknown_things_are_not_the_tables(tmp_path: Path) -> None:
+    """MT-50: a table in the catalog's own directory; the catalog's file and everything unknown stay."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", KEYED, key=["id1", "id2"], location=f"file://{tmp_path / 'lake'}")
+    table.append(rows("a", [1]))
+    age_everything(table)
+    kept = {
+        leave(tmp_path / "lake" / "notes.txt"),
+        leave(tmp_path / "lake" / "other" / "data.parquet"),
+        leave(tmp_path / "lake" / "data" / "_temporary" / "part-0.parquet"),
+        leave(tmp_path / "lake" / "data" / ".hidden.parquet"),
+        leave(tmp_path / "lake" / "metadata" / "version-hint.text"),
+    }
+    orphan = leave(tmp_path / "lake" / "data" / "_day=3" / "orphan.parquet")
+    result = table.maintenance.remove_orphan_files()
+    assert result.orphan_file_locations == (orphan,)
+    assert set(result.ignored_entries) >= {"catalog.db", "notes.txt", "other"}
+    assert kept <= files_on_disk(table)
+    assert tf.open_catalog(str(tmp_path / "lake")).load_table("db.t").scan().count() == 1
+
+
+def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
+    """MT-52: in both directions."""
+    table = busy_table(tmp_path)
+    inner = table.catalog.create_table("db.inner", KEYED, location=f"{table.location}/data/inner")
+    leave(local(table) / "data" / "dead.parquet")
+    for each in (table, inner):
+        with pytest.raises(InvalidArgumentError, match="cannot be told from those of"):
+            each.maintenance.remove_orphan_files()
+    neighbour = table.catalog.create_table("db.t2", KEYED)
+    table.catalog.drop_table("db.inner")
+    assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
+
+
+def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) -> None:
+    """MT-52: registered elsewhere, perhaps; its files would all look like orphans."""
+    table = busy_table(tmp_path)
+    elsewhere = tf.open_catalog(str(tmp_path / "elsewhere"))
+    elsewhere.create_namespace("db")
+    foreign = elsewhere.create_table("db.f", KEYED, location=f"{table.location}/data/f")
+    foreign.append(rows("f", [1]))
+    age_everything(table)
+    with pytest.raises(InvalidArgumentError, match="metadata of another table"):
+        table.maintenance.remove_orphan_files()
+    assert contents(foreign) == [("f", 1, "x")]
+
+
+def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
+    """MT-52: a copy in a directory of its own names files there."""
+    table = busy_table(tmp_path)
+    shutil.copytree(local(table) / "metadata", local(table) / "data" / "copy" / "metadata")
+    age_everything(table)
+    with pytest.raises(InvalidArgumentError, match="copy of metadata of this table"):
+        table.maintenance.remove_orphan_files()
+
+
+def test_old_metadata_versions_go_and_unreadable_ones_stay(tmp_path: Path) -> None:
+    """MT-50, MT-52"""
+    table = busy_table(tmp_path)
+    logged = (entry.metadata_file for entry in table.metadata.metadata_log)
+    named = {Path(location).name for location in (table.iceberg.metadata_location, *logged)}
+    text = (local(table) / "metadata" / Path(table.iceberg.metadata_location).name).read_bytes()
+    old = leave(local(table) / "metadata" / "00000-lost.metadata.json", content=text)
+    broken = leave(local(table) / "metadata" / "00000-broken.metadata.json", content=b"{")
+    result = table.maintenance.remove_orphan_files()
+    assert result.orphan_file_locations == (old,)
+    assert Path(broken.removeprefix("file://")).exists()
+    assert {path.name for path in (local(table) / "metadata").iterdir()} >= named
+
+
+def test_commit_during_the_job_is_not_taken_for_an_orphan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-51: listed before it was committed, named after; age alone would not have saved it here."""
+    table = busy_table(tmp_path)
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    write = other.new_write()
+    staged = write.write(rows("late", [1]))
+    age_everything(table)
+
+    def list_then_commit(io: FileIO, location: str) -> list[ListedFile]:
+        found = list(list_files(io, location))
+        other.commit(write, [staged])
+        return found
+
+    monkeypatch.setattr("tableformat.maintenance.expiry.remove_orphan_files.list_files", list_then_commit)
+    assert table.maintenance.remove_orphan_files().deleted_files_count == 0
+    assert ("late", 1, "x") in contents(table.refresh())
+
+
+def test_location_inside_the_table_only(tmp_path: Path) -> None:
+    """MT-50"""
+    table = busy_table(tmp_path)
+    inside, beside = leave(local(table) / "data" / "p" / "a.parquet"), leave(local(table) / "data" / "q" / "a.parquet")
+    result = table.maintenance.remove_orphan_files(location=f"{table.location}/data/p")
+    assert result.orphan_file_locations == (inside,)
+    assert Path(beside.removeprefix("file://")).exists()
+    with pytest.raises(InvalidArgumentError, match="not inside"):
+        table.maintenance.remove_orphan_files(location=f"file://{tmp_path}")
+    with pytest.raises(InvalidArgumentError, match="not inside"):
+        table.maintenance.remove_orphan_files(location=f"{table.location}2")
+
+
+def test_table_that_keeps_all_files(tmp_path: Path) -> None:
+    """MT-52"""
+    table = keyed_table(tmp_path, properties={"gc.enabled": "false"})
+    with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
+        table.maintenance.remove_orphan_files()
+
+
+@pytest.mark.parametrize("file_io", [PyArrowFileIO, FsspecFileIO])
+def test_every_file_system_lists_the_same(tmp_path: Path, file_io: type[FileIO]) -> None:
+    expected = {leave(tmp_path / "t" / name): 5 for name in ("a", "d/b", "d/e/c=1")}
+    root = f"file://{tmp_path}/t"
+    listed = listing._list_with_arrow if file_io is PyArrowFileIO else listing._list_with_fsspec
+    found = list(listed(file_io({}), root))
+    assert {file.location: file.size_bytes for file in found} == expected
+    assert {file.location: file.size_bytes for file in list_files(file_io({}), root + "/")} == expected
+    for file in found:
+        assert abs(file.modified_ms / 1000 - (time.time() - 9 * DAYS)) < 60
+    assert list(list_files(file_io({}), f"{root}/nowhere")) == []

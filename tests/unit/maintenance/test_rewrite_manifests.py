@@ -1,0 +1,163 @@
+"""Manifests are written anew by partition; files, rows, numbers and row ids stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from maintenance_tables import contents, files_on_disk, keyed_table, live, rows
+from pyiceberg.table.snapshots import Operation
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+
+
+def partitioned(directory: Path, **options: object) -> tf.Table:
+    """Three partitions, four commits to each, deletes of two kinds, one manifest a commit."""
+    table = keyed_table(directory, partition_by=("id1",), **options)
+    for start in range(4):
+        for name in ("c", "a", "b"):
+            table.append(rows(name, range(start, 12, 4)))
+    table.delete_range(lower=("a", 3), upper=("a", 5))
+    table.delete("id1 = 'b' and id2 = 7", mode="scan")
+    return table
+
+
+def of(table: tf.Table, content: ManifestContent) -> list[ManifestFile]:
+    return [manifest for manifest in manifests_of(table.view) if manifest.content is content]
+
+
+def facts(table: tf.Table) -> dict[str, tuple[object, ...]]:
+    """What a manifest rewrite must not change of any entry."""
+    view = table.view
+    return {
+        entry.file.file_path: (entry.snapshot_id, entry.file)
+        for manifest in manifests_of(view)
+        for entry in read_manifest(view.io, manifest, view.metadata)
+        if entry.status is not EntryStatus.DELETED
+    }
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_entries_keep_everything_that_they_inherited(tmp_path: Path, version: str) -> None:
+    """MT-48, CP-15: snapshot id, both sequence numbers and, in version 3, the row ids."""
+    table = partitioned(tmp_path, properties={"format-version": version})
+    before, entries = contents(table), facts(table)
+    manifest_count = len(manifests_of(table.view))
+    result = table.maintenance.rewrite_manifests()
+    assert facts(table) == entries
+    assert contents(table) == before
+    assert contents(another_handle(table)) == before
+    assert (len(of(table, ManifestContent.DATA)), result.snapshot_id) == (1, table.snapshot_id)
+    assert result.rewritten_manifests_count - result.added_manifests_count == manifest_count - len(
+        manifests_of(table.view)
+    )
+    snapshot = table.view.snapshot
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary.operation is Operation.REPLACE
+    assert snapshot.summary["total-records"] == "36"
+
+
+def another_handle(table: tf.Table) -> tf.Table:
+    assert table.catalog is not None
+    return table.catalog.load_table(table.name)
+
+
+def test_manifests_of_the_target_size_hold_neighbouring_partitions(tmp_path: Path) -> None:
+    """MT-48: a scan of one partition reads one of them."""
+    table = partitioned(tmp_path)
+    size = sum(manifest.manifest_length_bytes for manifest in of(table, ManifestContent.DATA))
+    table.set_properties(**{"commit.manifest.target-size-bytes": str(size // 3 + 1)})
+    table.maintenance.rewrite_manifests()
+    bounds = [
+        (manifest.partitions[0].lower_bound, manifest.partitions[0].upper_bound)
+        for manifest in of(table, ManifestContent.DATA)
+        if manifest.partitions
+    ]
+    assert bounds == [(b"a", b"a"), (b"b", b"b"), (b"c", b"c")]
+    plan = table.scan("id1 = 'b'").plan()
+    assert (plan.pruning.data_manifest_count, plan.pruning.skipped_data_manifest_count) == (3, 2)
+
+
+def test_second_run_finds_everything_in_order(tmp_path: Path) -> None:
+    """MT-48"""
+    table = partitioned(tmp_path)
+    first = table.maintenance.rewrite_manifests()
+    before = files_on_disk(table)
+    second = table.maintenance.rewrite_manifests()
+    assert (second.rewritten_manifests_count, second.added_manifests_count) == (0, 0)
+    assert second.snapshot_id == first.snapshot_id
+    assert files_on_disk(table) == before
+
+
+def test_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
+    table = partitioned(tmp_path)
+    before = files_on_disk(table)
+    planned = table.maintenance.rewrite_manifests(dry_run=True)
+    assert files_on_disk(table) == before
+    assert planned.dry_run
+    done = table.maintenance.rewrite_manifests()
+    assert planned.rewritten_manifests_count == done.rewritten_manifests_count > 0
+    assert planned.added_manifests_count == done.added_manifests_count
+
+
+def test_each_spec_has_manifests_of_its_own(tmp_path: Path) -> None:
+    """MT-48: and one spec can be rewritten alone."""
+    table = partitioned(tmp_path)
+    with table.update_spec() as update:
+        update.remove_field("id1")
+    table.refresh()
+    new_spec = table.metadata.default_spec_id
+    table.append(rows("d", range(3)))
+    table.append(rows("e", range(3)))
+    before, entries = contents(table), facts(table)
+    table.maintenance.rewrite_manifests(spec_id=new_spec)
+    by_spec = [manifest.partition_spec_id for manifest in of(table, ManifestContent.DATA)]
+    assert (by_spec.count(new_spec), len(by_spec)) == (1, 13)
+    table.maintenance.rewrite_manifests()
+    assert len(of(table, ManifestContent.DATA)) == 2
+    assert (contents(table), facts(table)) == (before, entries)
+
+
+def test_unknown_spec_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="no partition spec 17"):
+        partitioned(tmp_path).maintenance.rewrite_manifests(spec_id=17)
+
+
+def test_empty_table(tmp_path: Path) -> None:
+    result = keyed_table(tmp_path).maintenance.rewrite_manifests()
+    assert (result.snapshot_id, result.rewritten_manifests_count) == (None, 0)
+
+
+def test_commits_of_others_between_planning_and_commit_are_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-48: the manifests are made from the head of each attempt; a lost race loses no file."""
+    table = partitioned(tmp_path)
+    other = another_handle(table)
+    catalog_type = type(table.iceberg.catalog)
+    commit_table = catalog_type.commit_table
+    actions = [
+        lambda: other.append(rows("d", [1])),
+        lambda: other.delete_prefix({"id1": "a"}),
+        lambda: other.maintenance.compact(min_input_files=2),
+    ]
+
+    def late(catalog: object, iceberg: object, *arguments: object) -> object:
+        if iceberg is not other.iceberg and actions:
+            action = actions.pop(0)
+            monkeypatch.setattr(catalog_type, "commit_table", commit_table)
+            action()
+            monkeypatch.setattr(catalog_type, "commit_table", late)
+        return commit_table(catalog, iceberg, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(catalog_type, "commit_table", late)
+    table.maintenance.rewrite_manifests()
+    assert actions == []
+    expected = [("b", key, "x") for key in range(12) if key != 7] + [("c", key, "x") for key in range(12)]
+    assert contents(table) == sorted([*expected, ("d", 1, "x")])
+    assert {file.file_path for file in live(table)} == set(facts(table))

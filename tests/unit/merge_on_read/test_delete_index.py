@@ -1,0 +1,239 @@
+"""Which delete files meet which data files: sequence numbers, scope, paths and bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyiceberg.conversions import to_bytes
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import IdentityTransform, VoidTransform
+from pyiceberg.types import DoubleType, IcebergType, LongType, StringType
+
+from tableformat.errors import CorruptFileError
+from tableformat.merge_on_read.delete_index import (
+    POSITION_DELETE_PATH,
+    ColumnTypes,
+    KeyDeleteIndex,
+    PositionDeleteIndex,
+)
+from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
+
+SPECS = {
+    0: PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "p"), spec_id=0),
+    1: PartitionSpec(spec_id=1),
+    2: PartitionSpec(PartitionField(1, 1000, VoidTransform(), "p"), spec_id=2),
+}
+TYPES: dict[int, IcebergType] = {1: LongType(), 2: StringType(), 3: DoubleType()}
+
+
+def data(path: str = "data.parquet", number: int = 5, **changes: Any) -> DataFile:
+    described: dict[str, Any] = {
+        "file_path": path,
+        "file_format": "PARQUET",
+        "spec_id": 0,
+        "partition": (1,),
+        "record_count": 10,
+        "file_size_bytes": 100,
+        "sequence_number": number,
+    }
+    return DataFile(**(described | changes))
+
+
+def delete(path: str, number: int, content: FileContent, **changes: Any) -> DeleteFile:
+    described: dict[str, Any] = {
+        "file_path": path,
+        "file_format": "PARQUET",
+        "spec_id": 0,
+        "partition": (1,),
+        "record_count": 1,
+        "file_size_bytes": 10,
+        "sequence_number": number,
+        "content": content,
+    }
+    return DeleteFile(**(described | changes))
+
+
+def position(path: str, number: int, **changes: Any) -> DeleteFile:
+    return delete(path, number, FileContent.POSITION_DELETES, **changes)
+
+
+def vector(path: str, number: int, of: str | None, **changes: Any) -> DeleteFile:
+    return position(path, number, file_format="PUFFIN", referenced_data_file=of, **changes)
+
+
+def equality(path: str, number: int, ids: tuple[int, ...] = (1,), **changes: Any) -> DeleteFile:
+    return delete(path, number, FileContent.EQUALITY_DELETES, equality_ids=ids, **changes)
+
+
+def paths(deletes: Any) -> list[str]:
+    return sorted(found.file_path for found in deletes)
+
+
+def bounds(field_id: int, lower: Any, upper: Any, *, nulls: int | None = 0, nans: int | None = None) -> dict[str, Any]:
+    """Metrics of one column of ten rows."""
+    field_type = TYPES[field_id]
+    return {
+        "value_counts": {field_id: 10},
+        "null_value_counts": None if nulls is None else {field_id: nulls},
+        "nan_value_counts": None if nans is None else {field_id: nans},
+        "lower_bounds": None if lower is None else {field_id: to_bytes(field_type, lower)},
+        "upper_bounds": None if upper is None else {field_id: to_bytes(field_type, upper)},
+    }
+
+
+def equality_paths(deletes: list[DeleteFile], file: DataFile) -> list[str]:
+    return paths(KeyDeleteIndex(deletes, SPECS, ColumnTypes(TYPES)).deletes_of(file))
+
+
+class TestPositionDeletes:
+    def test_reach_rows_of_their_own_commit_but_not_newer_ones(self) -> None:
+        """DA-1: data sequence number at or below the delete's."""
+        index = PositionDeleteIndex([position("older", 4), position("same", 5), position("newer", 6)])
+        assert paths(index.position_deletes_of(data())) == ["newer", "same"]
+
+    def test_of_another_partition_or_spec_do_not_apply(self) -> None:
+        """DA-1: the same spec and the same values; equal values under another spec are another partition."""
+        index = PositionDeleteIndex(
+            [position("here", 6), position("there", 6, partition=(2,)), position("spec", 6, spec_id=2)]
+        )
+        assert paths(index.position_deletes_of(data())) == ["here"]
+
+    def test_that_name_one_data_file_apply_to_it_alone(self) -> None:
+        """DA-1: by `referenced_data_file`, or by equal bounds of the path column."""
+        path = {POSITION_DELETE_PATH: b"data.parquet"}
+        index = PositionDeleteIndex(
+            [
+                position("referenced", 6, referenced_data_file="data.parquet"),
+                position("bounded", 6, lower_bounds=path, upper_bounds=path),
+                position("other", 6, referenced_data_file="other.parquet"),
+            ]
+        )
+        assert paths(index.position_deletes_of(data())) == ["bounded", "referenced"]
+        assert paths(index.position_deletes_of(data("third.parquet"))) == []
+
+    def test_whose_path_bounds_exclude_the_file_do_not_apply(self) -> None:
+        index = PositionDeleteIndex(
+            [
+                position(
+                    "around", 6, lower_bounds={POSITION_DELETE_PATH: b"a"}, upper_bounds={POSITION_DELETE_PATH: b"z"}
+                ),
+                position(
+                    "below", 6, lower_bounds={POSITION_DELETE_PATH: b"a"}, upper_bounds={POSITION_DELETE_PATH: b"b"}
+                ),
+                position("above", 6, lower_bounds={POSITION_DELETE_PATH: b"x"}),
+            ]
+        )
+        assert paths(index.position_deletes_of(data())) == ["around"]
+
+    def test_that_name_a_file_of_another_partition_are_corrupt_metadata(self) -> None:
+        index = PositionDeleteIndex([position("p", 6, partition=(2,), referenced_data_file="data.parquet")])
+        with pytest.raises(CorruptFileError, match=r"p: .*data\.parquet.*another partition"):
+            index.position_deletes_of(data())
+
+
+class TestDeletionVectors:
+    def test_replace_all_position_deletes_of_their_file(self) -> None:
+        """DA-7."""
+        index = PositionDeleteIndex([position("p", 6), vector("v", 6, "data.parquet")])
+        assert index.position_deletes_of(data()) == ()
+        assert index.vector_of(data()) == vector("v", 6, "data.parquet")
+        assert paths(index.position_deletes_of(data("other.parquet"))) == ["p"]
+        assert index.vector_of(data("other.parquet")) is None
+
+    def test_older_than_the_file_do_not_apply(self) -> None:
+        """DA-7: data sequence number at or below the vector's."""
+        index = PositionDeleteIndex([vector("v", 4, "data.parquet")])
+        assert index.vector_of(data()) is None
+        assert index.vector_of(data(number=4)) is not None
+
+    def test_two_for_one_file_are_corrupt_metadata(self) -> None:
+        with pytest.raises(CorruptFileError, match="second deletion vector"):
+            PositionDeleteIndex([vector("v1", 6, "data.parquet"), vector("v2", 7, "data.parquet")])
+
+    def test_must_say_whose_they_are(self) -> None:
+        with pytest.raises(CorruptFileError, match="does not say which data file"):
+            PositionDeleteIndex([vector("v", 6, None)])
+
+
+class TestEqualityDeletes:
+    def test_spare_rows_of_their_own_commit(self) -> None:
+        """DA-2: strictly older data only."""
+        assert equality_paths([equality("older", 4), equality("same", 5), equality("newer", 6)], data()) == ["newer"]
+
+    def test_scope_is_the_partition_or_everything_when_unpartitioned(self) -> None:
+        """DA-3: an all-void spec is unpartitioned too."""
+        deletes = [
+            equality("here", 6),
+            equality("there", 6, partition=(2,)),
+            equality("global", 6, spec_id=1, partition=()),
+            equality("void", 6, spec_id=2, partition=(None,)),
+        ]
+        assert equality_paths(deletes, data()) == ["global", "here", "void"]
+        assert equality_paths(deletes, data(spec_id=1, partition=())) == ["global", "void"]
+
+    @pytest.mark.parametrize(
+        ("lower", "upper", "applies"), [(0, 4, False), (0, 5, True), (9, 12, True), (10, 12, False), (6, 7, True)]
+    )
+    def test_with_keys_outside_the_files_bounds_do_not_apply(self, lower: int, upper: int, applies: bool) -> None:
+        found = equality_paths([equality("e", 6, **bounds(1, lower, upper))], data(**bounds(1, 5, 9)))
+        assert found == (["e"] if applies else [])
+
+    @pytest.mark.parametrize(
+        ("data_nulls", "delete_nulls", "applies"),
+        [(0, 1, False), (1, 0, False), (1, 1, True), (None, 1, True), (1, None, True)],
+    )
+    def test_null_matches_null_beyond_the_bounds(
+        self, data_nulls: int | None, delete_nulls: int | None, applies: bool
+    ) -> None:
+        """DA-4: an unknown null count excludes nothing."""
+        found = equality_paths(
+            [equality("e", 6, **bounds(1, 100, 200, nulls=delete_nulls))], data(**bounds(1, 5, 9, nulls=data_nulls))
+        )
+        assert found == (["e"] if applies else [])
+
+    def test_columns_of_nothing_but_null_meet_only_nulls(self) -> None:
+        """DA-4."""
+        only_null = equality("e", 6, **bounds(1, None, None, nulls=10))
+        assert equality_paths([only_null], data(**bounds(1, 5, 9))) == []
+        assert equality_paths([only_null], data(**bounds(1, 5, 9, nulls=1))) == ["e"]
+
+    @pytest.mark.parametrize(
+        ("data_nans", "delete_nans", "applies"), [(0, 0, False), (1, 1, True), (None, None, True), (0, None, False)]
+    )
+    def test_bounds_of_floats_say_nothing_about_nan(
+        self, data_nans: int | None, delete_nans: int | None, applies: bool
+    ) -> None:
+        """DA-5: every NaN equals every NaN, and bounds leave NaN out."""
+        found = equality_paths(
+            [equality("e", 6, (3,), **bounds(3, 100.0, 200.0, nans=delete_nans))],
+            data(**bounds(3, 5.0, 9.0, nans=data_nans)),
+        )
+        assert found == (["e"] if applies else [])
+
+    def test_files_without_metrics_are_never_excluded(self) -> None:
+        assert equality_paths([equality("e", 6, **bounds(1, 0, 1))], data()) == ["e"]
+        assert equality_paths([equality("e", 6)], data(**bounds(1, 0, 1))) == ["e"]
+
+    def test_one_column_apart_is_enough(self) -> None:
+        two = {
+            "null_value_counts": {1: 0, 2: 0},
+            "lower_bounds": {1: to_bytes(LongType(), 5), 2: b"m"},
+            "upper_bounds": {1: to_bytes(LongType(), 9), 2: b"n"},
+        }
+        near = two | {
+            "lower_bounds": {1: to_bytes(LongType(), 7), 2: b"x"},
+            "upper_bounds": {1: to_bytes(LongType(), 7), 2: b"z"},
+        }
+        assert equality_paths([equality("e", 6, (1, 2), **near)], data(**two)) == []
+        assert equality_paths([equality("e", 6, (1,), **near)], data(**two)) == ["e"]
+
+    def test_columns_that_no_schema_knows_exclude_nothing(self) -> None:
+        assert equality_paths([equality("e", 6, (99,))], data()) == ["e"]
+
+    def test_bounds_from_before_a_promotion_are_understood(self) -> None:
+        """DA-6: four bytes of an int in a column that is a long now."""
+        old = {"lower_bounds": {1: (5).to_bytes(4, "little")}, "upper_bounds": {1: (9).to_bytes(4, "little")}}
+        counts = {"null_value_counts": {1: 0}}
+        assert equality_paths([equality("e", 6, **bounds(1, 10, 12))], data(**old, **counts)) == []
+        assert equality_paths([equality("e", 6, **bounds(1, 9, 12))], data(**old, **counts)) == ["e"]

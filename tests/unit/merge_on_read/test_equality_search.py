@@ -1,0 +1,54 @@
+"""Many keys over many sorted files are few in each of them, and searched there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.merge_on_read import equality_positions
+
+FILES, ROWS = 4, 3_000
+SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+
+
+def rows(numbers: range) -> pa.Table:
+    return pa.table({"id": [f"{n:06d}" for n in numbers], "n": numbers}, schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    catalog = tf.open_catalog(tmp_path / "lake")
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id", "n"])
+    for file in range(FILES):
+        table.append(rows(range(file * ROWS, (file + 1) * ROWS)))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("step", "is_searched"), [(30, True), (29, False)], ids=["a key in thirty rows", "a key in twenty-nine rows"]
+)
+def test_keys_count_where_the_file_may_have_them(
+    table: tf.Table, monkeypatch: pytest.MonkeyPatch, step: int, is_searched: bool
+) -> None:
+    """RD-11, RD-12"""
+    looked_up: list[Any] = []
+    original = equality_positions._looked_up
+    monkeypatch.setattr(
+        equality_positions, "_looked_up", lambda *arguments: looked_up.append(1) or original(*arguments)
+    )
+    deleted = range(0, FILES * ROWS, step)
+    table.delete_rows(rows(deleted))
+    found = table.scan(columns=["n"]).to_arrow()["n"].sort().to_pylist()
+    assert found == [n for n in range(FILES * ROWS) if n % step]
+    assert (looked_up == []) == is_searched
+
+
+def test_keys_beside_the_files(table: tf.Table) -> None:
+    """RD-10: keys below, between and above all rows delete nothing."""
+    table.delete_rows(pa.table({"id": ["", "0029995", "~"], "n": [0, 2999, 0]}, schema=SCHEMA))
+    assert table.scan().count() == FILES * ROWS

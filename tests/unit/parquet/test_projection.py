@@ -1,0 +1,276 @@
+"""Columns of data files to columns of scans: by field id, at every level, whatever the file's writer did."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
+
+from tableformat.errors import CorruptFileError, InvalidArgumentError, UnknownColumnError
+from tableformat.parquet.projection import FileProjection, select_columns
+
+
+def field(name: str, data_type: pa.DataType, field_id: int) -> pa.Field:
+    return pa.field(name, data_type, metadata={"PARQUET:field_id": str(field_id)})
+
+
+def optional(field_id: int, name: str, field_type: IcebergType, **options: Any) -> NestedField:
+    return NestedField(field_id, name, field_type, required=False, **options)
+
+
+def read(path: Path, stored: pa.Table, wanted: Schema, constants: dict[int, Any] | None = None) -> pa.Table:
+    """Write the table to Parquet and read it in the wanted schema, through two row groups."""
+    pq.write_table(stored, path / "f.parquet", row_group_size=max(1, stored.num_rows // 2))
+    file = pq.ParquetFile(path / "f.parquet")
+    projection = FileProjection.of(file.schema_arrow, wanted, "f.parquet", constants or {})
+    rows = file.reader.read_row_groups(
+        list(range(file.num_row_groups)), column_indices=list(projection.leaf_indices), use_threads=False
+    )
+    result = projection.apply(rows, stored.num_rows)
+    result.validate(full=True)
+    file.close()
+    return result
+
+
+def test_columns_of_the_same_type_are_handed_on_as_they_are(tmp_path: Path) -> None:
+    stored = pa.table([pa.array(["a", None])], schema=pa.schema([field("s", pa.string(), 1)]))
+    file_schema = pa.schema([field("s", pa.string(), 1)])
+    projection = FileProjection.of(file_schema, Schema(optional(1, "s", StringType())), "f", {})
+    assert (
+        projection.apply(stored, 2).column(0).chunk(0).buffers()[2].address
+        == stored.column(0).chunk(0).buffers()[2].address
+    )
+
+
+def test_renamed_reordered_dropped_and_swapped_columns(tmp_path: Path) -> None:
+    """By id, never by name: a and b have changed places."""
+    stored = pa.table(
+        [[1, 2], ["x", "y"], [True, False]],
+        schema=pa.schema([field("a", pa.int64(), 1), field("b", pa.string(), 2), field("c", pa.bool_(), 3)]),
+    )
+    wanted = Schema(optional(2, "a", StringType()), optional(1, "b", LongType()))
+    assert read(tmp_path, stored, wanted).to_pydict() == {"a": ["x", "y"], "b": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "expected"),
+    [
+        (pa.array([1, None], pa.int32()), LongType(), [1, None]),
+        (pa.array([1, None], pa.int8()), IntegerType(), [1, None]),
+        (pa.array([1.5, None], pa.float32()), DoubleType(), [1.5, None]),
+        (pa.array([Decimal("1.25")], pa.decimal128(4, 2)), DecimalType(10, 2), [Decimal("1.25")]),
+        (pa.array(["a"], pa.large_string()), StringType(), ["a"]),
+        (pa.array(["a", "a"]).dictionary_encode(), StringType(), ["a", "a"]),
+        (pa.array([b"a"], pa.binary()), StringType(), ["a"]),
+        (pa.array([b"a"], pa.large_binary()), BinaryType(), [b"a"]),
+        (pa.array([uuid.UUID(int=1).bytes], pa.binary(16)), UUIDType(), [uuid.UUID(int=1)]),
+        (pa.array([-1], pa.timestamp("ns")), TimestampType(), [dt.datetime(1969, 12, 31, 23, 59, 59, 999999)]),
+        (pa.array([5], pa.timestamp("ms")), TimestampType(), [dt.datetime(1970, 1, 1, 0, 0, 0, 5000)]),
+        (pa.array([0], pa.timestamp("us")), TimestamptzType(), [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)]),
+        (pa.array([1], pa.date32()), TimestampType(), [dt.datetime(1970, 1, 2)]),
+        (pa.nulls(2), StringType(), [None, None]),
+    ],
+    ids=str,
+)
+def test_promoted_types_and_types_of_other_writers(
+    tmp_path: Path, stored: pa.Array, wanted: IcebergType, expected: list[Any]
+) -> None:
+    table = pa.table([stored], schema=pa.schema([field("x", stored.type, 1)]))
+    result = read(tmp_path, table, Schema(optional(1, "x", wanted)))
+    assert result["x"].to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (pa.array(["1"]), LongType()),
+        (pa.array([1]), StringType()),
+        (pa.array([1]), DateType()),
+        (pa.array([[1]]), LongType()),
+        (pa.array([1]), ListType(2, LongType(), element_required=False)),
+        (pa.array([2**40]), IntegerType()),
+        (pa.array([b"\xff"]), StringType()),
+    ],
+    ids=str,
+)
+def test_a_file_that_does_not_hold_the_type_is_corrupt(tmp_path: Path, stored: pa.Array, wanted: IcebergType) -> None:
+    table = pa.table([stored], schema=pa.schema([field("x", stored.type, 1)]))
+    with pytest.raises(CorruptFileError, match=r"f\.parquet.*'x'"):
+        read(tmp_path, table, Schema(optional(1, "x", wanted)))
+
+
+@pytest.mark.parametrize(
+    ("added", "constants", "expected"),
+    [
+        (optional(2, "new", LongType()), {}, None),
+        (optional(2, "new", LongType(), initial_default=7), {}, 7),
+        (optional(2, "new", LongType(), initial_default=7), {2: 9}, 9),
+        (optional(2, "new", LongType(), initial_default=7), {2: None}, None),
+        (NestedField(2, "new", StringType(), required=True, initial_default="x"), {}, "x"),
+        (optional(2, "new", DateType(), initial_default=dt.date(2024, 1, 1)), {}, dt.date(2024, 1, 1)),
+        (optional(2, "new", DateType()), {2: 1}, dt.date(1970, 1, 2)),
+        (optional(2, "new", TimestampType()), {2: 5}, dt.datetime(1970, 1, 1, 0, 0, 0, 5)),
+        (optional(2, "new", DecimalType(4, 2), initial_default=Decimal("1.25")), {}, Decimal("1.25")),
+        (optional(2, "new", UUIDType(), initial_default=uuid.UUID(int=3)), {}, uuid.UUID(int=3)),
+        (optional(2, "new", UUIDType()), {}, None),
+        (optional(2, "new", StructType(optional(3, "x", LongType()))), {}, None),
+        (optional(2, "new", ListType(3, LongType(), element_required=False)), {}, None),
+        (optional(2, "new", BinaryType(), initial_default=b"\x00\xff"), {}, b"\x00\xff"),
+    ],
+)
+def test_columns_that_the_file_does_not_have(
+    tmp_path: Path, added: NestedField, constants: dict[int, Any], expected: Any
+) -> None:
+    """DA-6's order for reading: the partition's value, null included, then the initial default, then null."""
+    stored = pa.table([[1, 2]], schema=pa.schema([field("a", pa.int64(), 1)]))
+    result = read(tmp_path, stored, Schema(optional(1, "a", LongType()), added), constants)
+    assert result["new"].to_pylist() == [expected, expected]
+    only = read(tmp_path, stored, Schema(added), constants)
+    assert only["new"].to_pylist() == [expected, expected]
+
+
+def test_a_required_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    stored = pa.table([[1]], schema=pa.schema([field("a", pa.int64(), 1)]))
+    with pytest.raises(CorruptFileError, match=r"lacks column 'b' \(2\)"):
+        read(tmp_path, stored, Schema(NestedField(2, "b", LongType(), required=True)))
+
+
+STRUCT = pa.struct([field("x", pa.int32(), 2), field("old", pa.string(), 3), field("z", pa.bool_(), 4)])
+STRUCTS = [{"x": 1, "old": "a", "z": True}, None, {"x": None, "old": None, "z": False}, {"x": 4, "old": "d", "z": None}]
+
+
+def test_fields_of_structs_change_like_columns(tmp_path: Path) -> None:
+    stored = pa.table([pa.array(STRUCTS, STRUCT)], schema=pa.schema([field("s", STRUCT, 1)]))
+    wanted = Schema(
+        optional(
+            1,
+            "renamed",
+            StructType(
+                optional(4, "flag", BooleanType()),
+                optional(9, "added", StringType(), initial_default="n"),
+                optional(2, "x", LongType()),
+            ),
+        )
+    )
+    assert read(tmp_path, stored, wanted)["renamed"].to_pylist() == [
+        {"flag": True, "added": "n", "x": 1},
+        None,
+        {"flag": False, "added": "n", "x": None},
+        {"flag": None, "added": "n", "x": 4},
+    ]
+
+
+def test_a_struct_none_of_whose_fields_the_file_has_keeps_its_nulls(tmp_path: Path) -> None:
+    stored = pa.table([pa.array(STRUCTS, STRUCT)], schema=pa.schema([field("s", STRUCT, 1)]))
+    wanted = Schema(optional(1, "s", StructType(optional(9, "added", LongType()))))
+    assert read(tmp_path, stored, wanted)["s"].to_pylist() == [{"added": None}, None, {"added": None}, {"added": None}]
+
+
+def test_only_the_selected_field_of_a_struct_is_read(tmp_path: Path) -> None:
+    stored = pa.table(
+        [pa.array(STRUCTS, STRUCT), [1, 2, 3, 4]], schema=pa.schema([field("s", STRUCT, 1), field("n", pa.int64(), 5)])
+    )
+    wanted = Schema(optional(5, "n", LongType()), optional(1, "s", StructType(optional(3, "old", StringType()))))
+    projection = FileProjection.of(stored.schema, wanted, "f", {})
+    assert projection.leaf_indices == (1, 3)
+    assert read(tmp_path, stored, wanted)["s"].to_pylist() == [{"old": "a"}, None, {"old": None}, {"old": "d"}]
+
+
+LISTS = [[1, 2], None, [], [None, 3]]
+
+
+def test_elements_of_lists_are_promoted(tmp_path: Path) -> None:
+    list_type = pa.list_(field("element", pa.int32(), 2))
+    stored = pa.table([pa.array(LISTS, list_type)], schema=pa.schema([field("l", list_type, 1)]))
+    wanted = Schema(optional(1, "l", ListType(2, LongType(), element_required=False)))
+    result = read(tmp_path, stored, wanted)
+    assert result["l"].to_pylist() == LISTS
+    assert result["l"].type.value_type == pa.int64()
+    large = pa.large_list(field("element", pa.int32(), 2))
+    stored = pa.table([pa.array(LISTS, large)], schema=pa.schema([field("l", large, 1)]))
+    assert read(tmp_path, stored, wanted)["l"].to_pylist() == LISTS
+
+
+def test_structs_in_lists_and_maps_change_too(tmp_path: Path) -> None:
+    inner = pa.struct([field("x", pa.int32(), 3), field("y", pa.int32(), 4)])
+    list_type = pa.list_(field("element", inner, 2))
+    map_type = pa.map_(field("key", pa.string(), 6).with_nullable(False), field("value", inner, 7))
+    inner_of_map = pa.struct([field("x", pa.int32(), 8), field("y", pa.int32(), 9)])
+    map_type = pa.map_(field("key", pa.string(), 6).with_nullable(False), field("value", inner_of_map, 7))
+    lists = [[{"x": 1, "y": 2}, None], None, [], [{"x": None, "y": 5}]]
+    maps = [[("a", {"x": 1, "y": 2})], None, [], [("b", None), ("c", {"x": 3, "y": None})]]
+    stored = pa.table(
+        [pa.array(lists, list_type), pa.array(maps, map_type)],
+        schema=pa.schema([field("l", list_type, 1), field("m", map_type, 5)]),
+    )
+    wanted = Schema(
+        optional(1, "l", ListType(2, StructType(optional(4, "y2", LongType())), element_required=False)),
+        optional(
+            5,
+            "m",
+            MapType(
+                6,
+                StringType(),
+                7,
+                StructType(optional(20, "new", LongType()), optional(8, "x", LongType())),
+                value_required=False,
+            ),
+        ),
+    )
+    result = read(tmp_path, stored, wanted)
+    assert result["l"].to_pylist() == [[{"y2": 2}, None], None, [], [{"y2": 5}]]
+    assert result["m"].to_pylist() == [
+        [("a", {"new": None, "x": 1})],
+        None,
+        [],
+        [("b", None), ("c", {"new": None, "x": 3})],
+    ]
+
+
+SELECTABLE = Schema(
+    optional(1, "a", LongType()),
+    optional(2, "s", StructType(optional(3, "x", LongType()), optional(4, "y", LongType()))),
+    optional(5, "z", LongType()),
+)
+
+
+def test_selection_keeps_the_order_of_the_names() -> None:
+    selected = select_columns(SELECTABLE, ["z", "s.y", "a"])
+    assert [found.name for found in selected.fields] == ["z", "s", "a"]
+    assert selected.find_field("s.y").field_id == 4
+    assert "s.x" not in selected.column_names
+    assert sorted(select_columns(SELECTABLE, ["s"]).column_names) == ["s", "s.x", "s.y"]
+    assert select_columns(SELECTABLE, None) is SELECTABLE
+    assert select_columns(SELECTABLE, []).fields == ()
+
+
+def test_selection_names_the_nearest_column() -> None:
+    with pytest.raises(UnknownColumnError, match=r"Did you mean 's\.x'"):
+        select_columns(SELECTABLE, ["s.xx"])
+    with pytest.raises(InvalidArgumentError, match="twice"):
+        select_columns(SELECTABLE, ["a", "a"])

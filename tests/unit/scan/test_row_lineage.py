@@ -1,0 +1,222 @@
+"""Row ids and the sequence number of a row's last change (v3)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table.metadata import TableMetadataV3
+from pyiceberg.table.snapshots import Operation
+from v3_tables import SCHEMA, live, new_catalog, new_table, rows
+
+import tableformat as tf
+from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.errors import UnknownColumnError, UnsupportedFeatureError
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.metadata.row_lineage import ROW_LINEAGE_NAMES
+from tableformat.scan.planner import plan_scan
+from tableformat.scan.reader import ReadContext, read_task
+from tableformat.write.context import WriteContext
+from tableformat.write.data_files.data_files import write_conformed
+from tableformat.write.rows.conform import table_arrow_schema
+
+FIXTURE = Path(__file__).parents[4] / "shared" / "fixtures" / "iceberg" / "reference"
+ROW_ID, LAST_UPDATED = ROW_LINEAGE_NAMES
+
+
+def lineage(table: tf.Table, where: str | None = None) -> dict[str, tuple[int | None, int | None]]:
+    """Note of each row -> its row id and the sequence number of its last change."""
+    found = table.scan(where, columns=["note", ROW_ID, LAST_UPDATED]).to_arrow().to_pylist()
+    assert len({row["note"] for row in found}) == len(found)
+    return {row["note"]: (row[ROW_ID], row[LAST_UPDATED]) for row in found}
+
+
+def next_row_id(table: tf.Table) -> int | None:
+    assert isinstance(table.metadata, TableMetadataV3)
+    return table.metadata.next_row_id
+
+
+@pytest.mark.skipif(not FIXTURE.is_dir(), reason="the tables of other writers are not here")
+def test_rows_of_spark_have_the_lineage_that_spark_reports() -> None:
+    """Two rows were updated: they keep the ids that their new file stores, under a new sequence number."""
+    expected = json.loads((FIXTURE / "expected.json").read_text())["spark_v3_dv"]["row_lineage"]
+    table = tf.read_metadata(str(FIXTURE / "wh" / "db" / "spark_v3_dv"))
+    found = table.scan(columns=["id", ROW_ID, LAST_UPDATED]).to_arrow()
+    assert sorted(list(row.values()) for row in found.to_pylist()) == expected
+    assert found.schema == pa.schema([("id", pa.int64()), (ROW_ID, pa.int64()), (LAST_UPDATED, pa.int64())])
+
+
+def test_appended_rows_get_ids_in_the_order_of_their_commits(tmp_path: Path) -> None:
+    table = new_table(new_catalog(tmp_path))
+    table.append(rows("a", 1, 2, 3))
+    table.append(rows("b", 1, 2))
+    assert lineage(table) == {"a1": (0, 1), "a2": (1, 1), "a3": (2, 1), "b1": (3, 2), "b2": (4, 2)}
+    assert [(snapshot.first_row_id, snapshot.added_rows) for snapshot in table.metadata.snapshots] == [(0, 3), (3, 2)]
+    assert next_row_id(table) == 5
+
+
+def test_ids_survive_deletes_conversion_and_time_travel(tmp_path: Path) -> None:
+    """Rows that a range delete or an upsert replaces come back under new ids, as the specification says."""
+    table = new_table(new_catalog(tmp_path))
+    table.append(rows("a", 1, 2, 3, 4))
+    first = table.snapshot_id
+    before = lineage(table)
+    table.delete("id = 2", mode="scan")
+    table.delete_prefix({"region": "a", "id": 3})
+    table.maintenance.convert_deletes()
+    assert lineage(table) == {note: before[note] for note in ("a1", "a4")}
+    table.upsert(rows("a", 4, note="new "))
+    after = lineage(table)
+    assert after["a1"] == before["a1"]
+    new_id, number = after["new a4"]
+    assert new_id is not None
+    assert new_id >= 4
+    assert number == table.view.sequence_number
+    old = table.scan(snapshot_id=first, columns=["note", ROW_ID]).to_arrow().to_pylist()
+    assert {row["note"]: row[ROW_ID] for row in old} == {note: row_id for note, (row_id, _) in before.items()}
+
+
+def test_a_manifest_that_is_written_again_states_the_ids_of_its_files(tmp_path: Path) -> None:
+    """Removing one of two files of a manifest, and merging manifests, must not give the rows left new ids."""
+    table = new_table(new_catalog(tmp_path), **{"commit.manifest.min-count-to-merge": "3"}, partition_by=["region"])
+    table.append(pa.concat_tables([rows("a", 1, 2), rows("b", 1, 2)]))
+    before = lineage(table)
+    table.delete("region = 'a'", mode="scan")
+    assert lineage(table) == {note: before[note] for note in ("b1", "b2")}
+    entries = [
+        entry
+        for manifest in manifests_of(table.view)
+        if manifest.content is ManifestContent.DATA
+        for entry in read_manifest(table.iceberg.io, manifest, table.metadata)
+    ]
+    assert {(entry.status, entry.file.partition) for entry in entries} == {
+        (EntryStatus.EXISTING, ("b",)),
+        (EntryStatus.DELETED, ("a",)),
+    }
+    for number in range(4):
+        table.append(rows("c", number))
+    assert {note: ids for note, ids in lineage(table).items() if note[0] == "b"} == {
+        note: before[note] for note in ("b1", "b2")
+    }
+    ids = [row_id for row_id, _ in lineage(table).values()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_rows_from_before_the_upgrade_have_no_ids_until_the_next_snapshot(tmp_path: Path) -> None:
+    table = new_table(new_catalog(tmp_path), 2)
+    table.append(rows("a", 1, 2))
+    table.append(rows("b", 1))
+    old = table.snapshot_id
+    table.upgrade()
+    assert set(lineage(table).values()) == {(None, None)}
+    table.append(rows("c", 1))
+    given = lineage(table)
+    assert sorted(row_id for row_id, _ in given.values() if row_id is not None) == [0, 1, 2, 3]
+    assert {note: number for note, (_, number) in given.items()} == {"a1": 1, "a2": 1, "b1": 2, "c1": 3}
+    assert next_row_id(table) == 4
+    # Whatever happens to their manifests now, the ids stay; the old snapshot goes on without any.
+    table.delete("note = 'a1'", mode="scan")
+    table.delete("region = 'b'", mode="scan")
+    assert lineage(table) == {note: given[note] for note in ("a2", "c1")}
+    assert table.scan(snapshot_id=old, columns=[ROW_ID]).to_arrow()[ROW_ID].to_pylist() == [None] * 3
+
+
+def test_filters_limits_and_engines_see_the_columns(tmp_path: Path) -> None:
+    table = new_table(new_catalog(tmp_path))
+    table.append(rows("a", *range(10)))
+    table.delete("id < 3", mode="scan")
+    assert lineage(table, "id = 7") == {"a7": (7, 1)}
+    scan = table.scan(columns=[ROW_ID, "id"])
+    assert scan.to_arrow().column_names == [ROW_ID, "id"]
+    assert scan.to_dataset().to_table(filter=pa.compute.field(ROW_ID) > 8).to_pylist() == [{ROW_ID: 9, "id": 9}]
+    assert table.scan(columns=[ROW_ID], limit=2).to_arrow()[ROW_ID].to_pylist() == [3, 4]
+    assert ROW_ID not in table.scan().schema.names
+
+
+def test_a_table_without_row_lineage_says_how_to_get_it(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    table = new_table(catalog, 2)
+    with pytest.raises(UnsupportedFeatureError, match=r"need format version 3 and the table has 2; Table\.upgrade"):
+        table.scan(columns=["id", ROW_ID])
+    with pytest.raises(UnsupportedFeatureError, match="need format version 3"):
+        WriteContext.of(table.metadata, table.iceberg.io).with_row_lineage()
+    with pytest.raises(UnknownColumnError, match="_row_id2"):
+        table.upgrade().scan(columns=["_row_id2"])
+
+
+def test_a_column_that_the_table_itself_calls_so_is_its_own(tmp_path: Path) -> None:
+    schema = SCHEMA.append(pa.field(ROW_ID, pa.string()))
+    table = new_catalog(tmp_path).create_table("db.t", schema, properties={"format-version": "3"})
+    table.append(rows("a", 1).append_column(ROW_ID, [["mine"]]))
+    assert table.scan(columns=[ROW_ID, LAST_UPDATED]).to_arrow().to_pylist() == [{ROW_ID: "mine", LAST_UPDATED: 1}]
+
+
+# -- rewrites ---------------------------------------------------------------------------------------------------------
+
+
+def rewrite(table: tf.Table, *, forget: str | None = None) -> None:
+    """All rows into new files that store where they come from; rows with the note `forget` get null ids."""
+    view = table.view
+    plan = plan_scan(view)
+    names = [field.name for field in view.schema.fields]
+    context = ReadContext.of(view, [*names, *ROW_LINEAGE_NAMES])
+    write = WriteContext.of(view.metadata, view.io).with_row_lineage()
+    rows_read = pa.Table.from_batches([batch for task in plan.tasks for batch in read_task(task, context)])
+    if forget is not None:
+        is_known = pa.compute.not_equal(rows_read["note"], forget)
+        for name in ROW_LINEAGE_NAMES:
+            place = rows_read.column_names.index(name)
+            known = pa.compute.if_else(is_known, rows_read[name], pa.scalar(None, pa.int64()))
+            rows_read = rows_read.set_column(place, name, known)
+    target = table_arrow_schema(write.schema)
+    staged = write_conformed(write, rows_read.select(target.names).cast(target).to_batches())
+    number = view.sequence_number
+    data, deletes = live(table)
+    change = TableChange(
+        operation=Operation.REPLACE,
+        kind=ChangeKind.REWRITE,
+        added_data_files=tuple(replace(file, sequence_number=number) for file in staged.data_files),
+        removed_data_files=tuple(data),
+        planned_snapshot_id=table.snapshot_id,
+        planned_sequence_number=number,
+    )
+    assert deletes, "the removal of vectors with their files is part of the story"
+    commit_change(table.iceberg, change)
+    table.refresh()
+
+
+def test_rewritten_rows_keep_their_ids_and_their_age(tmp_path: Path) -> None:
+    """CP-20: the vectors of the rewritten files leave with them, though the change does not name them."""
+    table = new_table(new_catalog(tmp_path))
+    table.append(rows("b", 1, 2, 3))
+    table.append(rows("a", 1, 2, 3))
+    table.delete("id = 2", mode="scan")
+    before = lineage(table)
+    rewrite(table)
+    assert lineage(table) == before
+    data, deletes = live(table)
+    assert (len(data), deletes) == (1, [])
+    table.append(rows("c", 1))
+    table.delete("note = 'b1'", mode="scan")
+    rewrite(table)
+    expected = {note: before[note] for note in ("a1", "a3", "b3")}
+    assert {note: ids for note, ids in lineage(table).items() if note != "c1"} == expected
+    assert table.iceberg.scan().to_arrow().num_rows == 4
+
+
+def test_a_null_in_a_stored_id_is_inherited(tmp_path: Path) -> None:
+    """So an updated row states its id and a new one nothing, in one file."""
+    table = new_table(new_catalog(tmp_path))
+    table.append(rows("a", 1, 2, 3, 4))
+    table.delete("id = 4", mode="scan")
+    before = lineage(table)
+    rewrite(table, forget="a2")
+    after = lineage(table)
+    (data,) = live(table)[0]
+    assert data.first_row_id is not None
+    assert after == {"a1": before["a1"], "a2": (data.first_row_id + 1, data.sequence_number), "a3": before["a3"]}

@@ -1,0 +1,79 @@
+"""The procedures and what the specification says of them; no Spark needed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from spark_ext.service.procedures.calls import load_procedures
+from spark_ext.service.procedures.options import Options, boolean
+from spark_ext.service.procedures.procedure import SYSTEM, Procedure, procedure_named, procedure_names
+from tableformat.errors import InvalidArgumentError, NotFoundError, UnknownOptionError
+
+load_procedures()
+SPECIFICATION = (Path(__file__).parents[3] / "specs" / "spark-procedures.md").read_text()
+ROW = re.compile(r"^\| `(?P<name>[a-z_]+)` \| (?P<arguments>.*?) \| (?P<result>.*?) \|$", re.MULTILINE)
+ROWS = {match["name"]: match for match in ROW.finditer(SPECIFICATION)}
+
+
+def named(name: str) -> Procedure:
+    return procedure_named((*SYSTEM, name))
+
+
+def test_every_procedure_is_specified() -> None:
+    assert sorted(ROWS) == procedure_names()
+
+
+@pytest.mark.parametrize("name", procedure_names())
+def test_arguments_and_columns_are_as_specified(name: str) -> None:
+    row, found = ROWS[name], named(name)
+    assert re.findall(r"`([a-z_]+)`", row["arguments"]) == [each.name for each in found.parameters[1:]]
+    assert re.findall(r"\*\*`([a-z_]+)`\*\*", row["arguments"]) == [
+        each.name for each in found.parameters[1:] if each.is_required
+    ]
+    assert re.findall(r"`([a-z_]+)`", row["result"]) == found.columns.names
+    assert found.parameters[0].name == "table"
+    assert found.description.endswith(".")
+
+
+def test_names_are_found_whatever_their_case() -> None:
+    assert named("Fast_Forward").name == "fast_forward"
+    with pytest.raises(NotFoundError, match="Did you mean 'fast_forward'"):
+        named("fastforward")
+    with pytest.raises(NotFoundError, match="in the namespace 'system'"):
+        procedure_named(("fast_forward",))
+
+
+OPTIONS = Options(
+    "job",
+    keywords={"size": ("size_bytes", int), "all": ("rewrite_all", boolean)},
+    hints=frozenset({"threads"}),
+    fixed={"order": "none"},
+    refused={"spec": "it stays"},
+)
+
+
+def test_options_become_keywords() -> None:
+    given = {"size": "7", "all": "TRUE", "threads": "x", "order": "none"}
+    assert OPTIONS.read(given) == {"size_bytes": 7, "rewrite_all": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("size", "big", "option 'size' must be a whole number, not 'big'"),
+        ("all", "1", "option 'all' must be true or false, not '1'"),
+        ("order", "desc", "option 'order' can only be 'none', not 'desc'"),
+        ("spec", "1", "option 'spec' is not supported: it stays"),
+    ],
+)
+def test_values_that_cannot_be(name: str, value: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        OPTIONS.read({name: value})
+
+
+def test_unknown_option_names_the_nearest() -> None:
+    with pytest.raises(UnknownOptionError, match=r"unknown option 'thread' of job\. Did you mean 'threads'"):
+        OPTIONS.read({"thread": "3"})

@@ -1,0 +1,161 @@
+"""Files by location: local ones through the operating system, others through a FileIO."""
+
+from __future__ import annotations
+
+import io as stdlib_io
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from tableformat.errors import AlreadyExistsError, CorruptFileError
+from tableformat.storage import storage
+from tableformat.storage.location import local_path, one_spelling
+
+LOCAL = PyArrowFileIO()
+
+
+class _MemoryFile(stdlib_io.BytesIO):
+    def __init__(self, files: dict[str, bytes], location: str) -> None:
+        super().__init__()
+        self.files, self.location = files, location
+
+    def close(self) -> None:
+        if not self.closed:
+            self.files[self.location] = self.getvalue()
+        super().close()
+
+
+class _MemoryLocation:
+    def __init__(self, files: dict[str, bytes], location: str) -> None:
+        self.files, self.location = files, location
+
+    def exists(self) -> bool:
+        return self.location in self.files
+
+    def open(self, seekable: bool = True) -> stdlib_io.BytesIO:
+        if self.location not in self.files:
+            raise FileNotFoundError(self.location)
+        return stdlib_io.BytesIO(self.files[self.location])
+
+    def create(self, overwrite: bool = False) -> _MemoryFile:
+        if self.location in self.files and not overwrite:
+            raise FileExistsError(self.location)
+        return _MemoryFile(self.files, self.location)
+
+
+class _MemoryFileIO(FileIO):
+    """An object store in a dictionary."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.files: dict[str, bytes] = {}
+
+    def new_input(self, location: str) -> _MemoryLocation:
+        return _MemoryLocation(self.files, location)
+
+    def new_output(self, location: str) -> _MemoryLocation:
+        return _MemoryLocation(self.files, location)
+
+    def delete(self, location: str) -> None:
+        if location not in self.files:
+            raise FileNotFoundError(location)
+        del self.files[location]
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("/a/b", "/a/b"),
+        ("a/b", "a/b"),
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("file://localhost/a/b", "/a/b"),
+        ("file:///a/name=x%2Fy", "/a/name=x%2Fy"),
+        ("s3://bucket/a", None),
+        ("abfss://c@account.dfs.core.windows.net/a", None),
+    ],
+)
+def test_only_file_locations_are_paths_of_this_machine(location: str, path: str | None) -> None:
+    assert local_path(location) == path
+
+
+def test_spellings_of_one_place_are_one_text() -> None:
+    assert {one_spelling(text) for text in ("/a/b", "file:/a/b", "file:///a/b")} == {"/a/b"}
+    assert one_spelling("s3a://bucket/a") == one_spelling("s3://bucket/a")
+
+
+@pytest.fixture(params=["local", "file-uri", "object-store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileIO, str]:
+    """A FileIO and a directory in it that does not exist yet."""
+    if request.param == "object-store":
+        return _MemoryFileIO(), "memory://bucket/new/directory"
+    prefix = "file://" if request.param == "file-uri" else ""
+    return LOCAL, f"{prefix}{tmp_path}/new/directory"
+
+
+def test_what_was_written_is_read(place: tuple[FileIO, str]) -> None:
+    io, directory = place
+    location = f"{directory}/file.avro"
+    assert not storage.exists(io, location)
+    assert storage.write_bytes(io, location, b"some bytes") == 10
+    assert storage.exists(io, location)
+    assert storage.read_bytes(io, location) == b"some bytes"
+    with storage.open_input(io, location, 10) as file:
+        assert isinstance(file, pa.NativeFile)
+        file.seek(5)
+        assert file.read() == b"bytes"
+        assert file.size() == 10
+
+
+def test_an_existing_file_is_never_overwritten(place: tuple[FileIO, str]) -> None:
+    io, directory = place
+    location = f"{directory}/file.avro"
+    storage.write_bytes(io, location, b"first")
+    with pytest.raises(AlreadyExistsError, match=r"file\.avro exists already"):
+        storage.write_bytes(io, location, b"second")
+    with pytest.raises(AlreadyExistsError, match=r"file\.avro exists already"), storage.open_output(io, location):
+        pass
+    assert storage.read_bytes(io, location) == b"first"
+
+
+def test_a_streamed_file_holds_all_that_was_written_to_it(place: tuple[FileIO, str]) -> None:
+    io, directory = place
+    location = f"{directory}/file.parquet"
+    with storage.open_output(io, location) as file:
+        file.write(b"one ")
+        file.write(b"two")
+    assert storage.read_bytes(io, location) == b"one two"
+
+
+def test_a_missing_file_is_named_as_the_metadata_spells_it(place: tuple[FileIO, str]) -> None:
+    io, directory = place
+    location = f"{directory}/gone.parquet"
+    for read in (storage.read_bytes, storage.open_input):
+        with pytest.raises(CorruptFileError, match="does not exist") as caught:
+            read(io, location)
+        assert caught.value.location == location
+
+
+def test_a_file_that_is_shorter_than_stated_was_cut_off(place: tuple[FileIO, str]) -> None:
+    io, directory = place
+    storage.write_bytes(io, f"{directory}/cut.parquet", b"PAR1")
+    with pytest.raises(CorruptFileError, match=r"cut\.parquet: it has 4 bytes where the metadata states 100"):
+        storage.open_input(io, f"{directory}/cut.parquet", 100)
+
+
+def test_deleting_a_file_twice_is_no_error(place: tuple[FileIO, str]) -> None:
+    io, directory = place
+    location = f"{directory}/file.avro"
+    storage.write_bytes(io, location, b"")
+    storage.delete_if_present(io, location)
+    storage.delete_if_present(io, location)
+    assert not storage.exists(io, location)
+
+
+def test_an_empty_file_can_be_opened(tmp_path: Path) -> None:
+    storage.write_bytes(LOCAL, f"{tmp_path}/empty", b"")
+    with storage.open_input(LOCAL, f"{tmp_path}/empty") as file:
+        assert file.read() == b""

@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from tableformat.errors import InvalidArgumentError, RowsRefusedError, SchemaMismatchError, UnknownColumnError
+from tableformat.write.rows.conform import ConformedRows, conform, table_arrow_schema
+
+ONE = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+
+
+def schema_of(kind: IcebergType, *, required: bool = False, name: str = "x") -> Schema:
+    return Schema(NestedField(1, name, kind, required=required))
+
+
+def conformed(array: pa.Array, kind: IcebergType, *, required: bool = False) -> tuple[list[Any], list[tuple[int, str]]]:
+    """Values that fit, and (row, reason) of the others."""
+    result = conform(pa.record_batch({"x": array}), schema_of(kind, required=required))
+    assert result.batch.schema == table_arrow_schema(schema_of(kind, required=required))
+    result.batch.validate(full=True)
+    if result.refused is None:
+        return result.batch.column(0).to_pylist(), []
+    refused = result.refused
+    return result.batch.column(0).to_pylist(), list(
+        zip(refused.positions.tolist(), refused.reasons.to_pylist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "expected"),
+    [
+        (pa.array([1, None], pa.int8()), LongType(), [1, None]),
+        (pa.array([1], pa.uint32()), LongType(), [1]),
+        (pa.array([2**31 - 1, -(2**31)]), IntegerType(), [2**31 - 1, -(2**31)]),
+        (pa.array([1.5], pa.float32()), DoubleType(), [1.5]),
+        (pa.array([0.5, float("inf"), None]), FloatType(), [0.5, float("inf"), None]),
+        (pa.array([3], pa.int64()), DoubleType(), [3.0]),
+        (pa.array(["a", None], pa.string()), StringType(), ["a", None]),
+        (pa.array(["a"], pa.string_view()), StringType(), ["a"]),
+        (pa.array(["a", None, "a"]).dictionary_encode(), StringType(), ["a", None, "a"]),
+        (pa.array([dt.datetime(2026, 1, 1)], pa.timestamp("s")), TimestampType(), [dt.datetime(2026, 1, 1)]),
+        (pa.array([1000], pa.timestamp("ns")), TimestampType(), [dt.datetime(1970, 1, 1, 0, 0, 0, 1)]),
+        (pa.array([86_400_000], pa.date64()), DateType(), [dt.date(1970, 1, 2)]),
+        (pa.array([1], pa.time32("s")), TimeType(), [dt.time(0, 0, 1)]),
+        (pa.array([Decimal("1.5")], pa.decimal128(3, 1)), DecimalType(9, 2), [Decimal("1.50")]),
+        (pa.array([Decimal("1.50")], pa.decimal256(40, 2)), DecimalType(3, 1), [Decimal("1.5")]),
+        (pa.array([7, -7]), DecimalType(4, 2), [Decimal("7.00"), Decimal("-7.00")]),
+        (pa.array([None, None], pa.null()), StringType(), [None, None]),
+        (pa.array([b"ab", None]), FixedType(2), [b"ab", None]),
+        (pa.array([b"ab"], pa.binary(2)), BinaryType(), [b"ab"]),
+        (pa.array([str(ONE), None, ONE.hex.upper()]), UUIDType(), [ONE, None, ONE]),
+        (pa.array([ONE.bytes], pa.binary(16)), UUIDType(), [ONE]),
+        (pa.array([ONE.bytes, None], pa.binary()), UUIDType(), [ONE, None]),
+        (pa.array([ONE], pa.uuid()), UUIDType(), [ONE]),
+        (pa.array([], pa.string()), UUIDType(), []),
+        (pa.array([True, None]), BooleanType(), [True, None]),
+    ],
+)
+def test_values_that_fit_are_written_exactly(array: pa.Array, kind: IcebergType, expected: list[Any]) -> None:
+    assert conformed(array, kind) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "kept", "refused"),
+    [
+        (pa.array([1, 2**31, None]), IntegerType(), [1, None], [(1, "2147483648 does not fit int")]),
+        (pa.array([2**63, 5], pa.uint64()), LongType(), [5], [(0, "9223372036854775808 does not fit long")]),
+        (pa.array([1e300, 2.0]), FloatType(), [2.0], [(0, "1e+300 does not fit float")]),
+        (pa.array([2**53 + 1, 1]), DoubleType(), [1.0], [(0, "9007199254740993 does not fit double")]),
+        (
+            pa.array([Decimal("1.55"), Decimal("1.50"), Decimal("99.90")], pa.decimal128(4, 2)),
+            DecimalType(2, 1),
+            [Decimal("1.5")],
+            [(0, "1.55 does not fit decimal(2, 1) exactly"), (2, "99.90 does not fit decimal(2, 1) exactly")],
+        ),
+        (pa.array([100, 7]), DecimalType(3, 1), [Decimal("7.0")], [(0, "100.0 does not fit decimal(3, 1) exactly")]),
+        (
+            pa.array([1001, 2000], pa.timestamp("ns")),
+            TimestampType(),
+            [dt.datetime(1970, 1, 1, 0, 0, 0, 2)],
+            [(0, "1970-01-01 00:00:00.000001001 has digits or a range that timestamp cannot hold")],
+        ),
+        (pa.array([str(ONE), "no uuid"]), UUIDType(), [ONE], [(1, "no uuid is no UUID")]),
+        (pa.array([b"a", b"bc"]), FixedType(2), [b"bc"], [(0, "1 bytes long where fixed[2] holds exactly 2")]),
+    ],
+)
+def test_a_value_that_does_not_fit_refuses_its_row_with_the_reason(
+    array: pa.Array, kind: IcebergType, kept: list[Any], refused: list[tuple[int, str]]
+) -> None:
+    assert conformed(array, kind) == (kept, refused)
+
+
+def test_a_null_in_a_required_column_refuses_its_row() -> None:
+    assert conformed(pa.array([1, None]), LongType(), required=True) == ([1], [(1, "is null in a required column")])
+
+
+def test_a_dictionary_value_that_is_null_counts_as_null() -> None:
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), pa.array(["a", None]))
+    kept, refused = conformed(array, StringType(), required=True)
+    assert kept == ["a"]
+    assert [row for row, _ in refused] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array(["1"]), LongType()),
+        (pa.array([1]), StringType()),
+        (pa.array([1.0]), LongType()),
+        (pa.array([1.0]), DecimalType(4, 2)),
+        (pa.array([True]), IntegerType()),
+        (pa.array([b"a"]), StringType()),
+        (pa.array(["a"]), BinaryType()),
+        (pa.array([1], pa.timestamp("us", "UTC")), TimestampType()),
+        (pa.array([1], pa.timestamp("us")), TimestamptzType()),
+        (pa.array([1], pa.timestamp("us")), DateType()),
+        (pa.array([b"abc"], pa.binary(3)), FixedType(2)),
+        (pa.array([[1]]), LongType()),
+        (pa.array([1]), ListType(2, LongType())),
+    ],
+)
+def test_types_of_different_families_fail_the_whole_call(array: pa.Array, kind: IcebergType) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"column 'x' is a .* and the rows to write have") as raised:
+        conformed(array, kind)
+    assert str(kind) in str(raised.value)
+    assert str(array.type) in str(raised.value)
+
+
+def test_text_that_is_no_utf8_is_not_written() -> None:
+    broken = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32).tobytes()), pa.py_buffer(b"\xff")]
+    )
+    with pytest.raises(SchemaMismatchError, match="column 'x' holds text that is not valid UTF-8"):
+        conformed(broken, StringType())
+
+
+def test_an_unknown_column_gets_the_nearest_name() -> None:
+    with pytest.raises(UnknownColumnError, match=r"unknown column 'nme' in the rows to write\. Did you mean 'name'"):
+        conform(pa.record_batch({"nme": ["a"]}), schema_of(StringType(), name="name"))
+
+
+def test_names_are_case_sensitive() -> None:
+    with pytest.raises(UnknownColumnError, match="Did you mean 'x'"):
+        conform(pa.record_batch({"X": [1]}), schema_of(LongType()))
+
+
+def test_a_column_given_twice_is_refused() -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
+    with pytest.raises(SchemaMismatchError, match="two columns named 'x'"):
+        conform(batch, schema_of(LongType()))
+
+
+def test_a_missing_required_column_fails_the_call_and_an_optional_one_is_null() -> None:
+    schema = Schema(NestedField(1, "a", LongType(), required=True), NestedField(2, "b", StringType(), required=False))
+    assert conform(pa.record_batch({"a": [1]}), schema).batch.to_pylist() == [{"a": 1, "b": None}]
+    with pytest.raises(SchemaMismatchError, match="have no column 'a', which is required"):
+        conform(pa.record_batch({"b": ["x"]}), schema)
+
+
+def test_a_missing_column_takes_its_write_default() -> None:
+    schema = Schema(
+        NestedField(1, "a", LongType(), required=True),
+        NestedField(2, "b", StringType(), required=True, write_default="none"),
+    )
+    assert conform(pa.record_batch({"a": [1, 2]}), schema).batch.column("b").to_pylist() == ["none", "none"]
+
+
+def test_columns_are_matched_by_name_and_come_out_in_the_tables_order() -> None:
+    schema = Schema(NestedField(1, "a", LongType(), required=False), NestedField(2, "b", LongType(), required=False))
+    assert conform(pa.record_batch({"b": [2], "a": [1]}), schema).batch.schema.names == ["a", "b"]
+
+
+def test_a_batch_that_fits_already_is_not_copied() -> None:
+    batch = pa.record_batch({"x": pa.array(["a", "b"], pa.large_string())})
+    written = conform(batch, schema_of(StringType())).batch
+    assert written.column(0).buffers()[2].address == batch.column(0).buffers()[2].address
+
+
+NESTED = Schema(
+    NestedField(
+        1,
+        "person",
+        StructType(
+            NestedField(2, "name", StringType(), required=True),
+            NestedField(3, "age", IntegerType(), required=False),
+        ),
+        required=False,
+    ),
+    NestedField(4, "tags", ListType(5, IntegerType(), element_required=True), required=False),
+    NestedField(6, "scores", MapType(7, StringType(), 8, IntegerType(), value_required=True), required=False),
+)
+
+
+def nested_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    schema = pa.schema(
+        [
+            pa.field("person", pa.struct([("age", pa.int64()), ("name", pa.string())])),
+            pa.field("tags", pa.list_(pa.int64())),
+            pa.field("scores", pa.map_(pa.string(), pa.int64())),
+        ]
+    )
+    return pa.RecordBatch.from_pylist(rows, schema)
+
+
+def test_nested_columns_are_conformed_inside() -> None:
+    rows = [
+        {"person": {"name": "A", "age": 1}, "tags": [1, 2], "scores": [("x", 1)]},
+        {"person": None, "tags": None, "scores": None},
+        {"person": {"name": "B", "age": None}, "tags": [], "scores": []},
+    ]
+    result = conform(nested_batch(rows), NESTED)
+    assert result.refused is None
+    assert result.batch.to_pylist() == rows
+    result.batch.validate(full=True)
+    assert conform(nested_batch(rows).slice(1), NESTED).batch.to_pylist() == rows[1:]
+
+
+def test_what_does_not_fit_inside_refuses_the_row_under_its_dotted_name() -> None:
+    good = {"person": {"name": "A", "age": 1}, "tags": [1], "scores": [("x", 1)]}
+    rows = [
+        {**good, "person": {"name": None, "age": 1}},
+        good,
+        {**good, "person": {"name": "A", "age": 2**40}},
+        {**good, "tags": [1, None, 2**40]},
+        {**good, "scores": [("x", 1), ("y", None)]},
+        {**good, "person": None},
+    ]
+    result = conform(nested_batch(rows), NESTED)
+    assert result.refused is not None
+    refused = result.refused
+    columns, reasons = refused.columns.to_pylist(), refused.reasons.to_pylist()
+    assert list(zip(refused.positions.tolist(), columns, reasons, strict=True)) == [
+        (0, "person.name", "is null in a required column"),
+        (2, "person.age", "1099511627776 does not fit int"),
+        (3, "tags.element", "1099511627776 does not fit int"),
+        (4, "scores.value", "is null in a required column"),
+    ]
+    assert result.batch.to_pylist() == [good, {**good, "person": None}]
+
+
+def test_an_unknown_nested_field_is_named_with_its_path() -> None:
+    batch = pa.record_batch({"person": pa.array([{"name": "A", "agee": 1}])})
+    with pytest.raises(UnknownColumnError, match=r"'person\.agee'.*Did you mean 'person\.age'"):
+        conform(batch, NESTED)
+
+
+PAIR = Schema(NestedField(1, "a", IntegerType(), required=True), NestedField(2, "b", IntegerType(), required=False))
+
+
+def pairs(*rows: tuple[int | None, int | None]) -> pa.RecordBatch:
+    return pa.record_batch({"a": pa.array([a for a, _ in rows]), "b": pa.array([b for _, b in rows])})
+
+
+def reader(*batches: pa.RecordBatch) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(batches[0].schema, list(batches))
+
+
+def test_a_row_is_refused_once_for_the_first_column_of_the_table_that_is_to_blame() -> None:
+    refused = conform(pairs((2**40, 2**41)), PAIR).refused
+    assert refused is not None
+    assert refused.columns.to_pylist() == ["a"]
+
+
+def test_fail_counts_all_refused_rows_and_names_rows_of_the_whole_input() -> None:
+    stream = reader(pairs((1, 1), (2, 2)), pairs((3, 2**40), (4, 4)), pairs((2**40, 5)))
+    with pytest.raises(RowsRefusedError, match="2 of 5 rows do not fit the table, first row 2: column 'b'") as raised:
+        list(ConformedRows(stream, PAIR))
+    assert raised.value.refused.to_pylist() == [
+        {"row_index": 2, "column": "b", "reason": "1099511627776 does not fit int"},
+        {"row_index": 4, "column": "a", "reason": "1099511627776 does not fit int"},
+    ]
+
+
+def test_fail_reports_a_bounded_number_of_rows() -> None:
+    batch = pairs(*[(2**40, 1)] * 900)
+    with pytest.raises(RowsRefusedError, match="2,700 of 2,700 rows") as raised:
+        list(ConformedRows(reader(batch, batch, batch), PAIR))
+    assert raised.value.refused.column("row_index").to_pylist() == list(range(1000))
+
+
+def test_the_refusal_keeps_its_type_through_an_arrow_reader() -> None:
+    with pytest.raises(RowsRefusedError):
+        ConformedRows(reader(pairs((2**40, 1))), PAIR).to_reader().read_all()
+
+
+def test_divert_keeps_the_refused_rows_as_they_came() -> None:
+    rows = ConformedRows(reader(pairs((1, 1)), pairs((2**40, 7), (3, 3))), PAIR, on_refused="divert")
+    assert pa.Table.from_batches(list(rows)).to_pylist() == [{"a": 1, "b": 1}, {"a": 3, "b": 3}]
+    assert rows.refused is not None
+    assert rows.refused.to_pylist() == [
+        {
+            "a": 2**40,
+            "b": 7,
+            "_row_index": 1,
+            "_refused_column": "a",
+            "_refused_reason": "1099511627776 does not fit int",
+        }
+    ]
+
+
+def test_an_unknown_way_to_refuse_is_an_error() -> None:
+    with pytest.raises(InvalidArgumentError, match="on_refused must be 'fail' or 'divert', not 'skip'"):
+        ConformedRows(reader(pairs((1, 1))), PAIR, on_refused="skip")

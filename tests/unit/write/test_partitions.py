@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
+
+from tableformat.write.data_files.partitions import SpecRouter, split
+from tableformat.write.rows.conform import table_arrow_schema
+
+INSTANTS = [-1, 0, None, 1_512_151_975_038_194, -3_600_000_001]
+VALUES: list[tuple[IcebergType, list[object]]] = [
+    (IntegerType(), [1, -1, None, 34]),
+    (LongType(), [1, -1, None, 34]),
+    (StringType(), ["iceberg", "", None, "\u00e4\u00f6\u00fc\U0001f600x"]),
+    (BinaryType(), [b"\x00\x01\x02\x03", b"", None]),
+    (FixedType(4), [b"\x00\x01\x02\x03", None]),
+    (UUIDType(), [uuid.UUID(int=5), None]),
+    (DecimalType(9, 2), [Decimal("14.20"), Decimal("-0.01"), None, Decimal("-10.65")]),
+    (DateType(), [-1, 0, None, 17501, -366]),
+    (TimestampType(), INSTANTS),
+    (TimestamptzType(), INSTANTS),
+]
+TRANSFORMS: list[Transform] = [
+    IdentityTransform(),
+    BucketTransform(16),
+    TruncateTransform(3),
+    YearTransform(),
+    MonthTransform(),
+    DayTransform(),
+    HourTransform(),
+    VoidTransform(),
+]
+
+
+def one_column(kind: IcebergType, values: list[object]) -> tuple[Schema, pa.RecordBatch]:
+    schema = Schema(NestedField(1, "x", kind, required=False))
+    target = table_arrow_schema(schema).field("x").type
+    if pa.types.is_temporal(target):
+        array = pa.array(values, pa.int32() if target.bit_width == 32 else pa.int64()).view(target)
+    else:
+        array = pa.array(values, target)
+    return schema, pa.RecordBatch.from_arrays([array], schema=table_arrow_schema(schema))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "transform"),
+    [
+        pytest.param(kind, values, transform, id=f"{transform}-{kind}")
+        for kind, values in VALUES
+        for transform in TRANSFORMS
+        if transform.can_transform(kind)
+    ],
+)
+def test_partition_values_are_those_of_the_specification_in_internal_form(
+    kind: IcebergType, values: list[object], transform: Transform
+) -> None:
+    schema, batch = one_column(kind, values)
+    router = SpecRouter(PartitionSpec(PartitionField(1, 1000, transform, "p"), spec_id=1), schema)
+    route = router.route(batch)
+    codes = [0] * len(values) if route.codes is None else route.codes.tolist()
+    expected = [transform.transform(kind)(value) for value in values]
+    assert [route.partitions[code] for code in codes] == [(value,) for value in expected]
+
+
+def test_rows_are_split_by_every_combination_and_keep_their_order() -> None:
+    schema = Schema(
+        NestedField(1, "a", StringType(), required=False),
+        NestedField(2, "b", LongType(), required=False),
+        NestedField(3, "n", LongType(), required=True),
+    )
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(["x", None, "x", None, "x"]).cast(pa.large_string()), pa.array([1, 1, 2, 1, 1]), pa.array(range(5))],
+        schema=table_arrow_schema(schema),
+    )
+    spec = PartitionSpec(
+        PartitionField(1, 1000, IdentityTransform(), "a"), PartitionField(2, 1001, IdentityTransform(), "b"), spec_id=1
+    )
+    parts = {key: rows.column("n").to_pylist() for key, rows in split(batch, SpecRouter(spec, schema).route(batch))}
+    assert parts == {("x", 1): [0, 4], (None, 1): [1, 3], ("x", 2): [2]}
+
+
+def test_not_a_number_is_one_partition_across_batches() -> None:
+    schema, batch = one_column(DoubleType(), [float("nan"), 1.0])
+    router = SpecRouter(PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "x"), spec_id=1), schema)
+    first, second = router.route(batch), router.route(batch)
+    assert set(first.partitions) == set(second.partitions)
+
+
+def test_an_unpartitioned_batch_is_not_copied() -> None:
+    schema, batch = one_column(LongType(), [1, 2])
+    ((partition, rows),) = split(batch, SpecRouter(PartitionSpec(spec_id=0), schema).route(batch))
+    assert partition == ()
+    assert rows is batch
+
+
+def test_a_spec_of_void_fields_has_one_partition_of_nulls() -> None:
+    schema, batch = one_column(LongType(), [1, 2])
+    spec = PartitionSpec(PartitionField(1, 1000, VoidTransform(), "x_null"), spec_id=1)
+    assert SpecRouter(spec, schema).route(batch).partitions == ((None,),)
+
+
+def test_a_source_column_inside_a_struct_is_found() -> None:
+    schema = Schema(
+        NestedField(1, "s", StructType(NestedField(2, "day", DateType(), required=False)), required=False),
+    )
+    batch = pa.RecordBatch.from_pylist(
+        [{"s": {"day": dt.date(1970, 1, 3)}}, {"s": None}], schema=table_arrow_schema(schema)
+    )
+    spec = PartitionSpec(PartitionField(2, 1000, DayTransform(), "day"), spec_id=1)
+    assert SpecRouter(spec, schema).route(batch).partitions == ((2,), (None,))

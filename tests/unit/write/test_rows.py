@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.write.rows.rows import as_reader
+
+TABLE = pa.table({"id": [1, 2], "name": ["a", None]})
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        TABLE,
+        TABLE.to_batches()[0],
+        TABLE.to_reader(),
+        TABLE.to_batches(),
+        iter(TABLE.to_batches()),
+        (batch for batch in TABLE.to_batches()),
+        ds.dataset(TABLE),
+        TABLE.to_pylist(),
+        TABLE.to_pandas(),
+        pl.from_arrow(TABLE),
+        TABLE.to_batches()[0].to_struct_array(),
+    ],
+    ids=lambda rows: type(rows).__name__,
+)
+def test_every_carrier_of_arrow_data_gives_the_same_rows(rows: object) -> None:
+    assert as_reader(rows).read_all().to_pylist() == TABLE.to_pylist()
+
+
+def test_a_duckdb_relation_is_read() -> None:
+    with duckdb.connect() as connection:
+        assert as_reader(connection.sql("SELECT 1 AS id")).read_all().to_pylist() == [{"id": 1}]
+
+
+def test_a_reader_is_not_read_ahead() -> None:
+    read: list[int] = []
+
+    def batches():
+        for number in range(3):
+            read.append(number)
+            yield pa.record_batch({"id": [number]})
+
+    reader = as_reader(batches())
+    assert read == [0]
+    reader.read_next_batch()
+    assert read == [0]
+
+
+def test_pandas_not_a_number_is_null_and_the_index_is_no_column() -> None:
+    frame = pd.DataFrame({"x": [1.0, float("nan")]}, index=["a", "b"])
+    assert as_reader(frame).read_all().to_pylist() == [{"x": 1.0}, {"x": None}]
+
+
+def test_dicts_may_leave_columns_out() -> None:
+    assert as_reader([{"a": 1}, {"b": "x"}]).read_all().to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
+
+
+def test_dicts_keep_the_time_zone_that_a_cast_to_the_tables_type_would_drop() -> None:
+    schema = pa.schema([pa.field("ts", pa.timestamp("us"))])
+    aware = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
+    assert as_reader([{"ts": aware}], schema=schema).schema.field("ts").type.tz is not None
+
+
+def test_dicts_take_the_type_of_a_map_column_from_the_schema() -> None:
+    schema = pa.schema([pa.field("m", pa.map_(pa.string(), pa.int64()))])
+    assert as_reader([{"m": [("a", 1)]}], schema=schema).read_all().to_pylist() == [{"m": [("a", 1)]}]
+
+
+def test_no_dicts_are_no_rows_of_the_tables_schema() -> None:
+    assert as_reader([], schema=TABLE.schema).schema == TABLE.schema
+
+
+@pytest.mark.parametrize("rows", [42, "text", b"bytes", {"a": [1]}, [1, 2], None, iter([1])])
+def test_anything_else_is_refused_with_what_is_accepted(rows: object) -> None:
+    with pytest.raises(InvalidArgumentError, match="accepted are a pyarrow Table"):
+        as_reader(rows)
+
+
+def test_values_without_a_common_type_name_their_column() -> None:
+    with pytest.raises(InvalidArgumentError, match="column 'a' of rows has values of no common type"):
+        as_reader([{"a": 1}, {"a": "x"}])
