@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Protocol, Unpack
 
 import pyarrow as pa
+from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
@@ -50,14 +51,21 @@ from tableformat.operations.verbs.upsert import upsert
 from tableformat.scan.scan import Scan
 from tableformat.write.staged import StagedFiles
 
-if TYPE_CHECKING:
-    from tableformat.catalogs.catalog import Catalog
+
+class LoadsTables(Protocol):
+    """What a table asks of the catalog that it came from; `tableformat.Catalog` is one."""
+
+    iceberg: IcebergCatalog
+    """The PyIceberg catalog behind it."""
+
+    def load_table(self, identifier: str | tuple[str, ...], *, branch: str = MAIN_BRANCH) -> Table:
+        """The table of that name. TableNotFoundError where there is none."""
 
 
 class Table:
     """An Iceberg table with range deletes, on one branch."""
 
-    def __init__(self, iceberg: IcebergTable, *, catalog: Catalog | None = None, branch: str = MAIN_BRANCH) -> None:
+    def __init__(self, iceberg: IcebergTable, *, catalog: LoadsTables | None = None, branch: str = MAIN_BRANCH) -> None:
         self.iceberg = iceberg
         """The PyIceberg table behind this one, at the same metadata."""
         self.catalog = catalog

@@ -22,7 +22,7 @@ from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeD
 from tableformat.maintenance.delete_files.rewrite_position_deletes import RewritePositionDeleteFilesResult
 from tableformat.maintenance.expiry.expire_snapshots import ExpireResult
 from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult
-from tableformat.maintenance.publish.publish import PublishResult
+from tableformat.maintenance.publish import PublishResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
 from tableformat.maintenance.run_jobs import JobReport, JobStatus, RunResult
 

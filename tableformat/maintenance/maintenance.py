@@ -27,7 +27,7 @@ from tableformat.maintenance.expiry.expire_snapshots import ExpireResult, expire
 from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult, remove_orphan_files
 from tableformat.maintenance.health.health import TableHealth
 from tableformat.maintenance.health.health_findings import table_health
-from tableformat.maintenance.publish.publish import PublishResult, publish
+from tableformat.maintenance.publish import PublishResult, publish
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
 from tableformat.maintenance.running.executors import LOCAL, Executor

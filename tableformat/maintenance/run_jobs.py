@@ -28,7 +28,7 @@ from tableformat.maintenance.delete_files.drop_dead_deletes import drop_dead_del
 from tableformat.maintenance.delete_files.merge_range_deletes import merge_range_deletes
 from tableformat.maintenance.expiry.expire_snapshots import expire_snapshots
 from tableformat.maintenance.expiry.remove_orphan_files import remove_orphan_files
-from tableformat.maintenance.publish.publish import publish
+from tableformat.maintenance.publish import publish
 from tableformat.maintenance.rewrite_manifests import rewrite_manifests
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import Progress, silent

@@ -8,25 +8,47 @@ does not exist here, so everything that needs it is either done on rows or refus
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyiceberg.expressions import BooleanExpression
 
 from tableformat.errors import UnknownColumnError, UnsupportedFeatureError
 from tableformat.filters.arrow_filter import Translation, translate
 from tableformat.filters.bound_filter import TRUE, to_expression
 from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.snapshot_view import SnapshotView
 
-if TYPE_CHECKING:
-    from tableformat.scan.arrow_rows import ArrowRows
+
+class FilterableRows(Protocol):
+    """Rows that can be narrowed and then read, as often as wanted; `ArrowRows` are such."""
+
+    @property
+    def view(self) -> SnapshotView: ...
+
+    @property
+    def limit(self) -> int | None: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def columns_of(self, names: Sequence[str]) -> list[str]: ...
+
+    def select(self, columns: Sequence[str]) -> Self: ...
+
+    def filter(self, where: BooleanExpression) -> Self: ...
+
+    def to_batches(self) -> pa.RecordBatchReader: ...
+
+    def count(self) -> int: ...
 
 
 class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hints
     """The rows of a scan, or of a change feed, without a limit."""
 
-    def __init__(self, scan: ArrowRows, filter: pc.Expression | None = None) -> None:
+    def __init__(self, scan: FilterableRows, filter: pc.Expression | None = None) -> None:
         """`filter` is a pyarrow expression that every scan of this dataset applies besides its own."""
         assert scan.limit is None, "which rows a limit leaves must not depend on the engine's filter"
         self._scan = scan
@@ -121,7 +143,7 @@ class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hint
             return Translation(TRUE, is_exact=True, columns=())
         return translate(filter, self._scan.view.schema, arrow_schema(self._scan.view.schema))
 
-    def _scan_of(self, translation: Translation, columns: list[str] | None) -> ArrowRows:
+    def _scan_of(self, translation: Translation, columns: list[str] | None) -> FilterableRows:
         scan = self._scan if columns is None else self._scan.select(self._scan.columns_of(columns))
         return scan if translation.bound is TRUE else scan.filter(to_expression(translation.bound))
 

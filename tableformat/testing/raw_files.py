@@ -20,11 +20,11 @@ from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, FileContent
 from tableformat.parquet.parquet_metrics import data_file_metrics
+from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.storage.storage import write_bytes
 from tableformat.testing.json_values import arrow_table
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
-from tableformat.write.parquet_output import entry_metrics
 
 _POSITIONS: Final = Schema(
     NestedField(2_147_483_546, "file_path", StringType(), required=True),

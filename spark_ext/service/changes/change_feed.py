@@ -15,7 +15,7 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.change_bounds import RANGE_OPTIONS, last_snapshot, snapshot_before
 from spark_ext.service.states.named_states import is_state, pin_of_state
-from spark_ext.service.streams.stream_options import BRANCH, check_options
+from spark_ext.service.states.option_values import BRANCH, check_options
 from spark_ext.service.wire.expressions import pruning_filter
 from spark_ext.service.wire.spark_types import spark_schema
 from tableformat.changes.plan import plan_changes

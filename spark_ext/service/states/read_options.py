@@ -11,7 +11,7 @@ from typing import Final
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
-from spark_ext.service.streams.stream_options import BRANCH, SNAPSHOT_ID, check_options, moment_of, number_of
+from spark_ext.service.states.option_values import BRANCH, SNAPSHOT_ID, check_options, moment_of, number_of
 from tableformat.errors import InvalidArgumentError
 from tableformat.table import Table
 

@@ -16,11 +16,12 @@ from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.change_bounds import snapshot_before
+from spark_ext.service.states.option_values import SNAPSHOT_ID
 from spark_ext.service.streams.stream_appends import Appends
 from spark_ext.service.streams.stream_changes import ChangesOf
 from spark_ext.service.streams.stream_history import History
 from spark_ext.service.streams.stream_offset import BEGIN, StreamOffset, batch_start
-from spark_ext.service.streams.stream_options import SNAPSHOT_ID, START_SNAPSHOT_ID, StreamOptions
+from spark_ext.service.streams.stream_options import START_SNAPSHOT_ID, StreamOptions
 from spark_ext.service.streams.stream_part import Feed, Part, Piece
 from tableformat.errors import InvalidArgumentError, TableFormatError, UnsupportedFeatureError
 from tableformat.metadata.snapshot_choice import head_view

@@ -10,8 +10,9 @@ from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from spark_ext.service.states.option_values import SNAPSHOT_ID
 from spark_ext.service.streams.stream_offset import StreamOffset
-from spark_ext.service.streams.stream_options import FROM_TIMESTAMP, SNAPSHOT_ID, START_SNAPSHOT_ID, StreamOptions
+from spark_ext.service.streams.stream_options import FROM_TIMESTAMP, START_SNAPSHOT_ID, StreamOptions
 from spark_ext.service.streams.stream_part import Part
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.manifests.manifest_list import had_parent

@@ -6,7 +6,7 @@ reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,11 +14,9 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation
 
 from spark_ext.service.states.change_bounds import RANGE_OPTIONS
-from tableformat.errors import InvalidArgumentError, UnknownOptionError
-from tableformat.metadata.snapshot_choice import to_epoch_ms
+from spark_ext.service.states.option_values import BRANCH, SNAPSHOT_ID, check_options, is_true, moment_of, number_of
+from tableformat.errors import InvalidArgumentError
 
-BRANCH: Final = "branch"
-SNAPSHOT_ID: Final = "snapshot-id"
 START_SNAPSHOT_ID: Final = "start-snapshot-id"
 FROM_TIMESTAMP: Final = "stream-from-timestamp"
 SKIP_OPTIONS: Final = {
@@ -30,7 +28,6 @@ MAX_ROWS: Final = "streaming-max-rows-per-micro-batch"
 _OF_ALL: Final = (BRANCH, MAX_FILES, MAX_ROWS)
 _OF_CHANGES: Final = (*_OF_ALL, *RANGE_OPTIONS)
 _OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
-_BOOLEANS: Final = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +70,11 @@ class StreamOptions:
             snapshot_id=number_of(given, SNAPSHOT_ID),
             start_snapshot_id=number_of(given, START_SNAPSHOT_ID),
             from_timestamp_ms=moment_of(given, FROM_TIMESTAMP),
-            skipped=frozenset(operation for operation, name in SKIP_OPTIONS.items() if _is_true(given, name)),
+            skipped=frozenset(operation for operation, name in SKIP_OPTIONS.items() if is_true(given, name)),
             max_files=_limit(given, MAX_FILES),
             max_rows=_limit(given, MAX_ROWS),
             branch=given.get(BRANCH, default_branch),
         )
-
-
-def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -> None:
-    """Raise UnknownOptionError for a name that is not known; case does not matter."""
-    folded = {name.casefold() for name in known}
-    for name in options:
-        if name.casefold() not in folded:
-            raise UnknownOptionError(name, known, where=where)
-
-
-def number_of(given: Mapping[str, str], name: str) -> int | None:
-    """The option's number; None where it is not given."""
-    text = given.get(name)
-    if text is None:
-        return None
-    try:
-        return int(text)
-    except ValueError as error:
-        raise InvalidArgumentError(f"option {name} is a number, not {text!r}.") from error
 
 
 def _limit(given: Mapping[str, str], name: str) -> int | None:
@@ -104,18 +82,3 @@ def _limit(given: Mapping[str, str], name: str) -> int | None:
     if number is not None and number < 1:
         raise InvalidArgumentError(f"option {name} is at least 1, not {number}.")
     return number
-
-
-def moment_of(given: Mapping[str, str], name: str) -> int | None:
-    """Milliseconds, or ISO 8601 text."""
-    text = given.get(name)
-    if text is None:
-        return None
-    return int(text) if text.lstrip("-").isdecimal() else to_epoch_ms(text)
-
-
-def _is_true(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "false")
-    if text.casefold() not in _BOOLEANS:
-        raise InvalidArgumentError(f"option {name} is true or false, not {text!r}.")
-    return _BOOLEANS[text.casefold()]

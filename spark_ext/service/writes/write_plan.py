@@ -34,10 +34,10 @@ from tableformat.errors import CommitConflictError, InvalidArgumentError, TableF
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.keys.table_key import key_names
 from tableformat.operations.verbs.delete_prefix import leading_columns
+from tableformat.parquet.parquet_output import compression_codec
 from tableformat.properties import COMPRESSION_LEVEL, one_of
 from tableformat.table import Table
 from tableformat.write.context import WriteContext
-from tableformat.write.parquet_output import compression_codec
 from tableformat.write.rows.checks import check_conditions
 
 APPEND: Final = "append"

@@ -33,9 +33,10 @@ from tableformat.maintenance.compaction.compaction_plan import (
     GroupKind,
 )
 from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
-from tableformat.maintenance.running.executors import LOCAL, Executor, TaskRunner, Work, task_runner
+from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
 from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView

@@ -10,10 +10,10 @@ import pyarrow.types as pat
 
 from tableformat.keys.table_key import key_names
 from tableformat.metadata.content_file import DataFile
+from tableformat.parquet.parquet_output import DictionaryChoice
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
 from tableformat.write.data_files.partition_writer import PartitionWriter
-from tableformat.write.parquet_output import DictionaryChoice
 from tableformat.write.rows.conform import table_arrow_schema
 
 _MEMORY_PARTS: Final = 12

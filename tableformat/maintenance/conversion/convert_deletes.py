@@ -44,10 +44,11 @@ from tableformat.maintenance.conversion.convert_files import (
     discard,
 )
 from tableformat.maintenance.delete_files.dead_deletes import DeadDelete, dead_deletes
-from tableformat.maintenance.publish.carry_appends import AccompanyPlanned, carry_appends, keeping_target
-from tableformat.maintenance.running.executors import LOCAL, Executor, TaskRunner, Work, task_runner
+from tableformat.maintenance.publishing.carry_appends import AccompanyPlanned, carry_appends, keeping_target
+from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.merge_on_read.deleted_positions import deletes_identity
 from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view

@@ -29,7 +29,7 @@ from tableformat.commit.metadata_commit import commit_metadata, refresh, refs_ar
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files, unneeded_files
 from tableformat.maintenance.expiry.snapshot_retention import Expiry, RetentionRequest, plan_expiry
-from tableformat.maintenance.publish.publish_scope import tag_publish_bases
+from tableformat.maintenance.publishing.publish_scope import tag_publish_bases
 from tableformat.maintenance.running.progress import Progress
 from tableformat.metadata.snapshot_choice import to_epoch_ms
 

@@ -13,7 +13,7 @@ from tableformat.commit.change import TableChange, file_key, file_keys
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.transaction import CommitOutcome, UpdatesAndRequirements, commit_change
 from tableformat.errors import CommitStateUnknownError
-from tableformat.maintenance.publish.publish_scope import TargetState, asserting_target, target_state
+from tableformat.maintenance.publishing.publish_scope import TargetState, asserting_target, target_state
 from tableformat.merge_on_read.deleted_positions import ResolveContext
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from tableformat.errors import TableFormatError, TaskFailedError
-from tableformat.maintenance.running.executors import ContextT, ResultT, TaskT, Work, in_threads
+from tableformat.maintenance.running.tasks import ContextT, ResultT, TaskT, Work, in_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

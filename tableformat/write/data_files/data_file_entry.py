@@ -12,9 +12,9 @@ from pyiceberg.types import BinaryType, StringType
 from tableformat.metadata.column_bounds import BOUND_WIDTH
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.parquet.parquet_metrics import Metrics, data_file_metrics
+from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.partitions import PartitionValues
-from tableformat.write.parquet_output import entry_metrics
 
 KEY_BOUND_WIDTH: Final = 64
 """Code points or bytes that bounds of key columns keep, where Iceberg's default is 16: identifiers often share a long

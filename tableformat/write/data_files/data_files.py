@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from tableformat.keys.table_key import key_names
 from tableformat.metadata.content_file import DataFile
+from tableformat.parquet.parquet_output import DictionaryChoice
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles, removed_on_failure
 from tableformat.write.data_files.partition_writer import PartitionWriter
 from tableformat.write.data_files.partitions import PartitionValues, RowRouter, SpecRouter, split
 from tableformat.write.data_files.stored_columns import stored_schema
-from tableformat.write.parquet_output import DictionaryChoice
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles

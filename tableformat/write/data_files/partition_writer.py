@@ -11,12 +11,12 @@ from pyiceberg.schema import Schema
 
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.metadata.content_file import DataFile
+from tableformat.parquet.parquet_output import DictionaryChoice, ParquetOutput
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
 from tableformat.write.data_files.data_file_entry import data_file_entry
 from tableformat.write.data_files.partitions import PartitionValues
 from tableformat.write.data_files.stored_columns import stored_rows, stored_schema
-from tableformat.write.parquet_output import DictionaryChoice, ParquetOutput
 from tableformat.write.rows.sorting import follows, sorting_order
 
 _ROWS_MIN: Final = 1_024

@@ -9,9 +9,9 @@ import pyarrow as pa
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import PARQUET, DeleteFile, FileContent
+from tableformat.parquet.parquet_output import ParquetOutput, WrittenParquet
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
-from tableformat.write.parquet_output import ParquetOutput, WrittenParquet
 
 
 def partition_of(context: WriteContext, spec_id: int, partition: tuple[Any, ...]) -> tuple[Any, ...]:

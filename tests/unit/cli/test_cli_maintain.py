@@ -25,7 +25,7 @@ from tableformat.maintenance.expiry.expire_snapshots import ExpireResult
 from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult
 from tableformat.maintenance.health.health import TableHealth
 from tableformat.maintenance.maintenance import Maintenance
-from tableformat.maintenance.publish.publish import PublishResult
+from tableformat.maintenance.publish import PublishResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
 from tableformat.maintenance.run_jobs import JOBS, JobReport, RunResult
 

@@ -18,8 +18,9 @@ from tableformat.errors import (
     TaskFailedError,
     UnknownColumnError,
 )
-from tableformat.maintenance.running.executors import LocalRunner, Work, is_spark_session, task_runner
+from tableformat.maintenance.running.executors import is_spark_session, task_runner
 from tableformat.maintenance.running.spark_runner import SparkRunner, run_pickled
+from tableformat.maintenance.running.tasks import LocalRunner, Work
 
 TASKS = list(range(20))
 

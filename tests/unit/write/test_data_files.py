@@ -19,9 +19,9 @@ from tableformat.errors import InvalidArgumentError, RowsRefusedError
 from tableformat.keys.sort_marker import sorted_by
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import DataFile
+from tableformat.parquet.parquet_output import ParquetOutput
 from tableformat.properties import COMPRESSION_CODEC, ROW_GROUP_LIMIT, TARGET_FILE_SIZE_BYTES, WRITE_MEMORY_BYTES
 from tableformat.write.data_files.data_files import DataFileSink, write_data_files
-from tableformat.write.parquet_output import ParquetOutput
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.distinct import PrefixCollector
 from tableformat.write.staged import StagedFiles

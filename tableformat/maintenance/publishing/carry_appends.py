@@ -21,7 +21,12 @@ from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
 from tableformat.commit.transaction import Accompany, UpdatesAndRequirements, commit_change
 from tableformat.deletes.rules import committed_sequence_number, equality_delete_is_new_enough
 from tableformat.errors import CommitConflictError, PublishRefusedError
-from tableformat.maintenance.publish.publish_scope import TargetState, asserting_target, tag_publish_bases, target_state
+from tableformat.maintenance.publishing.publish_scope import (
+    TargetState,
+    asserting_target,
+    tag_publish_bases,
+    target_state,
+)
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView

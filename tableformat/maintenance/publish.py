@@ -26,8 +26,8 @@ from tableformat.commit.publish_target import publish_target_of
 from tableformat.commit.transaction import Accompany, UpdatesAndRequirements
 from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
-from tableformat.maintenance.publish.carry_appends import CarriedFiles, all_carried, carry_appends
-from tableformat.maintenance.publish.publish_scope import TargetState, target_state
+from tableformat.maintenance.publishing.carry_appends import CarriedFiles, all_carried, carry_appends
+from tableformat.maintenance.publishing.publish_scope import TargetState, target_state
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.head_jobs import head_state
 from tableformat.maintenance.running.progress import Progress

@@ -1,0 +1,48 @@
+"""Options of reads and streams: names that both take, and the values that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
+from tableformat.metadata.snapshot_choice import to_epoch_ms
+
+BRANCH: Final = "branch"
+SNAPSHOT_ID: Final = "snapshot-id"
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -> None:
+    """Raise UnknownOptionError for a name that is not known; case does not matter."""
+    folded = {name.casefold() for name in known}
+    for name in options:
+        if name.casefold() not in folded:
+            raise UnknownOptionError(name, known, where=where)
+
+
+def number_of(given: Mapping[str, str], name: str) -> int | None:
+    """The option's number; None where it is not given."""
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidArgumentError(f"option {name} is a number, not {text!r}.") from error
+
+
+def moment_of(given: Mapping[str, str], name: str) -> int | None:
+    """Milliseconds since the epoch, given as such or as ISO 8601 text; None where the option is not given."""
+    text = given.get(name)
+    if text is None:
+        return None
+    return int(text) if text.lstrip("-").isdecimal() else to_epoch_ms(text)
+
+
+def is_true(given: Mapping[str, str], name: str) -> bool:
+    """The option's truth value; false where it is not given."""
+    text = given.get(name, "false")
+    if text.casefold() not in _BOOLEANS:
+        raise InvalidArgumentError(f"option {name} is true or false, not {text!r}.")
+    return _BOOLEANS[text.casefold()]
