@@ -85,7 +85,7 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
             )
         if name.startswith("tableformat.") and name not in _NAMES and not name.startswith(_PREFIXES):
             raise UnknownOptionError(name, _NAMES, where="the table's properties")
-    one_of(properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
+    property_one_of(properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
     return dict(properties)
 
 
@@ -109,7 +109,7 @@ def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> 
     return int(text)
 
 
-def one_of(properties: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+def property_one_of(properties: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
     """The property as one of the allowed words; the first is the default."""
     value = properties.get(name, allowed[0])
     if value not in allowed:

@@ -14,7 +14,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from spark_ext.service.staging import StagingCatalog, is_staged
 from tableformat.catalogs.catalog import Catalog, open_catalog
 from tableformat.errors import InvalidArgumentError, TableNotFoundError
-from tableformat.merge_on_read.deleted_positions import ResolveCaches, ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.scan.plan import ScanPlan
@@ -62,7 +62,7 @@ class Session:
 
     catalog: Catalog
     options: Mapping[str, str]
-    caches: ResolveCaches = field(default_factory=ResolveCaches)
+    caches: MergeCaches = field(default_factory=MergeCaches)
     """Footers, delete files and resolved positions of all tables: files never change."""
     staging: StagingCatalog = field(default_factory=StagingCatalog)
     """Tables that statements are still making."""
@@ -104,8 +104,8 @@ class Session:
         table = self.pinned(pin)
         return table.at(snapshot_id=pin.snapshot_id) if pin.snapshot_id is not None else table.at(branch=pin.branch)
 
-    def resolve_context(self, view: SnapshotView) -> ResolveContext:
-        return ResolveContext(view.metadata, view.io, self.caches)
+    def merge_context(self, view: SnapshotView) -> MergeContext:
+        return MergeContext(view.metadata, view.io, self.caches)
 
     def plan(self, pin: Pin, where: BooleanExpression) -> ScanPlan:
         """The plan of a scan; asked for twice by each query, for its size and for its files, and made once."""
@@ -121,7 +121,7 @@ class Session:
         key = (*read, repr(where))
         plan = self._plans.get(key)
         if plan is None:
-            plan = plan_scan(view, where, context=self.resolve_context(view))
+            plan = plan_scan(view, where, context=self.merge_context(view))
             self._plans.put(key, plan, 1 + len(plan.tasks))
         return plan
 

@@ -59,12 +59,12 @@ class Changes(ArrowRows):
         """Which files are read for the events of which snapshot. Reads metadata, and range delete files within a
         budget."""
         changes = replace(self._range, view=self._view)
-        tasks = tuple(plan_changes(changes, self._where, context=self._context.resolve))
+        tasks = tuple(plan_changes(changes, self._where, context=self._context.merge))
         return ChangePlan(self.from_snapshot_id, self.to_snapshot_id, tasks)
 
     def _tasks(self) -> Iterable[FileScanTask]:
         changes = replace(self._range, view=self._view)
-        return (task.scan for task in plan_changes(changes, self._where, context=self._context.resolve))
+        return (task.scan for task in plan_changes(changes, self._where, context=self._context.merge))
 
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Changes:
         return Changes(self._range, where, columns, self._limit)

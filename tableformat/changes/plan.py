@@ -24,16 +24,16 @@ from tableformat.changes.range import ChangeRange, parent_of
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files, manifests_of_snapshot
 from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, to_expression
-from tableformat.filters.file_statistics import partition_value_facts
+from tableformat.filters.file_statistics import partition_value_statistics
 from tableformat.filters.pruning import decide, residual
 from tableformat.merge_on_read.applicable_deletes import reached_data_files
-from tableformat.merge_on_read.deleted_positions import ResolveContext, deletes_identity
+from tableformat.merge_on_read.deleted_positions import MergeContext, deletes_identity
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_SNAPSHOT_ID, COMMIT_TIMESTAMP, COMMIT_VERSION
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.scan.planner import plan_scan
 
 _MICROSECONDS: Final = 1000
@@ -59,7 +59,7 @@ class ChangeTask:
     """When the snapshot was committed, in milliseconds since 1970-01-01 UTC."""
     change_type: ChangeType
     scan: FileScanTask
-    """The data file, and which of its rows: all but those that `resolve` gives. Its `constants` are the values of the
+    """The data file, and which of its rows: all but its `deleted_positions`. Its `constants` are the values of the
     feed's columns."""
 
 
@@ -74,10 +74,10 @@ class ChangePlan:
 
 
 def plan_changes(
-    changes: ChangeRange, where: BooleanExpression | None = None, *, context: ResolveContext | None = None
+    changes: ChangeRange, where: BooleanExpression | None = None, *, context: MergeContext | None = None
 ) -> Iterator[ChangeTask]:
     """The tasks of every snapshot of the range in the order of the events (CF-6), planned as they are asked for."""
-    shared = context or resolve_context(changes.view)
+    shared = context or merge_context(changes.view)
     for ordinal, snapshot in enumerate(changes.snapshots):
         yield from plan_snapshot(changes.view, snapshot, where, context=shared, ordinal=ordinal)
 
@@ -87,7 +87,7 @@ def plan_snapshot(
     snapshot: Snapshot,
     where: BooleanExpression | None = None,
     *,
-    context: ResolveContext | None = None,
+    context: MergeContext | None = None,
     ordinal: int = 0,
 ) -> tuple[ChangeTask, ...]:
     """CF-3: what one snapshot did to the rows of its parent. Deletes come first (CF-6).
@@ -98,7 +98,7 @@ def plan_snapshot(
     """
     if changes_no_row(snapshot):
         return ()
-    shared = context or resolve_context(view)
+    shared = context or merge_context(view)
     filters = _filters(view, snapshot, where)
     if not filters:
         return ()
@@ -129,7 +129,7 @@ def changes_no_row(snapshot: Snapshot) -> bool:
 class _Pair:
     """A snapshot and its parent."""
 
-    def __init__(self, before: SnapshotView, after: SnapshotView, context: ResolveContext) -> None:
+    def __init__(self, before: SnapshotView, after: SnapshotView, context: MergeContext) -> None:
         self._before = before
         self._after = after
         self._context = context
@@ -207,6 +207,6 @@ def _filters(
 def _residual(bound: BoundFilter, constants: Mapping[int, Any]) -> BoundFilter:
     def decide_leaf(leaf: Comparison) -> BoundFilter:
         field_id = leaf.field.field_id
-        return decide(leaf, partition_value_facts(constants[field_id])) if field_id in constants else leaf
+        return decide(leaf, partition_value_statistics(constants[field_id])) if field_id in constants else leaf
 
     return residual(bound, decide_leaf)

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tableformat.deletes.spans.coverage import Verdict, classify
+from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.scan.planner import plan_scan
 from tableformat.table import Table
 
@@ -37,27 +37,27 @@ class DeletePreview:
 def preview_delete(table: Table, spans: SpanArray) -> DeletePreview:
     """Count what the spans cover; reads the span columns of the data files that they may meet."""
     view = table.view
-    context = resolve_context(view)
+    context = merge_context(view)
     newest = spans.with_sequence_number(view.sequence_number + 1)
-    verdicts = dict.fromkeys(Verdict, 0)
+    coverages = dict.fromkeys(Coverage, 0)
 
-    def covered_live_rows(task: FileScanTask) -> tuple[Verdict, int]:
-        verdict, touching = classify(newest, task.data_file)
-        if verdict is Verdict.CLEAN:
-            return verdict, 0
-        covered = resolve(FileScanTask(data_file=task.data_file, range_deletes=(touching,)), context)
-        return verdict, len(covered.minus(resolve(task, context)))
+    def covered_live_rows(task: FileScanTask) -> tuple[Coverage, int]:
+        coverage, touching = classify(newest, task.data_file)
+        if coverage is Coverage.CLEAN:
+            return coverage, 0
+        covered = deleted_positions(FileScanTask(data_file=task.data_file, range_deletes=(touching,)), context)
+        return coverage, len(covered.minus(deleted_positions(task, context)))
 
     plan = plan_scan(view, context=context)
     live_row_count = 0
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for verdict, row_count in pool.map(covered_live_rows, plan.tasks):
-            verdicts[verdict] += 1
+        for coverage, row_count in pool.map(covered_live_rows, plan.tasks):
+            coverages[coverage] += 1
             live_row_count += row_count
     return DeletePreview(
         snapshot_id=table.snapshot_id,
         live_row_count=live_row_count,
-        clean_data_file_count=verdicts[Verdict.CLEAN],
-        partial_data_file_count=verdicts[Verdict.PARTIAL],
-        covered_data_file_count=verdicts[Verdict.COVERED],
+        clean_data_file_count=coverages[Coverage.CLEAN],
+        partial_data_file_count=coverages[Coverage.PARTIAL],
+        covered_data_file_count=coverages[Coverage.COVERED],
     )

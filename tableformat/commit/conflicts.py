@@ -71,7 +71,7 @@ class Evidence:
     def happened(self) -> frozenset[Theirs]:
         """The columns of the table that the difference of live files shows."""
         diff = self.diff
-        facts: dict[Theirs, bool] = {
+        happenings: dict[Theirs, bool] = {
             Theirs.DATA_ADDED: bool(diff.added_data_files),
             Theirs.DATA_REMOVED: bool(diff.removed_data_files),
             Theirs.POSITIONS_ADDED: not all(map(is_keyed, diff.added_delete_files)),
@@ -79,7 +79,7 @@ class Evidence:
             Theirs.KEYED_ADDED: any(map(is_keyed, diff.added_delete_files)),
             Theirs.KEYED_REMOVED: any(map(is_keyed, diff.removed_delete_files)),
         }
-        return frozenset(event for event, happened in facts.items() if happened)
+        return frozenset(event for event, happened in happenings.items() if happened)
 
 
 Rule: TypeAlias = Callable[[Evidence], Iterable[str]]
@@ -159,7 +159,7 @@ def vector_has_the_last_word(evidence: Evidence) -> Iterator[str]:
             yield f"{delete.file_path} deletes rows by position that the new deletion vectors do not contain"
 
 
-def removed_deletes_were_resolved(evidence: Evidence) -> Iterator[str]:
+def removed_deletes_were_converted(evidence: Evidence) -> Iterator[str]:
     """CP-11: a delete leaves only when every live data file that it reaches was searched for its rows.
 
     The whole head is checked, not only what came since: a rewrite that planned earlier commits data files with old
@@ -217,7 +217,7 @@ CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = 
         Theirs.KEYED_REMOVED: (files_named_are_live,),
     },
     ChangeKind.CONVERSION: {
-        Theirs.DATA_ADDED: (removed_deletes_were_resolved,),
+        Theirs.DATA_ADDED: (removed_deletes_were_converted,),
         Theirs.DATA_REMOVED: (files_named_are_live,),
         Theirs.POSITIONS_ADDED: (vector_has_the_last_word,),
         Theirs.POSITIONS_REMOVED: (files_named_are_live, positions_relied_on_are_there),
@@ -248,7 +248,7 @@ def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> No
 
 
 ASKED_ALWAYS: Final = frozenset(
-    {no_newer_delete_of_rewritten_data_left, removed_deletes_were_resolved, positions_relied_on_are_there}
+    {no_newer_delete_of_rewritten_data_left, removed_deletes_were_converted, positions_relied_on_are_there}
 )
 """Rules whose evidence the difference of live files does not show, so they look for themselves."""
 

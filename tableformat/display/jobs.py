@@ -122,10 +122,10 @@ def _published(result: PublishResult, name: str) -> RenderableType:
 def _expired(result: ExpireResult, name: str) -> RenderableType:
     if not (result.expired_snapshots_count or result.removed_refs or result.forgotten_batches_count):
         return Text(f"{name}: no snapshot is old enough; nothing to expire.")
-    return _page(result, name, "snapshots expired", [*expiry_facts(result), *_left_behind(result)])
+    return _page(result, name, "snapshots expired", [*expiry_rows(result), *_left_behind(result)])
 
 
-def expiry_facts(result: ExpireResult) -> Rows:
+def expiry_rows(result: ExpireResult) -> Rows:
     """Snapshots, references and files that go."""
     counts = (
         ("data", result.deleted_data_files_count),

@@ -12,23 +12,23 @@ from uuid import UUID
 from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
 
 from tableformat.filters.bound_filter import is_nan_value
-from tableformat.filters.pruning import UNKNOWN, ColumnFacts
+from tableformat.filters.pruning import UNKNOWN, ColumnStatistics
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import ContentFile
 from tableformat.metadata.manifests.manifest_entry import PartitionFieldSummary
 
 _REMEMBERED_FACTS = 50_000
-_NULL_ONLY = ColumnFacts(may_be_null=True, may_be_nan=False, may_have_values=False)
-_NAN_ONLY = ColumnFacts(may_be_null=False, may_be_nan=True, may_have_values=False)
+_NULL_ONLY = ColumnStatistics(may_be_null=True, may_be_nan=False, may_have_values=False)
+_NAN_ONLY = ColumnStatistics(may_be_null=False, may_be_nan=True, may_have_values=False)
 
 
-def column_facts(file: ContentFile, field_id: int, column_type: IcebergType) -> ColumnFacts:
+def column_statistics(file: ContentFile, field_id: int, column_type: IcebergType) -> ColumnStatistics:
     """What the metrics in the manifest entry say about a column; a metric that is missing says nothing.
 
     For a delete file the column must be one of those that it deletes by: metrics of others describe nothing that
     counts.
     """
-    return _column_facts(
+    return _column_statistics(
         file.file_path,
         column_type,
         nulls=_metric(file.null_value_counts, field_id),
@@ -40,7 +40,7 @@ def column_facts(file: ContentFile, field_id: int, column_type: IcebergType) -> 
 
 
 @lru_cache(_REMEMBERED_FACTS)
-def _column_facts(
+def _column_statistics(
     location: str,
     column_type: IcebergType,
     *,
@@ -49,12 +49,12 @@ def _column_facts(
     values: int | None,
     lower: bytes | None,
     upper: bytes | None,
-) -> ColumnFacts:
+) -> ColumnStatistics:
     """Decoding bounds costs ten times as much as looking them up, and a feed of changes asks for them once a
     snapshot."""
     if nulls is None and lower is None and upper is None and nans is None:
         return UNKNOWN
-    return ColumnFacts(
+    return ColumnStatistics(
         may_be_null=nulls is None or nulls > 0,
         may_be_nan=isinstance(column_type, (FloatType, DoubleType)) and (nans is None or nans > 0),
         may_have_values=values is None or nulls is None or values > nulls + (nans or 0),
@@ -63,20 +63,20 @@ def _column_facts(
     )
 
 
-def partition_value_facts(value: Any) -> ColumnFacts:
+def partition_value_statistics(value: Any) -> ColumnStatistics:
     """A column all of whose rows hold one value: a partition field, or the source of an identity transform."""
     if value is None:
         return _NULL_ONLY
     if is_nan_value(value):
         return _NAN_ONLY
     internal = value.bytes if isinstance(value, UUID) else value
-    return ColumnFacts(may_be_null=False, may_be_nan=False, lower=internal, upper=internal)
+    return ColumnStatistics(may_be_null=False, may_be_nan=False, lower=internal, upper=internal)
 
 
-def summary_facts(summary: PartitionFieldSummary, field_type: IcebergType, location: str) -> ColumnFacts:
+def summary_statistics(summary: PartitionFieldSummary, field_type: IcebergType, location: str) -> ColumnStatistics:
     """A partition field over all files of a manifest; without bounds all its values are null or NaN."""
     lower, upper = summary.lower_bound, summary.upper_bound
-    return ColumnFacts(
+    return ColumnStatistics(
         may_be_null=summary.contains_null,
         may_be_nan=summary.contains_nan is not False,
         may_have_values=lower is not None or upper is not None,

@@ -19,14 +19,14 @@ from pyiceberg.transforms import IdentityTransform, Transform, TruncateTransform
 from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField
 
 from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, comparisons, to_expression
-from tableformat.filters.file_statistics import partition_value_facts, summary_facts
+from tableformat.filters.file_statistics import partition_value_statistics, summary_statistics
 from tableformat.filters.literals import NANO_TYPES
-from tableformat.filters.pruning import ColumnFacts, decide, residual
+from tableformat.filters.pruning import ColumnStatistics, decide, residual
 from tableformat.metadata.manifests.manifest_entry import ManifestFile
 
 _BITS: Final[dict[type[IcebergType], int]] = {IntegerType: 32, LongType: 64}
 
-FactsAt = Callable[[int, Comparison], ColumnFacts]
+StatisticsAt = Callable[[int, Comparison], ColumnStatistics]
 """What is known about the partition field at a place of the spec."""
 
 
@@ -54,10 +54,10 @@ class PartitionPruning:
         if summaries is None or not self.is_useful:
             return True
 
-        def facts_at(place: int, leaf: Comparison) -> ColumnFacts:
-            return summary_facts(summaries[place], leaf.field.field_type, manifest.manifest_path)
+        def statistics_at(index: int, leaf: Comparison) -> ColumnStatistics:
+            return summary_statistics(summaries[index], leaf.field.field_type, manifest.manifest_path)
 
-        return residual(self._bound, lambda leaf: self._decide(leaf, facts_at)) is not FALSE
+        return residual(self._bound, lambda leaf: self._decide(leaf, statistics_at)) is not FALSE
 
     def residual_in(self, partition: tuple[Any, ...]) -> BoundFilter:
         """What is left of the filter for rows of a partition."""
@@ -65,35 +65,35 @@ class PartitionPruning:
             return self._bound
         if partition not in self._residuals:
 
-            def facts_at(place: int, _: Comparison) -> ColumnFacts:
-                return partition_value_facts(partition[place])
+            def statistics_at(index: int, _: Comparison) -> ColumnStatistics:
+                return partition_value_statistics(partition[index])
 
-            self._residuals[partition] = residual(self._bound, lambda leaf: self._decide(leaf, facts_at))
+            self._residuals[partition] = residual(self._bound, lambda leaf: self._decide(leaf, statistics_at))
         return self._residuals[partition]
 
-    def _decide(self, leaf: Comparison, facts_at: FactsAt) -> BoundFilter:
-        place = self._identities.get(leaf.field.field_id)
-        if place is not None:
-            return decide(leaf, facts_at(place, leaf))
-        for place, projected in self._projections.get(id(leaf), ()):
-            if residual(projected, partial(_decide_at, facts_at, place)) is FALSE:
+    def _decide(self, leaf: Comparison, statistics_at: StatisticsAt) -> BoundFilter:
+        index = self._identities.get(leaf.field.field_id)
+        if index is not None:
+            return decide(leaf, statistics_at(index, leaf))
+        for index, projected in self._projections.get(id(leaf), ()):
+            if residual(projected, partial(_decide_at, statistics_at, index)) is FALSE:
                 return FALSE
         return leaf
 
     def _prepare(self, leaf: Comparison, spec: PartitionSpec, schema: Schema) -> None:
-        for place, field in enumerate(spec.fields):
+        for index, field in enumerate(spec.fields):
             if field.source_id != leaf.field.field_id:
                 continue
             if isinstance(field.transform, IdentityTransform):
-                self._identities[field.source_id] = place
+                self._identities[field.source_id] = index
             else:
                 projected = _projection(leaf, field, schema)
                 if projected is not None:
-                    self._projections.setdefault(id(leaf), []).append((place, projected))
+                    self._projections.setdefault(id(leaf), []).append((index, projected))
 
 
-def _decide_at(facts_at: FactsAt, place: int, part: Comparison) -> BoundFilter:
-    return decide(part, facts_at(place, part))
+def _decide_at(statistics_at: StatisticsAt, index: int, part: Comparison) -> BoundFilter:
+    return decide(part, statistics_at(index, part))
 
 
 def _projection(leaf: Comparison, field: PartitionField, schema: Schema) -> BoundFilter | None:

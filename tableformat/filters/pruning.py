@@ -1,8 +1,8 @@
 """What is known about the values of a column in some stretch of rows, and what is left of a filter there.
 
 One evaluation serves partition values, the partition summaries of a manifest, the metrics of a data file and the
-statistics of a row group: all of them come down to `ColumnFacts`. The result is the residual: `Always(False)` when no
-row can match, `Always(True)` when every row must, else what still has to be asked of each row.
+statistics of a row group: all of them come down to `ColumnStatistics`. The result is the residual: `Always(False)` when
+no row can match, `Always(True)` when every row must, else what still has to be asked of each row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tableformat.filters.bound_filter import (
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnFacts:
+class ColumnStatistics:
     """What may occur in a column. Whatever is not known may occur."""
 
     may_be_null: bool = True
@@ -40,17 +40,17 @@ class ColumnFacts:
     """At or above every value that is not NaN; None when unknown."""
 
 
-UNKNOWN: Final = ColumnFacts()
+UNKNOWN: Final = ColumnStatistics()
 
 Decide = Callable[[Comparison], BoundFilter]
 """TRUE, FALSE or the comparison itself, where what is known does not decide it."""
 
 
-def decide(leaf: Comparison, facts: ColumnFacts) -> BoundFilter:
+def decide(leaf: Comparison, statistics: ColumnStatistics) -> BoundFilter:
     """What is left of a comparison where its column is known to be so."""
-    if not may_match(leaf, facts):
+    if not may_match(leaf, statistics):
         return FALSE
-    return TRUE if must_match(leaf, facts) else leaf
+    return TRUE if must_match(leaf, statistics) else leaf
 
 
 def residual(bound: BoundFilter, decide_leaf: Decide) -> BoundFilter:
@@ -74,23 +74,23 @@ def residual(bound: BoundFilter, decide_leaf: Decide) -> BoundFilter:
     return all_of(terms) if is_and else any_of(terms)
 
 
-def must_match(leaf: Comparison, facts: ColumnFacts) -> bool:
+def must_match(leaf: Comparison, statistics: ColumnStatistics) -> bool:
     """Whether every row matches: none is null, for which comparisons are unknown, and none matches the opposite."""
     asks_for_null = leaf.operator in (Operator.IS_NULL, Operator.NOT_NULL)
-    may_be_unknown = leaf.is_nullable and facts.may_be_null and not asks_for_null
-    return not may_be_unknown and not may_match(leaf.negated(), facts)
+    may_be_unknown = leaf.is_nullable and statistics.may_be_null and not asks_for_null
+    return not may_be_unknown and not may_match(leaf.negated(), statistics)
 
 
-def may_match(leaf: Comparison, facts: ColumnFacts) -> bool:
+def may_match(leaf: Comparison, statistics: ColumnStatistics) -> bool:
     """Whether some row may match."""
     if leaf.operator is Operator.IS_NULL:
-        return leaf.is_nullable and facts.may_be_null
-    may_be_nan = leaf.is_float and facts.may_be_nan
+        return leaf.is_nullable and statistics.may_be_null
+    may_be_nan = leaf.is_float and statistics.may_be_nan
     if leaf.operator is Operator.NOT_NULL:
-        return facts.may_have_values or may_be_nan
+        return statistics.may_have_values or may_be_nan
     if may_be_nan and _nan_matches(leaf):
         return True
-    return facts.may_have_values and _value_may_match(leaf, facts)
+    return statistics.may_have_values and _value_may_match(leaf, statistics)
 
 
 def _nan_matches(leaf: Comparison) -> bool:
@@ -101,9 +101,9 @@ def _nan_matches(leaf: Comparison) -> bool:
     return operator in (Operator.NOT_EQUAL, Operator.NOT_IN, Operator.GREATER, Operator.GREATER_OR_EQUAL)
 
 
-def _value_may_match(leaf: Comparison, facts: ColumnFacts) -> bool:
+def _value_may_match(leaf: Comparison, statistics: ColumnStatistics) -> bool:
     """Whether a value between the bounds, not null and not NaN, may pass the comparison."""
-    operator, lower, upper = leaf.operator, facts.lower, facts.upper
+    operator, lower, upper = leaf.operator, statistics.lower, statistics.upper
     if operator in (Operator.IS_NAN, Operator.NOT_NAN):
         return operator is Operator.NOT_NAN
     if operator in (Operator.IN, Operator.NOT_IN):

@@ -5,8 +5,8 @@
              | 02 payload                           payload by type family, see `KeyFamily`
 
 Neither 00 nor FF begins a column, so the empty string is below and FF above everything that begins with the same
-columns. Rows are compared as words (`words.py`); bytes are for what is few and compared often: cuts and the bounds of
-files.
+columns. Rows are compared as sort words (`sort_words.py`); bytes are for what is few and compared often: cuts and the
+bounds of files.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _LEADING_BYTES_MASK: Final = np.array(
 """Entry n keeps the first n bytes of a big endian word."""
 
 
-class KeyWords(Protocol):
+class SortWords(Protocol):
     """One key column of rows or cuts."""
 
     @property
@@ -99,17 +99,17 @@ class ByteWords:
             # Rows longer than every cut are in no order of length, and all of them are above the cuts they tie with.
             return _zero_where_null(ends - starts, self.valid, rows)
         at = starts + index * _BYTES_PER_WORD
-        words = _load_words(self.buffer, at)
-        words &= _LEADING_BYTES_MASK[np.clip(ends - at, 0, _BYTES_PER_WORD)]
-        words ^= _SIGN_BIT
-        return _zero_where_null(words.view(np.int64), self.valid, rows)
+        sort_words = _load_sort_words(self.buffer, at)
+        sort_words &= _LEADING_BYTES_MASK[np.clip(ends - at, 0, _BYTES_PER_WORD)]
+        sort_words ^= _SIGN_BIT
+        return _zero_where_null(sort_words.view(np.int64), self.valid, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class DictionaryWords:
     """A dictionary-encoded column: words of the dictionary, read through the indices."""
 
-    dictionary: KeyWords
+    dictionary: SortWords
     indices: Codes
     valid: Flags | None
 
@@ -133,7 +133,7 @@ class NullWords:
         return np.zeros(len(chosen), np.int64)
 
 
-def words_of(column: pa.Array | pa.ChunkedArray | None, key_type: PrimitiveType, row_count: int) -> KeyWords:
+def sort_words_of(column: pa.Array | pa.ChunkedArray | None, key_type: PrimitiveType, row_count: int) -> SortWords:
     """The words of a column of `row_count` rows that is compared as `key_type`; None means null in every row.
 
     The column may be of a type that promotes to `key_type` or that holds it (a longer one, a dictionary, a view type).
@@ -163,7 +163,7 @@ def words_of(column: pa.Array | pa.ChunkedArray | None, key_type: PrimitiveType,
             return ByteWords(starts, starts + width, _byte_buffer(array), valid, is_variable=False)
 
 
-def level_count(words: KeyWords, key_type: PrimitiveType) -> int:
+def level_count(sort_words: SortWords, key_type: PrimitiveType) -> int:
     """How many levels tell the given values (those of the cuts) apart from any other value of the type."""
     family = family_of(key_type)
     if isinstance(key_type, DecimalType):
@@ -171,9 +171,9 @@ def level_count(words: KeyWords, key_type: PrimitiveType) -> int:
     if family is KeyFamily.FIXED_BYTES:
         return -(-fixed_width_bytes(key_type) // _BYTES_PER_WORD)
     if family is KeyFamily.VARIABLE_BYTES:
-        if not isinstance(words, ByteWords):
+        if not isinstance(sort_words, ByteWords):
             return 1
-        longest = int((words.ends - words.starts).max(initial=0))
+        longest = int((sort_words.ends - sort_words.starts).max(initial=0))
         return -(-longest // _BYTES_PER_WORD) + 1
     return 1
 
@@ -234,19 +234,19 @@ def _comparable(array: pa.Array, key_type: PrimitiveType, family: KeyFamily) -> 
         raise SchemaMismatchError(f"values of Arrow type {given} cannot be compared as {key_type}: {error}") from error
 
 
-def _dictionary_words(array: pa.DictionaryArray, key_type: PrimitiveType) -> KeyWords:
+def _dictionary_words(array: pa.DictionaryArray, key_type: PrimitiveType) -> SortWords:
     dictionary = array.dictionary
     if len(dictionary) == 0:
         return NullWords(len(array))
-    words = words_of(dictionary, key_type, len(dictionary))
+    sort_words = sort_words_of(dictionary, key_type, len(dictionary))
     indices = array.indices
     present = _valid_flags(indices)
     # Null slots hold arbitrary indices, which may lie outside the dictionary.
     positions = number_view(indices.fill_null(0) if present is not None else indices).astype(np.int64, copy=False)
-    if words.valid is not None:
-        value_present = words.valid[positions]
+    if sort_words.valid is not None:
+        value_present = sort_words.valid[positions]
         present = value_present if present is None else present & value_present
-    return DictionaryWords(words, positions, present)
+    return DictionaryWords(sort_words, positions, present)
 
 
 def _float_codes(values: npt.NDArray[Any]) -> Codes:
@@ -259,19 +259,19 @@ def _float_codes(values: npt.NDArray[Any]) -> Codes:
     return codes
 
 
-def _load_words(buffer: npt.NDArray[np.uint8], at: Codes) -> npt.NDArray[np.uint64]:
+def _load_sort_words(buffer: npt.NDArray[np.uint8], at: Codes) -> npt.NDArray[np.uint64]:
     """8 bytes from each address as a big endian number; addresses near or past the end of the buffer read zeros
     there.
     """
     last = len(buffer) - _BYTES_PER_WORD
     unaligned = np.ndarray((last + 1,), "<u8", buffer=buffer, strides=(1,))
     inside = np.minimum(at, last)
-    words = unaligned[inside].byteswap()
+    sort_words = unaligned[inside].byteswap()
     overhang = at - inside
     if overhang.any():
-        words <<= (np.minimum(overhang, 7) * 8).astype(np.uint64)
-        words[overhang >= _BYTES_PER_WORD] = 0
-    return words
+        sort_words <<= (np.minimum(overhang, 7) * 8).astype(np.uint64)
+        sort_words[overhang >= _BYTES_PER_WORD] = 0
+    return sort_words
 
 
 def _zero_where_null(codes: Codes, valid: Flags | None, rows: RowChoice) -> Codes:

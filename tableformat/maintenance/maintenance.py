@@ -31,8 +31,7 @@ from tableformat.maintenance.publish import PublishResult, publish
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
 from tableformat.maintenance.running.executors import LOCAL, Executor
-from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT
-from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress
 from tableformat.metadata.snapshot_choice import head_view
 
 

@@ -187,8 +187,8 @@ class _Run:
         )
 
     def _reports(self, jobs: tuple[str, ...]) -> Iterator[JobReport]:
-        for place, name in enumerate(jobs):
-            self._tell(place, len(jobs), "jobs")
+        for index, name in enumerate(jobs):
+            self._tell(index, len(jobs), "jobs")
             refresh(self._iceberg)
             reason = self._is_over or self._no_reason_to_run(name, self._iceberg.metadata)
             yield JobReport(job=name, status=JobStatus.SKIPPED, reason=reason) if reason else self._report(name)

@@ -53,8 +53,8 @@ def reached_data_files(
     applicable = ApplicableDeletes(metadata, deletes)
     return [
         data
-        for place, data in enumerate(data_files)
-        if (is_met[place] or data.file_path in named or (partitions and partition_of(data) in partitions))
+        for index, data in enumerate(data_files)
+        if (is_met[index] or data.file_path in named or (partitions and partition_of(data) in partitions))
         and applicable.of(data)
     ]
 
@@ -73,4 +73,4 @@ def _meet_bounds(
 
 
 def _column_types(metadata: TableMetadata) -> ColumnTypes:
-    return ColumnTypes({field_id: field.field_type for field_id, field in field_history(metadata).items()})
+    return ColumnTypes.of_fields(field_history(metadata))

@@ -8,14 +8,15 @@ range deletes by scope and column list.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.types import IcebergType
+from pyiceberg.types import IcebergType, NestedField
 
+from tableformat.deletes.codecs.position_rows import FILE_PATH_FIELD_ID
 from tableformat.deletes.rules import (
     committed_sequence_number,
     equality_delete_is_new_enough,
@@ -27,9 +28,6 @@ from tableformat.deletes.rules import (
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.key_overlap import KeyOverlap
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-
-POSITION_DELETE_PATH: Final = 2147483546
-"""Reserved field id of `file_path` in position delete files."""
 
 Partition = tuple[int, tuple[Any, ...]]
 """Spec id and partition values."""
@@ -44,6 +42,11 @@ class ColumnTypes:
     """Types of fields that deletes may name, those of dropped columns included."""
 
     by_id: dict[int, IcebergType]
+
+    @staticmethod
+    def of_fields(fields: Mapping[int, NestedField]) -> ColumnTypes:
+        """The types of every field that a table has had (`field_history`)."""
+        return ColumnTypes({field_id: field.field_type for field_id, field in fields.items()})
 
     def of(self, field_ids: Iterable[int]) -> list[tuple[int, IcebergType]]:
         """The field ids whose type is known, with the type."""
@@ -126,7 +129,7 @@ class _KeyDeletes:
         is_newer = equality_delete_is_new_enough(self._numbers, committed_sequence_number(data))
         if not is_newer[-1]:
             return []
-        return [self._deletes[place] for place in np.flatnonzero(is_newer & self._overlap.candidates(data))]
+        return [self._deletes[index] for index in np.flatnonzero(is_newer & self._overlap.candidates(data))]
 
 
 def by_scope_and_columns(
@@ -153,8 +156,8 @@ def named_data_file(delete: DeleteFile) -> str | None:
 
 
 def _path_bounds(delete: DeleteFile) -> tuple[str | None, str | None]:
-    lower = (delete.lower_bounds or {}).get(POSITION_DELETE_PATH)
-    upper = (delete.upper_bounds or {}).get(POSITION_DELETE_PATH)
+    lower = (delete.lower_bounds or {}).get(FILE_PATH_FIELD_ID)
+    upper = (delete.upper_bounds or {}).get(FILE_PATH_FIELD_ID)
     return None if lower is None else lower.decode(), None if upper is None else upper.decode()
 
 

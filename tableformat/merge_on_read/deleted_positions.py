@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -20,18 +21,19 @@ from pyiceberg.types import NestedField
 from tableformat.deletes.matching.equality import EqualityKeys
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import committed_sequence_number
-from tableformat.deletes.spans.coverage import Verdict, classify
+from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.delete_columns import delete_column_types, field_history, value_where_missing
+from tableformat.merge_on_read.delete_index import ColumnTypes
 from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.merge_on_read.equality_positions import equality_positions
 from tableformat.merge_on_read.span_positions import span_positions
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.parquet.key_reader import KeyReader
 from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
-from tableformat.parquet.parquet_file import FooterCache, footer_size_bytes, open_parquet
+from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet
 from tableformat.storage.loading_cache import LoadingCache
 
 RESOLVED_CACHE_BYTES: Final = 128 * 1024 * 1024
@@ -60,7 +62,7 @@ class EqualityDeleted:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolveCaches:
+class MergeCaches:
     """What follows from immutable files alone. Thread-safe; may be shared by all scans of a process."""
 
     deletes: DeleteCaches = field(default_factory=DeleteCaches)
@@ -75,12 +77,12 @@ class ResolveCaches:
 
 
 @dataclass(frozen=True)
-class ResolveContext:
-    """A table to resolve deletes in. Picklable: a copy in another process starts with empty caches."""
+class MergeContext:
+    """A table whose deletes are merged into reads. Picklable: a copy in another process starts with empty caches."""
 
     metadata: TableMetadata
     io: FileIO
-    caches: ResolveCaches = field(default_factory=ResolveCaches)
+    caches: MergeCaches = field(default_factory=MergeCaches)
 
     @cached_property
     def name_mapping(self) -> NameMapping | None:
@@ -95,8 +97,17 @@ class ResolveContext:
         """DA-6: every field that the table has had, by id."""
         return field_history(self.metadata)
 
+    @cached_property
+    def column_types(self) -> ColumnTypes:
+        """Types of the fields, for what deletes name."""
+        return ColumnTypes.of_fields(self.fields)
 
-def resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
+    def open_data_file(self, data_file: DataFile) -> AbstractContextManager[OpenedFile]:
+        """The Parquet file, its footer from the cache. CorruptFileError where it cannot be opened."""
+        return open_parquet(self.io, data_file, name_mapping=self.name_mapping, footers=self.caches.footers)
+
+
+def deleted_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
     """The positions of all deleted rows of the task's data file; with `dead_in`, of all rows that the task leaves out.
 
     Reads delete files, and of the data file the footer and those row groups of delete columns that statistics cannot
@@ -111,12 +122,12 @@ def resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
     return found if task.dead_in is None else found.union(_alive(task.dead_in, context))
 
 
-def _alive(task: FileScanTask, context: ResolveContext) -> PositionSet:
+def _alive(task: FileScanTask, context: MergeContext) -> PositionSet:
     every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
-    return every_row.minus(resolve(task, context))
+    return every_row.minus(deleted_positions(task, context))
 
 
-def _resolve(task: FileScanTask, context: ResolveContext) -> PositionSet:
+def _resolve(task: FileScanTask, context: MergeContext) -> PositionSet:
     found = [_row_positions(task, context.loader)]
     if task.equality_deletes or task.range_deletes or task.range_delete_files:
         found.append(_value_positions(task, context))
@@ -132,7 +143,7 @@ def _row_positions(task: FileScanTask, loader: DeleteLoader) -> PositionSet:
     )
 
 
-def _value_positions(task: FileScanTask, context: ResolveContext) -> PositionSet:
+def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
     """Rows that equality and range deletes meet by their values."""
     data = task.data_file
     spans, is_covered = _spans(task, context.loader)
@@ -160,7 +171,7 @@ def _value_positions(task: FileScanTask, context: ResolveContext) -> PositionSet
     return PositionSet.union_of([by_equality, *found])
 
 
-def _known_equality(task: FileScanTask, context: ResolveContext) -> tuple[EqualityDeleted, list[DeleteFile]]:
+def _known_equality(task: FileScanTask, context: MergeContext) -> tuple[EqualityDeleted, list[DeleteFile]]:
     """What earlier scans found for some of the equality deletes, with the identity of all; and the other deletes.
 
     A row is deleted when any delete meets it (DA-2), so what more of them meet is a union.
@@ -176,12 +187,12 @@ def _known_equality(task: FileScanTask, context: ResolveContext) -> tuple[Equali
     return EqualityDeleted(frozenset(deletes), held.positions), new
 
 
-def _equality_key(task: FileScanTask, context: ResolveContext) -> tuple[object, ...]:
+def _equality_key(task: FileScanTask, context: MergeContext) -> tuple[object, ...]:
     mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
     return task.data_file.file_path, task.data_file.sequence_number, mapping
 
 
-def _columns(deletes: Sequence[DeleteFile], context: ResolveContext) -> dict[tuple[int, ...], str]:
+def _columns(deletes: Sequence[DeleteFile], context: MergeContext) -> dict[tuple[int, ...], str]:
     """DA-6: each list of delete columns, with what its columns are by now."""
     lists = {delete.equality_ids or () for delete in deletes}
     return {ids: "; ".join(str(context.fields.get(field_id)) for field_id in ids) for ids in lists}
@@ -191,14 +202,14 @@ def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], b
     """For each list of delete columns the spans newer than the data; True when they cover the whole file (RD-10)."""
     spans = list(task.range_deletes)
     for deletes in _grouped(task.range_delete_files):
-        verdict, newer = classify(loader.range_fragments(deletes), task.data_file)
-        if verdict is Verdict.COVERED:
+        coverage, newer = classify(loader.range_fragments(deletes), task.data_file)
+        if coverage is Coverage.COVERED:
             return [], True
         spans.append(newer)
     return spans, False
 
 
-def _equality_keys(equality_deletes: Sequence[DeleteFile], context: ResolveContext) -> list[EqualityKeys]:
+def _equality_keys(equality_deletes: Sequence[DeleteFile], context: MergeContext) -> list[EqualityKeys]:
     """The collapsed keys for each set of delete columns; their order in a delete file means nothing."""
     by_columns: dict[frozenset[int], list[DeleteFile]] = defaultdict(list)
     for delete in equality_deletes:
@@ -223,7 +234,7 @@ def _equality_ids(delete: DeleteFile) -> tuple[int, ...]:
     return delete.equality_ids
 
 
-def deletes_identity(task: FileScanTask, context: ResolveContext) -> tuple[object, ...]:
+def deletes_identity(task: FileScanTask, context: MergeContext) -> tuple[object, ...]:
     """Everything that the positions of the task's deletes depend on: files never change, so their paths and sequence
     numbers stand for them."""
     data = task.data_file

@@ -51,12 +51,12 @@ def _looked_up(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int)
 def _groups_in_reach(reader: KeyReader, keys: EqualityKeys) -> NDArray[np.int64]:
     """Row groups that may hold a key: every delete column's bounds meet the values of the keys."""
     in_reach = np.ones(reader.file.row_group_count, np.bool_)
-    for field_id, key_type, hull in zip(keys.field_ids, keys.types, keys.hulls, strict=True):
-        if hull is not None:
+    for field_id, key_type, value_bounds in zip(keys.field_ids, keys.types, keys.value_bounds_by_column, strict=True):
+        if value_bounds is not None:
             lower, upper = reader.bounds((field_id,), (key_type,))
             in_reach &= [
-                (group_lower < hull.upper and hull.lower < group_upper)
-                or (hull.has_null and group_lower <= NULL_MARKER)
+                (group_lower < value_bounds.upper and value_bounds.lower < group_upper)
+                or (value_bounds.has_null and group_lower <= NULL_MARKER)
                 for group_lower, group_upper in zip(lower, upper, strict=True)
             ]
     return np.flatnonzero(in_reach)

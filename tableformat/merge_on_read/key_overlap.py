@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pyiceberg.types import IcebergType
 
-from tableformat.filters.file_statistics import column_facts
+from tableformat.filters.file_statistics import column_statistics
 from tableformat.metadata.content_file import ContentFile
 
 Mask = npt.NDArray[np.bool_]
@@ -38,33 +38,35 @@ class _ColumnRanks:
 
     @staticmethod
     def of(field_id: int, column_type: IcebergType, files: Sequence[ContentFile]) -> _ColumnRanks:
-        facts = [column_facts(file, field_id, column_type) for file in files]
-        bounds = {bound for fact in facts for bound in (fact.lower, fact.upper) if bound is not None}
+        statistics = [column_statistics(file, field_id, column_type) for file in files]
+        bounds = {bound for each in statistics for bound in (each.lower, each.upper) if bound is not None}
         distinct = sorted(bounds)
         ranks = {bound: rank for rank, bound in enumerate(distinct)}
         return _ColumnRanks(
             field_id,
             column_type,
             distinct,
-            np.array([-1 if fact.lower is None else ranks[fact.lower] for fact in facts], np.int64),
-            np.array([len(distinct) if fact.upper is None else ranks[fact.upper] for fact in facts], np.int64),
-            np.array([fact.may_have_values for fact in facts], np.bool_),
-            np.array([fact.may_be_null for fact in facts], np.bool_),
-            np.array([fact.may_be_nan for fact in facts], np.bool_),
+            np.array([-1 if each.lower is None else ranks[each.lower] for each in statistics], np.int64),
+            np.array([len(distinct) if each.upper is None else ranks[each.upper] for each in statistics], np.int64),
+            np.array([each.may_have_values for each in statistics], np.bool_),
+            np.array([each.may_be_null for each in statistics], np.bool_),
+            np.array([each.may_be_nan for each in statistics], np.bool_),
         )
 
     def may_share_value(self, other: ContentFile) -> Mask:
         """DA-4: whether some value, null or NaN of the column may be in both files."""
-        facts = column_facts(other, self.field_id, self.column_type)
+        statistics = column_statistics(other, self.field_id, self.column_type)
         shared = np.zeros(len(self.lower), np.bool_)
-        if facts.may_have_values:
+        if statistics.may_have_values:
             # Ranks from `first` on are not below the lower bound, ranks before `after_last` not above the upper one.
-            first = -1 if facts.lower is None else bisect_left(self.distinct, facts.lower)
-            after_last = len(self.distinct) if facts.upper is None else bisect_right(self.distinct, facts.upper)
+            first = -1 if statistics.lower is None else bisect_left(self.distinct, statistics.lower)
+            after_last = (
+                len(self.distinct) if statistics.upper is None else bisect_right(self.distinct, statistics.upper)
+            )
             shared |= self.may_have_values & (self.upper >= first) & (self.lower < after_last)
-        if facts.may_be_null:
+        if statistics.may_be_null:
             shared |= self.may_be_null
-        if facts.may_be_nan:
+        if statistics.may_be_nan:
             shared |= self.may_be_nan
         return shared
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.rules import partition_of
-from tableformat.deletes.spans.coverage import Verdict, classify_many
+from tableformat.deletes.spans.coverage import Coverage, classify_many
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.delete_index import EVERYWHERE, ColumnTypes, KeyDeleteIndex, by_scope_and_columns
 from tableformat.merge_on_read.delete_loader import DeleteLoader
@@ -16,7 +16,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 
 
 @dataclass(frozen=True, slots=True)
-class RangeVerdicts:
+class RangeCoverage:
     """By place of the data file in the list that was asked about."""
 
     covered: set[int] = field(default_factory=set)
@@ -27,7 +27,7 @@ class RangeVerdicts:
     """Where the spans were too many to load: the range delete files that may matter to a data file."""
 
 
-def range_verdicts(
+def range_coverage(
     deletes: Sequence[DeleteFile],
     data_files: Sequence[DataFile],
     *,
@@ -35,31 +35,33 @@ def range_verdicts(
     column_types: ColumnTypes,
     loader: DeleteLoader,
     span_budget: int,
-) -> RangeVerdicts:
+) -> RangeCoverage:
     """RD-3, RD-10: one skyline for each scope and column list, asked about every data file in its scope.
 
     With more spans than `span_budget` in all files together none is loaded; tasks carry the delete files instead.
     """
-    verdicts = RangeVerdicts()
+    found = RangeCoverage()
     if not deletes:
-        return verdicts
+        return found
     if sum(delete.record_count for delete in deletes) > span_budget:
         index = KeyDeleteIndex(deletes, specs, column_types)
-        candidates = ((place, index.deletes_of(data)) for place, data in enumerate(data_files))
-        verdicts.files.update({place: found for place, found in candidates if found})
-        return verdicts
+        candidates = ((data_index, index.deletes_of(data)) for data_index, data in enumerate(data_files))
+        found.files.update({data_index: applying for data_index, applying in candidates if applying})
+        return found
     for (scope, _), members in by_scope_and_columns(deletes, specs).items():
-        places = [
-            place
-            for place, data in enumerate(data_files)
-            if place not in verdicts.covered and scope in (EVERYWHERE, partition_of(data))
+        data_indexes = [
+            data_index
+            for data_index, data in enumerate(data_files)
+            if data_index not in found.covered and scope in (EVERYWHERE, partition_of(data))
         ]
-        if not places:
+        if not data_indexes:
             continue
-        results = classify_many(loader.range_fragments(members), [data_files[place] for place in places])
-        for place, (verdict, spans) in zip(places, results, strict=True):
-            if verdict is Verdict.COVERED:
-                verdicts.covered.add(place)
-            elif verdict is Verdict.PARTIAL:
-                verdicts.spans.setdefault(place, []).append(spans)
-    return verdicts
+        results = classify_many(
+            loader.range_fragments(members), [data_files[data_index] for data_index in data_indexes]
+        )
+        for data_index, (coverage, spans) in zip(data_indexes, results, strict=True):
+            if coverage is Coverage.COVERED:
+                found.covered.add(data_index)
+            elif coverage is Coverage.PARTIAL:
+                found.spans.setdefault(data_index, []).append(spans)
+    return found

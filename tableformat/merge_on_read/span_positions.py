@@ -7,17 +7,16 @@ spans         [---------)    [--)
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from tableformat.deletes.matching.range_apply import deleted_mask, deleted_runs
+from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.deletes.spans.touching import SearchableSpans
 from tableformat.parquet.key_reader import KeyReader
 
 _ROWS_AT_ONCE: Final = 1 << 21
@@ -38,8 +37,9 @@ def span_positions(reader: KeyReader, spans: SpanArray) -> PositionSet:
     depth = int(max(spans.lower.depth.max(), spans.upper.depth.max()))
     field_ids = spans.key.field_ids[:depth]
     lower, upper = reader.bounds(field_ids, spans.key.types[:depth])
-    first, last = _touching(spans, lower, upper)
-    is_covered = _covering(spans, first, last, lower, upper)
+    searchable = SearchableSpans.of(spans, len(lower))
+    first, last = searchable.touching(lower, upper)
+    is_covered = _covering(searchable, first, last, lower, upper)
     starts = reader.file.row_group_starts
     covered = np.flatnonzero(is_covered)
     run_starts, run_ends = [starts[covered]], [starts[covered + 1]]
@@ -60,35 +60,20 @@ def span_positions(reader: KeyReader, spans: SpanArray) -> PositionSet:
 
 def near_spans(reader: KeyReader, spans: SpanArray) -> SpanArray:
     """RD-12: those of sorted disjoint spans, all of which bind every column, that may share a key with the file."""
-    first, last = _touching(spans, *reader.bounds(spans.key.field_ids, spans.key.types))
+    lower, upper = reader.bounds(spans.key.field_ids, spans.key.types)
+    first, last = SearchableSpans.of(spans, len(lower)).touching(lower, upper)
     start = int(first.min(initial=len(spans)))
     return spans.slice(start, max(start, int(last.max(initial=0))))
 
 
-def _touching(spans: SpanArray, group_lower: list[bytes], group_upper: list[bytes]) -> tuple[Rows, Rows]:
-    """RD-10: for each row group the range of spans that share a key with it."""
-    places = range(len(spans))
-    # A few of the cuts are looked at; all of them as Python's bytes would cost more than the search.
-    lower, upper = _cut_at(spans.lower.encoded), _cut_at(spans.upper.encoded)
-    first = np.array([bisect_right(places, cut, key=upper) for cut in group_lower], np.int64)
-    last = np.array([bisect_left(places, cut, key=lower) for cut in group_upper], np.int64)
-    return first, last
-
-
 def _covering(
-    spans: SpanArray, first: Rows, last: Rows, group_lower: list[bytes], group_upper: list[bytes]
+    searchable: SearchableSpans, first: Rows, last: Rows, group_lower: list[bytes], group_upper: list[bytes]
 ) -> NDArray[np.bool_]:
     """RD-10: for each row group whether one span holds all its keys."""
-    lower, upper = _cut_at(spans.lower.encoded), _cut_at(spans.upper.encoded)
     is_covered = np.zeros(len(first), np.bool_)
     for group in np.flatnonzero(last - first == 1).tolist():
-        span = int(first[group])
-        is_covered[group] = lower(span) <= group_lower[group] and group_upper[group] <= upper(span)
+        is_covered[group] = searchable.holds(int(first[group]), group_lower[group], group_upper[group])
     return is_covered
-
-
-def _cut_at(encoded: pa.LargeBinaryArray) -> Callable[[int], bytes]:
-    return lambda place: encoded[place].as_py()
 
 
 def batches(groups: Rows, starts: Rows) -> Iterator[Rows]:

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.coverage import Verdict, classify
+from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.operations.draft import Draft
 from tableformat.scan.matching_positions import matching_positions
@@ -26,15 +26,15 @@ def delete_matching(draft: Draft, where: BooleanExpression) -> None:
 
 def delete_covered(draft: Draft, spans: SpanArray) -> None:
     """Stage position deletes of the live rows that the spans cover: what a range delete does, found row by row."""
-    context = ReadContext.of(draft.view).resolve
+    context = ReadContext.of(draft.view).merge
     newest = spans.with_sequence_number(draft.next_sequence_number)
 
     def covered(task: FileScanTask) -> PositionSet:
-        verdict, touching = classify(newest, task.data_file)
-        if verdict is Verdict.CLEAN:
+        coverage, touching = classify(newest, task.data_file)
+        if coverage is Coverage.CLEAN:
             return PositionSet.empty()
         by_spans = FileScanTask(data_file=task.data_file, range_deletes=(touching,))
-        return resolve(by_spans, context).minus(resolve(task, context))
+        return deleted_positions(by_spans, context).minus(deleted_positions(task, context))
 
     _delete_found(draft, draft.plan().tasks, covered)
 

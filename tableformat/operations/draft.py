@@ -32,7 +32,7 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CommitStateUnknownError, InvalidKeyError
 from tableformat.keys.table_key import key_names
-from tableformat.merge_on_read.deleted_positions import ResolveCaches, ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import DataFile, DeleteFile
@@ -42,7 +42,7 @@ from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.result import CommitResult
 from tableformat.operations.staging import StagedChange
-from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, one_of
+from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, property_one_of
 from tableformat.scan.plan import ScanPlan
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
@@ -61,7 +61,7 @@ _PENDING_KEYS_MAX: Final = 2_000_000
 class Draft:
     """The verbs of one snapshot, over one base. Not thread-safe."""
 
-    def __init__(self, iceberg: IcebergTable, branch: str, *, caches: ResolveCaches | None = None) -> None:
+    def __init__(self, iceberg: IcebergTable, branch: str, *, caches: MergeCaches | None = None) -> None:
         """`caches`: what others have read of the table's delete files and footers."""
         refuse_read_only(iceberg)
         self._iceberg = iceberg
@@ -69,8 +69,8 @@ class Draft:
         self.view: SnapshotView = head_view(iceberg.metadata, iceberg.io, branch)
         """The snapshot that the verbs start from."""
         self.context = WriteContext.of(iceberg.metadata, iceberg.io)
-        self.resolve_context = ResolveContext(iceberg.metadata, iceberg.io, caches or ResolveCaches())
-        self._change = StagedChange(self.view, self.resolve_context)
+        self.merge_context = MergeContext(iceberg.metadata, iceberg.io, caches or MergeCaches())
+        self._change = StagedChange(self.view, self.merge_context)
         self._pending_keys: dict[tuple[str, ...], list[pa.Table]] = {}
         self._pending_spans: dict[tuple[int, ...], list[SpanArray]] = {}
         self._pending_key_count = 0
@@ -106,7 +106,7 @@ class Draft:
     @property
     def prefix_encoding(self) -> str:
         """How prefix deletes and replacements are written: "range" or "equality"."""
-        return one_of(self.context.properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
+        return property_one_of(self.context.properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
 
     def plan(
         self, where: BooleanExpression | None = None, *, may_match: Callable[[DataFile], bool] | None = None

@@ -10,7 +10,6 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.update import (
-    AssertRefSnapshotId,
     AssertTableUUID,
     RemovePropertiesUpdate,
     RemoveSnapshotRefUpdate,
@@ -21,6 +20,7 @@ from pyiceberg.table.update import (
 )
 
 from tableformat.commit.idempotence import batches_of_snapshots
+from tableformat.commit.metadata_commit import assert_ref
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
@@ -220,13 +220,6 @@ def _ref(snapshot_id: int, kind: SnapshotRefType, max_ref_age_ms: int | None) ->
 
 def _set_ref(name: str, ref: SnapshotRef) -> SetSnapshotRefUpdate:
     return SetSnapshotRefUpdate.model_validate({"ref-name": name, **ref.model_dump(by_alias=True)})
-
-
-def assert_ref(name: str, snapshot_id: int | None) -> AssertRefSnapshotId:
-    """The requirement that a ref is still where it was; None: that there is no such ref."""
-    return AssertRefSnapshotId.model_validate(
-        {"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": snapshot_id}
-    )
 
 
 def _snapshot_id(view: SnapshotView) -> int:

@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.deletes.positions import PositionSet
-from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -40,7 +40,7 @@ class _Read:
 class StagedChange:
     """What was staged, over the snapshot that the draft started from."""
 
-    def __init__(self, view: SnapshotView, context: ResolveContext) -> None:
+    def __init__(self, view: SnapshotView, context: MergeContext) -> None:
         self._view = view
         self._context = context
         self._verbs: list[_Verb] = []
@@ -98,7 +98,7 @@ class StagedChange:
             self._updated[data.file_path] = data
         self._counted_row_count += len(positions)
         self._positions[data.file_path] = RowsToDelete(task, self._staged_positions(data).union(positions))
-        if len(resolve(task, self._context).union(positions)) == data.record_count:
+        if len(deleted_positions(task, self._context).union(positions)) == data.record_count:
             self._remove(task)
 
     def finish(self, context: WriteContext, written: list[str]) -> TableChange:
@@ -140,7 +140,7 @@ class StagedChange:
         self._removed.update({data.file_path: data for data in plan.covered})
         for task in plan.tasks:
             if task.has_deletes:
-                deleted = resolve(task, self._context).union(self._staged_positions(task.data_file))
+                deleted = deleted_positions(task, self._context).union(self._staged_positions(task.data_file))
                 self._positions[task.data_file.file_path] = RowsToDelete(task, deleted)
                 if len(deleted) == task.data_file.record_count:
                     self._removed[task.data_file.file_path] = task.data_file

@@ -92,19 +92,19 @@ def repeated(scalar: pa.Scalar, length: int) -> pa.Array:
 def _struct_conversion(
     source_type: pa.StructType, fields: tuple[NestedField, ...], target_type: pa.StructType, missing: MissingValues
 ) -> Conversion | None:
-    by_id = {field_id_of(child): place for place, child in enumerate(source_type)}
-    places = [by_id.get(field.field_id) for field in fields]
+    by_id = {field_id_of(child): index for index, child in enumerate(source_type)}
+    indexes = [by_id.get(field.field_id) for field in fields]
     conversions = [
         SAME
-        if place is None
-        else conversion(source_type.field(place), field, target_type.field(position).type, missing)
-        for position, (place, field) in enumerate(zip(places, fields, strict=True))
+        if index is None
+        else conversion(source_type.field(index), field, target_type.field(position).type, missing)
+        for position, (index, field) in enumerate(zip(indexes, fields, strict=True))
     ]
-    if source_type == target_type and places == list(range(len(fields))) and not any(conversions):
+    if source_type == target_type and indexes == list(range(len(fields))) and not any(conversions):
         return SAME
-    names = [None if place is None else source_type.field(place).name for place in places]
+    names = [None if index is None else source_type.field(index).name for index in indexes]
     scalars = [
-        missing.scalar(field, target_type.field(position).type) if places[position] is None else None
+        missing.scalar(field, target_type.field(position).type) if indexes[position] is None else None
         for position, field in enumerate(fields)
     ]
 

@@ -56,7 +56,7 @@ def with_filter_columns(selected: Schema, schema: Schema, bound: BoundFilter) ->
     fields = list(selected.fields)
     for name in needed:
         whole = schema.find_field(name)
-        present = next((place for place, field in enumerate(fields) if field.name == name), None)
+        present = next((index for index, field in enumerate(fields) if field.name == name), None)
         if present is None:
             fields.append(whole)
         elif fields[present] != whole:
@@ -68,8 +68,8 @@ def with_filter_columns(selected: Schema, schema: Schema, bound: BoundFilter) ->
 def identity_constants(data_file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
     """Values of source columns that the partition fixes, by field id."""
     return {
-        field.source_id: data_file.partition[place]
-        for place, field in enumerate(spec.fields)
+        field.source_id: data_file.partition[index]
+        for index, field in enumerate(spec.fields)
         if isinstance(field.transform, IdentityTransform)
     }
 
@@ -202,8 +202,8 @@ def _leaves(field: pa.Field, target: NestedField | None) -> Iterator[bool]:
             child_target = wanted.get(field_id_of(child) or -1) if has_any else target
             yield from _leaves(child, child_target)
     elif storage.num_fields:
-        for place in range(storage.num_fields):
-            yield from _leaves_below(storage.field(place), is_wanted=target is not None)
+        for index in range(storage.num_fields):
+            yield from _leaves_below(storage.field(index), is_wanted=target is not None)
     else:
         yield target is not None
 
@@ -213,5 +213,5 @@ def _leaves_below(field: pa.Field, *, is_wanted: bool) -> Iterator[bool]:
     storage = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     if not storage.num_fields:
         yield is_wanted
-    for place in range(storage.num_fields):
-        yield from _leaves_below(storage.field(place), is_wanted=is_wanted)
+    for index in range(storage.num_fields):
+        yield from _leaves_below(storage.field(index), is_wanted=is_wanted)

@@ -18,12 +18,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, DoubleType, FloatType, IcebergType, NestedField, PrimitiveType, UUIDType
 
 from tableformat.filters.bound_filter import is_nan_value
-from tableformat.filters.pruning import UNKNOWN, ColumnFacts
+from tableformat.filters.pruning import UNKNOWN, ColumnStatistics
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.parquet.parquet_columns import LeafColumn
 
 
-def row_group_facts(row_group: pq.RowGroupMetaData, leaf: LeafColumn, column_type: IcebergType) -> ColumnFacts:
+def row_group_statistics(
+    row_group: pq.RowGroupMetaData, leaf: LeafColumn, column_type: IcebergType
+) -> ColumnStatistics:
     """The facts of a column in the table's type; what the statistics do not say may be."""
     statistics = row_group.column(leaf.index).statistics
     if statistics is None or not isinstance(column_type, PrimitiveType):
@@ -33,7 +35,7 @@ def row_group_facts(row_group: pq.RowGroupMetaData, leaf: LeafColumn, column_typ
     if statistics.has_min_max:
         lower = _value(statistics.min_raw, leaf.arrow_type, column_type)
         upper = _value(statistics.max_raw, leaf.arrow_type, column_type)
-    return ColumnFacts(
+    return ColumnStatistics(
         may_be_null=null_count is None or null_count > 0,
         may_be_nan=isinstance(column_type, (FloatType, DoubleType)),
         may_have_values=null_count is None or null_count < row_group.num_rows,

@@ -16,7 +16,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import parse_where
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.dataset import LakeDataset
@@ -169,7 +169,7 @@ class ArrowRows(ABC):
             if bind_filter(task.residual, self._view.schema) is not TRUE:
                 filtered.append(task)
                 continue
-            total += task.data_file.record_count - len(resolve(task, self._context.resolve))
+            total += task.data_file.record_count - len(deleted_positions(task, self._context.merge))
         if filtered and (self._limit is None or total < self._limit):
             context = replace(self._context, selected=Schema())
             total += sum(rows.num_rows for rows in read_tables(filtered, context, narrow=False))

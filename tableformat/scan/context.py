@@ -8,18 +8,18 @@ from weakref import WeakKeyDictionary
 
 from pyiceberg.io import FileIO
 
-from tableformat.merge_on_read.deleted_positions import ResolveCaches, ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.metadata.snapshot_view import SnapshotView
 
-_caches: Final[WeakKeyDictionary[FileIO, ResolveCaches]] = WeakKeyDictionary()
+_caches: Final[WeakKeyDictionary[FileIO, MergeCaches]] = WeakKeyDictionary()
 _lock: Final = Lock()
 
 
-def resolve_context(view: SnapshotView) -> ResolveContext:
+def merge_context(view: SnapshotView) -> MergeContext:
     """A context for the view, with the caches of all views that read through the same FileIO.
 
     Files are immutable, so what was read stays right; it is forgotten with the FileIO, that is with the table handle.
     """
     with _lock:
-        caches = _caches.setdefault(view.io, ResolveCaches())
-    return ResolveContext(view.metadata, view.io, caches)
+        caches = _caches.setdefault(view.io, MergeCaches())
+    return MergeContext(view.metadata, view.io, caches)

@@ -10,9 +10,9 @@ import pyarrow as pa
 from tableformat.deletes.positions import PositionSet
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.row_filter import matching_rows
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.scan.reader import ReadContext, Stretch, prepare_task, read_stored
+from tableformat.scan.reader import ReadContext, RowGroupRun, prepare_task, read_stored
 
 
 def matching_positions(task: FileScanTask, context: ReadContext) -> PositionSet:
@@ -20,20 +20,20 @@ def matching_positions(task: FileScanTask, context: ReadContext) -> PositionSet:
 
     Reads the columns of the filter in the row groups that statistics do not rule out; nothing where every row passes.
     """
-    deleted = resolve(task, context.resolve)
+    deleted = deleted_positions(task, context.merge)
     if bind_filter(task.residual, context.schema) is TRUE:
         everything = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
         return everything.minus(deleted)
     only_filter_columns = replace(context, selected=context.schema.select())
-    matching = PositionSet.union_of(_matching_in(stretch) for stretch in prepare_task(task, only_filter_columns))
+    matching = PositionSet.union_of(_matching_in(run) for run in prepare_task(task, only_filter_columns))
     return matching.minus(deleted)
 
 
-def _matching_in(stretch: Stretch) -> PositionSet:
-    rows = read_stored(stretch)
-    mask = matching_rows(stretch.task.bound, rows)
+def _matching_in(run: RowGroupRun) -> PositionSet:
+    rows = read_stored(run)
+    mask = matching_rows(run.task.bound, rows)
     if isinstance(mask, bool):
-        row_count = stretch.row_count if mask else 0
-        return PositionSet.from_runs(np.array([stretch.start_row]), np.array([stretch.start_row + row_count]))
+        row_count = run.row_count if mask else 0
+        return PositionSet.from_runs(np.array([run.start_row]), np.array([run.start_row + row_count]))
     flat = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
-    return PositionSet.from_mask(np.asarray(flat.fill_null(False))).shifted(stretch.start_row)
+    return PositionSet.from_mask(np.asarray(flat.fill_null(False))).shifted(run.start_row)

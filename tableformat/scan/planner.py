@@ -12,12 +12,12 @@ from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.rules import committed_sequence_number, position_delete_is_new_enough
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter, to_expression
-from tableformat.filters.file_statistics import column_facts
+from tableformat.filters.file_statistics import column_statistics
 from tableformat.filters.partition_pruning import PartitionPruning
 from tableformat.filters.pruning import decide, residual
-from tableformat.merge_on_read.delete_index import ColumnTypes, KeyDeleteIndex, PositionDeleteIndex
-from tableformat.merge_on_read.deleted_positions import ResolveContext
-from tableformat.merge_on_read.range_coverage import range_verdicts
+from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex
+from tableformat.merge_on_read.deleted_positions import MergeContext
+from tableformat.merge_on_read.range_coverage import range_coverage
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
@@ -25,7 +25,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.scan.plan import PruningCounts, ScanPlan
 from tableformat.storage.location import local_path
 
@@ -55,7 +55,7 @@ def plan_scan(
     view: SnapshotView,
     where: BooleanExpression | None = None,
     *,
-    context: ResolveContext | None = None,
+    context: MergeContext | None = None,
     staged: StagedFilesOnTop | None = None,
     data_files: Sequence[DataFile] | None = None,
 ) -> ScanPlan:
@@ -68,7 +68,7 @@ def plan_scan(
     """
     expression = AlwaysTrue() if where is None else where
     bound = bind_filter(expression, view.schema)
-    planning = _Planning(view, expression, bound, context or resolve_context(view), staged or StagedFilesOnTop())
+    planning = _Planning(view, expression, bound, context or merge_context(view), staged or StagedFilesOnTop())
     return planning.plan(data_files)
 
 
@@ -76,11 +76,11 @@ def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable
     """Whether a data file of the table may hold a row that matches, by its partition and its column bounds."""
     expression = AlwaysTrue() if where is None else where
     bound = bind_filter(expression, view.schema)
-    return _Planning(view, expression, bound, resolve_context(view), StagedFilesOnTop()).may_hold_match
+    return _Planning(view, expression, bound, merge_context(view), StagedFilesOnTop()).may_hold_match
 
 
 def match_deletes(
-    view: SnapshotView, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile], context: ResolveContext
+    view: SnapshotView, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile], context: MergeContext
 ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
     """Tasks for these data files of the snapshot with these deletes and no others, and the files that range deletes
     cover whole (RD-10), as `plan_scan` gives them for all."""
@@ -96,7 +96,7 @@ class _Planning:
         view: SnapshotView,
         where: BooleanExpression,
         bound: BoundFilter,
-        context: ResolveContext,
+        context: MergeContext,
         staged: StagedFilesOnTop,
     ) -> None:
         self._view = view
@@ -193,10 +193,10 @@ class _Planning:
         by_kind: dict[DeleteKind, list[DeleteFile]] = {kind: [] for kind in DeleteKind}
         for delete in deletes:
             by_kind[delete.kind].append(delete)
-        column_types = ColumnTypes({field_id: field.field_type for field_id, field in self._context.fields.items()})
+        column_types = self._context.column_types
         positions = PositionDeleteIndex([*by_kind[DeleteKind.POSITION], *by_kind[DeleteKind.DELETION_VECTOR]])
         equality = KeyDeleteIndex(by_kind[DeleteKind.EQUALITY], self._specs, column_types)
-        ranges = range_verdicts(
+        ranges = range_coverage(
             by_kind[DeleteKind.RANGE],
             [candidate.data_file for candidate in candidates],
             specs=self._specs,
@@ -205,8 +205,8 @@ class _Planning:
             span_budget=positive_int(self._view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT),
         )
         tasks = []
-        for place, candidate in enumerate(candidates):
-            if place in ranges.covered:
+        for index, candidate in enumerate(candidates):
+            if index in ranges.covered:
                 continue
             data = candidate.data_file
             task = replace(
@@ -214,11 +214,11 @@ class _Planning:
                 deletion_vector=positions.vector_of(data),
                 position_deletes=positions.position_deletes_of(data),
                 equality_deletes=equality.deletes_of(data),
-                range_deletes=tuple(ranges.spans.get(place, ())),
-                range_delete_files=ranges.files.get(place, ()),
+                range_deletes=tuple(ranges.spans.get(index, ())),
+                range_delete_files=ranges.files.get(index, ()),
             )
             tasks.append(replace(task, reasons=_reasons(task)) if task.has_deletes else task)
-        covered = tuple(candidates[place].data_file for place in sorted(ranges.covered))
+        covered = tuple(candidates[index].data_file for index in sorted(ranges.covered))
         return tuple(tasks), covered
 
     def _task(self, candidate: _Candidate) -> FileScanTask:
@@ -264,7 +264,7 @@ def _residual_by_bounds(
     def decide_leaf(leaf: Comparison) -> BoundFilter:
         if among is not None and leaf.field.field_id not in among:
             return leaf
-        return decide(leaf, column_facts(file, leaf.field.field_id, leaf.field.field_type))
+        return decide(leaf, column_statistics(file, leaf.field.field_id, leaf.field.field_type))
 
     return residual(bound, decide_leaf)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
@@ -23,15 +22,15 @@ from pyiceberg.schema import Schema
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter
-from tableformat.filters.file_statistics import partition_value_facts
+from tableformat.filters.file_statistics import partition_value_statistics
 from tableformat.filters.pruning import UNKNOWN, decide, residual
 from tableformat.filters.row_filter import filter_rows
 from tableformat.merge_on_read.alive_rows import alive_rows
-from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
+from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
 from tableformat.parquet.projection import (
     FileProjection,
     identity_constants,
@@ -39,14 +38,14 @@ from tableformat.parquet.projection import (
     select_columns,
     with_filter_columns,
 )
-from tableformat.parquet.row_group_statistics import row_group_facts
-from tableformat.scan.context import resolve_context
+from tableformat.parquet.row_group_statistics import row_group_statistics
+from tableformat.scan.context import merge_context
 from tableformat.scan.row_lineage_columns import row_lineage_columns, selectable_columns, with_inherited_lineage
 from tableformat.storage.location import local_path
 
 STRETCH_BYTES: Final = 32 * 1024 * 1024
 """Size before compression, encodings kept, of the row groups that are read by one call."""
-STRETCH_ROWS: Final = 256 * 1024
+ROW_GROUP_RUN_ROWS: Final = 256 * 1024
 """Rows of the row groups that are read by one call: dictionary encoded columns are much larger decoded than in the
 file."""
 _PARALLEL_FROM_ROWS: Final = 20_000
@@ -59,7 +58,7 @@ _Answer = TypeVar("_Answer")
 class ReadContext:
     """What all tasks of a scan share."""
 
-    resolve: ResolveContext
+    merge: MergeContext
     schema: Schema
     """The view's schema: names in filters are its names."""
     selected: Schema
@@ -72,7 +71,7 @@ class ReadContext:
         UnknownColumnError for another one, UnsupportedFeatureError for row lineage before v3.
         """
         selectable = selectable_columns(view.schema, columns, view.metadata.format_version)
-        return ReadContext(resolve_context(view), view.schema, select_columns(selectable, columns))
+        return ReadContext(merge_context(view), view.schema, select_columns(selectable, columns))
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -86,11 +85,11 @@ class ReadContext:
 
     @cached_property
     def has_local_files(self) -> bool:
-        return local_path(self.resolve.metadata.location) is not None
+        return local_path(self.merge.metadata.location) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowGroupRun:
     """Consecutive row groups of one file."""
 
     task: OpenTask
@@ -128,9 +127,9 @@ def read_tables(tasks: Iterable[FileScanTask], context: ReadContext, *, narrow: 
     pool = ThreadPoolExecutor(workers, thread_name_prefix="scan")
     try:
         prepared = _in_order(pool, (partial(prepare_task, task, context) for task in tasks), ahead=2 * workers)
-        stretches = (stretch for found in prepared for stretch in found)
+        runs = (run for found in prepared for run in found)
         # One more than the workers, so that none waits while the caller handles a result.
-        results = _in_order(pool, (partial(_read_stretch, stretch, narrow) for stretch in stretches), ahead=workers + 1)
+        results = _in_order(pool, (partial(_read_run, run, narrow) for run in runs), ahead=workers + 1)
         for rows in results:
             if rows.num_rows:
                 yield rows
@@ -150,25 +149,25 @@ def _in_order(pool: ThreadPoolExecutor, calls: Iterable[Callable[[], _Answer]], 
         yield running.popleft().result()
 
 
-def prepare_task(task: FileScanTask, context: ReadContext) -> list[Stretch]:
+def prepare_task(task: FileScanTask, context: ReadContext) -> list[RowGroupRun]:
     """The parts of the task's file that may have a row to return; its deletes are resolved on the way."""
     bound = bind_filter(task.residual, context.schema)
     if bound is FALSE:
         return []
-    deleted = resolve(task, context.resolve)
+    deleted = deleted_positions(task, context.merge)
     if len(deleted) == task.data_file.record_count:
         return []
-    with _opened(task, context) as file:
-        spec = context.resolve.metadata.specs()[task.data_file.spec_id]
+    with context.merge.open_data_file(task.data_file) as file:
+        spec = context.merge.metadata.specs()[task.data_file.spec_id]
         constants = {**identity_constants(task.data_file, spec), **task.constants}
         wanted = with_filter_columns(context.selected, context.schema, bound)
         result = context.arrow_schema if wanted is context.selected else None
         projection = FileProjection.of(file.schema, wanted, file.location, constants, result=result)
         opened = OpenTask(task, context, bound, projection, deleted)
-        return _stretches(opened, file, constants)
+        return _row_group_runs(opened, file, constants)
 
 
-def _stretches(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[Stretch]:
+def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[RowGroupRun]:
     """Row groups that may have a row to return, consecutive ones put together up to `STRETCH_BYTES`."""
     starts = file.row_group_starts.tolist()
     runs: list[list[int]] = []
@@ -181,14 +180,14 @@ def _stretches(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) ->
             continue
         size_bytes = sum(row_group.column(leaf).total_uncompressed_size for leaf in opened.projection.leaf_indices)
         row_count = starts[group + 1] - starts[runs[-1][0]] if runs else 0
-        fits = run_bytes + size_bytes <= STRETCH_BYTES and row_count <= STRETCH_ROWS
+        fits = run_bytes + size_bytes <= STRETCH_BYTES and row_count <= ROW_GROUP_RUN_ROWS
         if runs and runs[-1][-1] == group - 1 and fits:
             runs[-1].append(group)
             run_bytes += size_bytes
         else:
             runs.append([group])
             run_bytes = size_bytes
-    return [Stretch(opened, tuple(run), starts[run[0]], starts[run[-1] + 1] - starts[run[0]]) for run in runs]
+    return [RowGroupRun(opened, tuple(run), starts[run[0]], starts[run[-1] + 1] - starts[run[0]]) for run in runs]
 
 
 def _is_ruled_out(
@@ -200,34 +199,27 @@ def _is_ruled_out(
         field_id = leaf.field.field_id
         column = file.leaves.get(field_id)
         if column is not None:
-            return decide(leaf, row_group_facts(row_group, column, leaf.field.field_type))
-        return decide(leaf, partition_value_facts(constants[field_id]) if field_id in constants else UNKNOWN)
+            return decide(leaf, row_group_statistics(row_group, column, leaf.field.field_type))
+        return decide(leaf, partition_value_statistics(constants[field_id]) if field_id in constants else UNKNOWN)
 
     return bound is not TRUE and residual(bound, decide_leaf) is FALSE
 
 
-def _read_stretch(stretch: Stretch, narrow: bool) -> pa.Table:
-    opened = stretch.task
-    rows = alive_rows(read_stored(stretch), opened.deleted, stretch.start_row)
+def _read_run(run: RowGroupRun, narrow: bool) -> pa.Table:
+    opened = run.task
+    rows = alive_rows(read_stored(run), opened.deleted, run.start_row)
     rows = filter_rows(opened.bound, rows)
     return narrowed(rows, opened.context.arrow_schema) if narrow else rows
 
 
-def read_stored(stretch: Stretch) -> pa.Table:
+def read_stored(run: RowGroupRun) -> pa.Table:
     """Every row of the stretch, deleted or not, in the columns to return and those of the filter."""
-    opened = stretch.task
-    with _opened(opened.task, opened.context) as file, unreadable_as_corrupt(file.location):
+    opened = run.task
+    with opened.context.merge.open_data_file(opened.task.data_file) as file, unreadable_as_corrupt(file.location):
         decoded = file.reader().reader.read_row_groups(
-            list(stretch.row_groups),
+            list(run.row_groups),
             column_indices=list(opened.projection.leaf_indices),
-            use_threads=stretch.row_count >= _PARALLEL_FROM_ROWS,
+            use_threads=run.row_count >= _PARALLEL_FROM_ROWS,
         )
-    rows = opened.projection.apply(decoded, stretch.row_count)
-    return with_inherited_lineage(rows, opened.context.row_lineage, opened.task.data_file, stretch.start_row)
-
-
-def _opened(task: FileScanTask, context: ReadContext) -> AbstractContextManager[OpenedFile]:
-    resolving = context.resolve
-    return open_parquet(
-        resolving.io, task.data_file, name_mapping=resolving.name_mapping, footers=resolving.caches.footers
-    )
+    rows = opened.projection.apply(decoded, run.row_count)
+    return with_inherited_lineage(rows, opened.context.row_lineage, opened.task.data_file, run.start_row)

@@ -45,9 +45,9 @@ def with_inherited_lineage(rows: pa.Table, names: Sequence[str], data: DataFile,
     A file without a first row id is from before version 3: both columns are null there, whatever it stores.
     """
     for name in names:
-        place = rows.schema.get_field_index(name)
-        column = _inherited(rows.column(place), name, data, start_row)
-        rows = rows.set_column(place, rows.schema.field(place), column)
+        index = rows.schema.get_field_index(name)
+        column = _inherited(rows.column(index), name, data, start_row)
+        rows = rows.set_column(index, rows.schema.field(index), column)
     return rows
 
 

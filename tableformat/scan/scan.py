@@ -44,7 +44,7 @@ class Scan(ArrowRows):
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        return plan_scan(self._view, self._where, context=self._context.resolve)
+        return plan_scan(self._view, self._where, context=self._context.merge)
 
     def explain(self) -> ScanExplanation:
         """Why the scan reads what it reads; prints as a report, `to_dict()` for programs."""

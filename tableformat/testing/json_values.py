@@ -78,8 +78,8 @@ def type_from_json(value: Any) -> IcebergType:
 def schema_from_json(columns: Mapping[str, Any], required: Sequence[str] = ()) -> Schema:
     """The schema of `{"name": type}` with the field ids that a new table gives it: 1 for the first column, and on."""
     fields = [
-        NestedField(place, name, type_from_json(written), required=name in required)
-        for place, (name, written) in enumerate(columns.items(), 1)
+        NestedField(sort_key, name, type_from_json(written), required=name in required)
+        for sort_key, (name, written) in enumerate(columns.items(), 1)
     ]
     return assign_fresh_schema_ids(Schema(*fields))
 

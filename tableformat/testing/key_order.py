@@ -14,7 +14,7 @@ Row: TypeAlias = Mapping[str, Any]
 Values: TypeAlias = tuple[Any, ...]
 
 
-def place(value: Any) -> tuple[Any, ...]:
+def sort_key(value: Any) -> tuple[Any, ...]:
     """RD-4: where a value stands in the order of its column: null first, then values, NaN last; -0.0 with 0.0.
 
     Python compares text by code point and UUIDs as unsigned numbers, which is the order wanted.
@@ -26,9 +26,9 @@ def place(value: Any) -> tuple[Any, ...]:
     return (1, value)
 
 
-def places(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
+def sort_keys(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
     """Where a tuple of values stands: compares like the key that it begins; equal where null equals null (DA-4)."""
-    return tuple(place(value) for value in values)
+    return tuple(sort_key(value) for value in values)
 
 
 def is_covered(values: Values, lower: Values | None, upper: Values | None) -> bool:
@@ -36,8 +36,8 @@ def is_covered(values: Values, lower: Values | None, upper: Values | None) -> bo
 
     A cut before a tuple lies below all keys that begin with it, so only as many values are compared as it has.
     """
-    above_lower = lower is None or places(values[: len(lower)]) >= places(lower)
-    below_upper = upper is None or places(values[: len(upper)]) < places(upper)
+    above_lower = lower is None or sort_keys(values[: len(lower)]) >= sort_keys(lower)
+    below_upper = upper is None or sort_keys(values[: len(upper)]) < sort_keys(upper)
     return above_lower and below_upper
 
 
@@ -60,7 +60,7 @@ def _identity(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-def event_place(event: Row, order_by: str | None) -> tuple[Any, ...]:
+def event_sort_key(event: Row, order_by: str | None) -> tuple[Any, ...]:
     """Null below NaN below values: an event without a time loses against one with a time."""
     value = event.get(order_by) if order_by is not None else None
     if value is None:

@@ -25,7 +25,7 @@ from tableformat.deletes.spans import spans
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys import encoding
 from tableformat.maintenance.conversion import conversion_plan
-from tableformat.merge_on_read import deleted_positions as resolve
+from tableformat.merge_on_read import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.staging import StagedChange
@@ -150,6 +150,6 @@ MISTAKES: Final = (
     Mistake(
         "change-feed-repeats-rows-that-are-alive",
         ("CF-3",),
-        partial(replaced, resolve._alive, _nothing_alive),
+        partial(replaced, deleted_positions._alive, _nothing_alive),
     ),
 )

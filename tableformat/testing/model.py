@@ -25,7 +25,7 @@ from tableformat.errors import (
     SnapshotNotFoundError,
     UnknownColumnError,
 )
-from tableformat.testing.key_order import Row, Values, event_place, is_covered, places
+from tableformat.testing.key_order import Row, Values, event_sort_key, is_covered, sort_keys
 
 Predicate: TypeAlias = Callable[[Row], bool]
 
@@ -115,8 +115,8 @@ class ModelVerbs:
     def upsert(self, rows: Iterable[Row]) -> None:
         """Add rows in the place of those with the same key; of a key given twice the last row counts."""
         key = self._required_key()
-        newest = {places(self._values(row, key)): row for row in self._complete(rows)}
-        self.current = [row for row in self.current if places(self._values(row, key)) not in newest]
+        newest = {sort_keys(self._values(row, key)): row for row in self._complete(rows)}
+        self.current = [row for row in self.current if sort_keys(self._values(row, key)) not in newest]
         self.current.extend(newest.values())
 
     def apply_changes(self, changes: Iterable[Row], *, op: str = "_op", order_by: str | None = "_ts") -> None:
@@ -128,8 +128,8 @@ class ModelVerbs:
         names = tuple(dict.fromkeys(name for event in events for name in event if name not in (op, order_by)))
         by = self.key or names
         last: dict[Any, Row] = {}
-        for event in sorted(events, key=lambda event: event_place(event, order_by)):
-            last[places(self._values(event, by))] = event
+        for event in sorted(events, key=lambda event: event_sort_key(event, order_by)):
+            last[sort_keys(self._values(event, by))] = event
         for event in last.values():
             if str(event[op]).upper() not in (*_UPSERTS, *_DELETES):
                 raise InvalidArgumentError(f"{event[op]!r} is no operation.")
@@ -145,10 +145,10 @@ class ModelVerbs:
 
     def _append_unless_present(self, rows: Sequence[Row], *, fail: bool) -> None:
         key = self._required_key()
-        seen = {places(self._values(row, key)) for row in self.current}
+        seen = {sort_keys(self._values(row, key)) for row in self.current}
         fresh: list[Row] = []
         for row in rows:
-            at = places(self._values(row, key))
+            at = sort_keys(self._values(row, key))
             if at in seen and fail:
                 raise DuplicateKeyError(f"{row} has a key that is there already.")
             if at not in seen:
@@ -158,8 +158,8 @@ class ModelVerbs:
 
     def _delete_equal(self, names: Sequence[str], wanted: set[Values]) -> None:
         """DA-4: rows whose values in the columns are one of the wanted tuples."""
-        at = {places(values) for values in wanted}
-        self.current = [row for row in self.current if places(self._values(row, names)) not in at]
+        at = {sort_keys(values) for values in wanted}
+        self.current = [row for row in self.current if sort_keys(self._values(row, names)) not in at]
 
     def _values(self, row: Row, names: Sequence[str]) -> Values:
         return tuple(row.get(name) for name in names)
@@ -350,7 +350,7 @@ def _check_bounds(names: Sequence[str], lower: Values | None, upper: Values | No
     for bound in (lower, upper):
         if bound is not None and not 0 < len(bound) <= len(names):
             raise InvalidKeyError(f"a bound of {len(bound)} values on {tuple(names)}.")
-    if lower is not None and upper is not None and places(lower) > places(upper):
+    if lower is not None and upper is not None and sort_keys(lower) > sort_keys(upper):
         raise InvalidKeyError(f"lower bound {lower} above upper bound {upper}.")
 
 

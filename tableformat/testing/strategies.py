@@ -25,7 +25,7 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.expressions.literals import literal
 
-from tableformat.testing.key_order import Row, Values, place, places
+from tableformat.testing.key_order import Row, Values, sort_key, sort_keys
 
 SCHEMA: Final = pa.schema(
     [
@@ -158,7 +158,7 @@ def _ranges_of(on: tuple[str, ...]) -> st.SearchStrategy[Range]:
 
 
 def _in_order(on: tuple[str, ...], one: Values | None, other: Values | None) -> Range:
-    if one is not None and other is not None and places(one) > places(other):
+    if one is not None and other is not None and sort_keys(one) > sort_keys(other):
         return Range(on, other, one)
     return Range(on, one, other)
 
@@ -175,7 +175,7 @@ def _comparison(name: str) -> st.SearchStrategy[Filter]:
 
 def _compare(name: str, value: Any, below: bool) -> Filter:
     def truth(row: Row) -> bool | None:
-        return None if row[name] is None else (place(row[name]) < place(value)) is below
+        return None if row[name] is None else (sort_key(row[name]) < sort_key(value)) is below
 
     term, bound = Reference(name), literal(_spelled(value))
     return Filter(LessThan(term=term, value=bound) if below else GreaterThanOrEqual(term=term, value=bound), truth)
@@ -200,7 +200,7 @@ def _key_interval() -> st.SearchStrategy[Filter]:
 
 def _literals(name: str) -> st.SearchStrategy[Any]:
     """Values that a filter can be given: NaN is asked for by IS NAN."""
-    return st.sampled_from([value for value in _VALUES[name] if value is not None and place(value) != (2,)])
+    return st.sampled_from([value for value in _VALUES[name] if value is not None and sort_key(value) != (2,)])
 
 
 def _spelled(value: Any) -> Any:

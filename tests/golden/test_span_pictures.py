@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from span_pictures import Case, draw_spans, read_case, write_result
 
-from tableformat.deletes.matching.range_apply import deleted_mask, deleted_runs
+from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
 from tableformat.deletes.spans.coverage import classify
 from tableformat.deletes.spans.skyline import skyline
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
@@ -37,8 +37,8 @@ def classify_file(case: Case) -> str:
         lower_bounds={1: case.arguments["lower"].encode()},
         upper_bounds={1: case.arguments["upper"].encode()},
     )
-    verdict, spans = classify(skyline(case.spans), data)
-    return f"{verdict.value}\n{draw_spans(spans)}"
+    coverage, spans = classify(skyline(case.spans), data)
+    return f"{coverage.value}\n{draw_spans(spans)}"
 
 
 def delete_rows(case: Case) -> str:

@@ -25,7 +25,7 @@ from pyiceberg.types import (
 
 from tableformat.filters.bound_filter import TRUE, bind_filter, comparisons, is_nan_value, to_expression
 from tableformat.filters.predicate import parse_where
-from tableformat.filters.pruning import ColumnFacts, decide, residual
+from tableformat.filters.pruning import ColumnStatistics, decide, residual
 from tableformat.filters.row_filter import filter_rows, matching_rows
 from tableformat.metadata.arrow_schema import arrow_schema
 
@@ -166,11 +166,11 @@ def test_no_filter_matches_without_looking_at_rows() -> None:
     assert matching_rows(TRUE, arrow_schema(SCHEMA).empty_table()) is True
 
 
-def _facts(rows: pa.Table, name: str) -> ColumnFacts:
+def _facts(rows: pa.Table, name: str) -> ColumnStatistics:
     values = rows[name].to_pylist()
     nan_count = sum(is_nan_value(value) for value in values)
     known = [_internal(value) for value in values if value is not None and not is_nan_value(value)]
-    return ColumnFacts(
+    return ColumnStatistics(
         may_be_null=None in values,
         may_be_nan=nan_count > 0,
         may_have_values=bool(known),

@@ -17,12 +17,12 @@ from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.types import NestedField, PrimitiveType
 from test_equality_property import VALUES, columns_of, keys_of
 
-from tableformat.deletes.matching.range_apply import deleted_mask
+from tableformat.deletes.matching.range_match import deleted_mask
 from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.keys.encoding import encode_rows
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
-from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 
@@ -41,14 +41,16 @@ def cases(draw: st.DrawFn) -> tuple[list[PrimitiveType], Rows, Rows, int, int, b
 def table_of(types: list[PrimitiveType], rows: Rows) -> pa.Table:
     columns = columns_of(rows, types)
     fields = [
-        pa.field(f"c{place}", column.type, metadata={b"PARQUET:field_id": str(place + 1).encode()})
-        for place, column in enumerate(columns)
+        pa.field(f"c{sort_key}", column.type, metadata={b"PARQUET:field_id": str(sort_key + 1).encode()})
+        for sort_key, column in enumerate(columns)
     ]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def context_of(types: list[PrimitiveType]) -> tuple[ResolveContext, Schema]:
-    schema = Schema(*[NestedField(place + 1, f"c{place}", kind) for place, kind in enumerate(types)], schema_id=0)
+def context_of(types: list[PrimitiveType]) -> tuple[MergeContext, Schema]:
+    schema = Schema(
+        *[NestedField(sort_key + 1, f"c{sort_key}", kind) for sort_key, kind in enumerate(types)], schema_id=0
+    )
     metadata = TableMetadataV2(
         location="/nowhere",
         last_column_id=len(types),
@@ -58,7 +60,7 @@ def context_of(types: list[PrimitiveType]) -> tuple[ResolveContext, Schema]:
         default_spec_id=0,
         last_partition_id=999,
     )
-    return ResolveContext(metadata, PyArrowFileIO()), schema
+    return MergeContext(metadata, PyArrowFileIO()), schema
 
 
 @settings(max_examples=60, deadline=None)
@@ -70,7 +72,7 @@ def test_statistics_and_markers_only_save_reading(case) -> None:
     key = KeyColumns.of(schema, range(1, len(types) + 1))
     if is_sorted:
         encoded = encode_rows(columns_of(rows, types), types).to_pylist()
-        rows = [rows[place] for place in sorted(range(len(rows)), key=encoded.__getitem__)]
+        rows = [rows[sort_key] for sort_key in sorted(range(len(rows)), key=encoded.__getitem__)]
     spans = spans_of_prefixes(key, table_of(types, keys).select(range(depth)))
     with tempfile.TemporaryDirectory() as directory:
         table = table_of(types, rows)
@@ -96,8 +98,8 @@ def test_statistics_and_markers_only_save_reading(case) -> None:
             equality_ids=key.field_ids,
             **entry,
         )
-        by_range = resolve(FileScanTask(data_file=data, range_deletes=(spans,)), context)
-        by_equality = resolve(FileScanTask(data_file=data, equality_deletes=(delete,)), context)
+        by_range = deleted_positions(FileScanTask(data_file=data, range_deletes=(spans,)), context)
+        by_equality = deleted_positions(FileScanTask(data_file=data, equality_deletes=(delete,)), context)
     columns = columns_of(rows, types)
     assert by_range.mask(0, len(rows)).tolist() == deleted_mask(columns, spans).tolist()
     assert by_equality.mask(0, len(rows)).tolist() == keys_of(types, [(keys, 2)]).deleted_mask(columns, 1).tolist()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.types import LongType, StringType
 
-from tableformat.deletes.spans.key_bounds import KeyBounds
+from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.keys.encoding import AFTER_MARKER
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.maintenance.compaction import sorted_merge

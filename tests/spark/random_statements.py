@@ -25,7 +25,7 @@ from told_conditions import (
     values_of,
 )
 
-from tableformat.testing.key_order import Row, place
+from tableformat.testing.key_order import Row, sort_key
 from tableformat.testing.model import ModelVerbs
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
@@ -529,7 +529,7 @@ def _partition_of(tables: ThreeTables) -> Callable[[Row], tuple[Any, ...]]:
         name = schema.find_column_name(partition.source_id)
         ident = next(column.ident for column in tables.columns if column.name == name)
         fields.append((ident, partition.transform.transform(schema.find_type(partition.source_id))))
-    return lambda row: tuple(place(transform(_internal(row.get(ident)))) for ident, transform in fields)
+    return lambda row: tuple(sort_key(transform(_internal(row.get(ident)))) for ident, transform in fields)
 
 
 def _internal(value: Any) -> Any:

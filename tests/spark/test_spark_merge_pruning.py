@@ -46,8 +46,8 @@ def files_read(spark: SparkSession, statement: str) -> list[int]:
     context.listenerBus().waitUntilEmpty()
     found = {}
     executions = store.executionsList(int(before), 100)
-    for place in range(executions.size()):
-        execution = executions.apply(place)
+    for sort_key in range(executions.size()):
+        execution = executions.apply(sort_key)
         values = store.executionMetrics(execution.executionId())
         metrics = execution.metrics()
         for index in range(metrics.size()):

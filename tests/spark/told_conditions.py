@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from tableformat.testing.key_order import Row, place
+from tableformat.testing.key_order import Row, sort_key
 from tableformat.testing.strategies import IDS, INT_MAX, INT_MIN
 
 SPARK: Final = "spark"
@@ -261,8 +261,8 @@ def _compare(column: Column, operator: str, value: Any) -> Condition:
     def truth(row: Row) -> bool | None:
         found = row.get(column.ident)
         if operator == "<=>":
-            return place(found) == place(value)
-        return None if found is None else _OPERATORS[operator](place(found), place(value))
+            return sort_key(found) == sort_key(value)
+        return None if found is None else _OPERATORS[operator](sort_key(found), sort_key(value))
 
     return Condition(text, truth)
 
@@ -279,7 +279,7 @@ def _compare_other(column: Column, operator: str, in_spark: str, in_duckdb: str,
             found = float(found)
         elif isinstance(value, dt.datetime) and not isinstance(found, dt.datetime):
             found = dt.datetime.combine(found, dt.time())
-        return _OPERATORS[operator](place(found), place(value))
+        return _OPERATORS[operator](sort_key(found), sort_key(value))
 
     return Condition(text, truth)
 
@@ -293,7 +293,7 @@ def _is_in(column: Column, values: Sequence[Any], negated: bool) -> Condition:
         found = row.get(column.ident)
         if found is None:
             return None
-        if place(found) in [place(value) for value in values if value is not None]:
+        if sort_key(found) in [sort_key(value) for value in values if value is not None]:
             return not negated
         return None if None in values else negated
 

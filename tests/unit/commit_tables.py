@@ -18,7 +18,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit import ChangeKind, TableChange
+from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DataFile, DeleteFile, FileContent
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
-from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.transaction import commit_change
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest

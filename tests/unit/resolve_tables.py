@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadataV2
 
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
-from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 
 
@@ -32,8 +32,8 @@ def metadata_of(*schemas: Schema, spec: PartitionSpec | None = None, properties:
     )
 
 
-def context_of(*schemas: Schema, **kwargs) -> ResolveContext:
-    return ResolveContext(metadata_of(*schemas, **kwargs), PyArrowFileIO())
+def context_of(*schemas: Schema, **kwargs) -> MergeContext:
+    return MergeContext(metadata_of(*schemas, **kwargs), PyArrowFileIO())
 
 
 def with_ids(table: pa.Table, field_ids: Sequence[int | None]) -> pa.Table:

@@ -60,7 +60,7 @@ def change_files(session: Session, request: Request) -> Answer:
     check_options(arguments["options"], (BRANCH, *RANGE_OPTIONS), where=f"the changes of {'.'.join(request.table)}")
     predicates = arguments["predicates"]
     view = session.view(Pin.from_json(arguments["pin"]))
-    context = session.resolve_context(view)
+    context = session.merge_context(view)
     first = snapshot_before(view.metadata, view.snapshot, arguments["bounds"])
     changes = change_range(replace(view, schema=schema_with_change_columns(view.schema)), first)
     tasks = plan_changes(changes, pruning_filter(predicates, changes.view.schema), context=context)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.reads.scans import resolved
 from tableformat.changes.plan import ChangeTask
-from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 
 FEED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
@@ -18,7 +18,7 @@ FEED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 
-def add_changes(files: FileList, tasks: Sequence[ChangeTask], context: ResolveContext) -> None:
+def add_changes(files: FileList, tasks: Sequence[ChangeTask], context: MergeContext) -> None:
     """CF-5: the rows of each task; a file comes as often as there are tasks of it."""
     for task, left_out in zip(tasks, resolved([task.scan for task in tasks], context), strict=True):
         if len(left_out) < task.scan.data_file.record_count:

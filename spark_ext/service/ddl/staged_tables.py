@@ -182,7 +182,7 @@ def _spec_updates(metadata: TableMetadata, schema: Schema, partition_by: list[st
     if not fresh.fields and known is not None:
         return (SetDefaultSpecUpdate.model_validate({"spec-id": known.spec_id}),)
     next_id = (metadata.last_partition_id or PARTITION_FIELD_ID_START - 1) + 1
-    fields = [field.model_copy(update={"field_id": next_id + place}) for place, field in enumerate(fresh.fields)]
+    fields = [field.model_copy(update={"field_id": next_id + index}) for index, field in enumerate(fresh.fields)]
     spec = PartitionSpec(*fields, spec_id=max(each.spec_id for each in metadata.partition_specs) + 1)
     return (
         AddPartitionSpecUpdate(spec=spec),

@@ -28,7 +28,7 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_arrow
 from spark_ext.service.wire.spark_types import spark_type
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import DataFile
@@ -77,8 +77,8 @@ def _column(session: Session, pin: Pin, schema: Schema, function: Aggregate) -> 
 
 def _row_count(session: Session, pin: Pin) -> int:
     plan = session.plan(pin, AlwaysTrue())
-    context = session.resolve_context(session.view(pin))
-    return sum(task.data_file.record_count - len(resolve(task, context)) for task in plan.tasks)
+    context = session.merge_context(session.view(pin))
+    return sum(task.data_file.record_count - len(deleted_positions(task, context)) for task in plan.tasks)
 
 
 def _files_without_deletes(session: Session, pin: Pin) -> list[DataFile]:

@@ -14,7 +14,7 @@ from spark_ext.service.wire.position_bytes import position_bytes
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.merge_on_read.delete_columns import value_where_missing
-from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.partition_column import partition_column
@@ -31,7 +31,7 @@ class FileList:
     def __init__(
         self,
         view: SnapshotView,
-        context: ResolveContext,
+        context: MergeContext,
         columns: Sequence[str],
         predicates: Sequence[Mapping[str, Any]],
     ) -> None:

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 from pyiceberg.schema import Schema, index_by_name, make_compatible_name
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.parquet.parquet_columns import field_id_of
@@ -52,7 +52,7 @@ class Layouts:
     def __init__(
         self,
         view: SnapshotView,
-        context: ResolveContext,
+        context: MergeContext,
         columns: Sequence[str],
         predicates: Sequence[Mapping[str, Any]],
     ) -> None:

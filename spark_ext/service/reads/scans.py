@@ -15,7 +15,7 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.expressions import pruning_filter
 from tableformat.deletes.positions import PositionSet
-from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.scan.plan import ScanPlan
@@ -43,7 +43,7 @@ def scan_files(session: Session, request: Request) -> Answer:
     tasks = list(plan.tasks)
     if DELETED in columns:
         tasks += [FileScanTask(data_file=file, known_positions=_all_rows(file)) for file in plan.covered]
-    context = session.resolve_context(view)
+    context = session.merge_context(view)
     files = FileList(view, context, columns, request.arguments["predicates"])
     for task, deleted in zip(tasks, resolved(tasks, context), strict=True):
         if len(deleted) < task.data_file.record_count or DELETED in columns:
@@ -60,19 +60,19 @@ def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:
     return pruning_filter(request.arguments["predicates"], session.view(pin).schema)
 
 
-def resolved(tasks: Sequence[FileScanTask], context: ResolveContext) -> list[PositionSet]:
+def resolved(tasks: Sequence[FileScanTask], context: MergeContext) -> list[PositionSet]:
     """The deleted positions of each task."""
     with_deletes = sum(task.has_deletes or task.known_positions is not None for task in tasks)
     if with_deletes <= 1:
-        return [_resolve_one(task, context) for task in tasks]
+        return [_positions_of_file(task, context) for task in tasks]
     with ThreadPoolExecutor(min(_RESOLVE_THREADS, with_deletes)) as pool:
-        return list(pool.map(lambda task: _resolve_one(task, context), tasks))
+        return list(pool.map(lambda task: _positions_of_file(task, context), tasks))
 
 
-def _resolve_one(task: FileScanTask, context: ResolveContext) -> PositionSet:
+def _positions_of_file(task: FileScanTask, context: MergeContext) -> PositionSet:
     if not task.has_deletes:
         return task.known_positions or PositionSet.empty()
-    return resolve(task, context)
+    return deleted_positions(task, context)
 
 
 def _all_rows(file: DataFile) -> PositionSet:

@@ -36,10 +36,10 @@ def last_snapshot(metadata: TableMetadata, head: Snapshot | None, bounds: Change
     if bound is None:
         return head
     line = list(ancestors(metadata, head))
-    place = _place(metadata, line, bound, is_in=bound["inclusive"])
-    if place == len(line):
+    index = _place(metadata, line, bound, is_in=bound["inclusive"])
+    if index == len(line):
         raise SnapshotNotFoundError(f"the changes end before the oldest snapshot that is left{_oldest(line)}.")
-    return line[place]
+    return line[index]
 
 
 def snapshot_before(metadata: TableMetadata, last: Snapshot | None, bounds: ChangeBounds) -> int | None:
@@ -47,8 +47,8 @@ def snapshot_before(metadata: TableMetadata, last: Snapshot | None, bounds: Chan
     line = list(ancestors(metadata, last))
     if bounds["start"] is None or not line:
         return None
-    place = _place(metadata, line, bounds["start"], is_in=not bounds["start"]["inclusive"])
-    return line[place].snapshot_id if place < len(line) else line[-1].parent_snapshot_id
+    index = _place(metadata, line, bounds["start"], is_in=not bounds["start"]["inclusive"])
+    return line[index].snapshot_id if index < len(line) else line[-1].parent_snapshot_id
 
 
 def _place(metadata: TableMetadata, line: Sequence[Snapshot], bound: Mapping[str, Any], *, is_in: bool) -> int:
@@ -80,7 +80,7 @@ def _place(metadata: TableMetadata, line: Sequence[Snapshot], bound: Mapping[str
 
 def _first(falling: Sequence[int], bound: int, *, is_in: bool) -> int:
     return next(
-        (place for place, each in enumerate(falling) if each < bound or (is_in and each == bound)), len(falling)
+        (index for index, each in enumerate(falling) if each < bound or (is_in and each == bound)), len(falling)
     )
 
 

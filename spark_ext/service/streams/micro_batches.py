@@ -197,10 +197,10 @@ class _Stream:
         for part in self.history.parts(start, end.snapshot_id):
             view = self._view(part.snapshot)
             is_last = part.snapshot.snapshot_id == end.snapshot_id and part.is_initial == end.is_initial
-            place = slice(part.first, end.file_index if is_last else None)
+            index = slice(part.first, end.file_index if is_last else None)
             if files is None:
-                files = FileList(view, self.session.resolve_context(view), columns, predicates=())
-            self.feed.add(files, view, part, place)
+                files = FileList(view, self.session.merge_context(view), columns, predicates=())
+            self.feed.add(files, view, part, index)
         assert files is not None, "a batch lies between two offsets"
         return files.answer()
 

@@ -42,7 +42,7 @@ class Appends:
             return ()
         return [Piece(1, file.record_count) for file in _files(view, part)]
 
-    def add(self, files: FileList, view: SnapshotView, part: Part, place: slice) -> None:
+    def add(self, files: FileList, view: SnapshotView, part: Part, index: slice) -> None:
         """Those files of a part.
 
         Deletes are applied where they may reach the rows: those of the table that the stream begins with, and those of
@@ -51,14 +51,14 @@ class Appends:
         """
         if not part.is_initial and not self._appends(part.snapshot):
             return
-        chosen = _files(view, part)[place]
+        chosen = _files(view, part)[index]
         if not part.is_initial and all(file.sequence_number == view.sequence_number for file in chosen):
             for file in chosen:
                 files.add(file, PositionSet.empty(), constants=_ALIVE)
             return
         paths = {file.file_path for file in chosen}
         plan = self.session.plan_view(view, AlwaysTrue())
-        context = self.session.resolve_context(view)
+        context = self.session.merge_context(view)
         tasks = [task for task in plan.tasks if task.data_file.file_path in paths]
         for task, deleted in zip(tasks, resolved(tasks, context), strict=True):
             if len(deleted) < task.data_file.record_count:

@@ -34,13 +34,13 @@ class ChangesOf:
             self._check_time(view, part.snapshot)
         return [Piece(len(tasks), sum(task.scan.data_file.record_count for task in tasks))] if tasks else ()
 
-    def add(self, files: FileList, view: SnapshotView, part: Part, place: slice) -> None:
-        del place  # A part has one piece.
-        add_changes(files, self._tasks(view, part), self.session.resolve_context(view))
+    def add(self, files: FileList, view: SnapshotView, part: Part, index: slice) -> None:
+        del index  # A part has one piece.
+        add_changes(files, self._tasks(view, part), self.session.merge_context(view))
 
     def _tasks(self, view: SnapshotView, part: Part) -> Sequence[ChangeTask]:
         """CF-3; the table that a stream begins with is a number of inserts."""
-        snapshot, context = part.snapshot, self.session.resolve_context(view)
+        snapshot, context = part.snapshot, self.session.merge_context(view)
         if part.is_initial:
             return [
                 ChangeTask(

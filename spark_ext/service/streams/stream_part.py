@@ -38,5 +38,5 @@ class Feed(Protocol):
     def pieces(self, view: SnapshotView, part: Part) -> Sequence[Piece]:
         """What a part has, in an order that never changes; a TableFormatError where it cannot be read."""
 
-    def add(self, files: FileList, view: SnapshotView, part: Part, place: slice) -> None:
+    def add(self, files: FileList, view: SnapshotView, part: Part, index: slice) -> None:
         """Those pieces of a part."""

@@ -10,7 +10,7 @@ from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import is_unpartitioned
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.draft import Draft
@@ -39,7 +39,7 @@ def stage_overwritten_partitions(draft: Draft, spec: PartitionSpec, partitions: 
             continue
         else:
             rows = _rows_in(task, spec, partitions, context)
-        alive = rows.minus(resolve(task, context.resolve))
+        alive = rows.minus(deleted_positions(task, context.merge))
         if alive:
             draft.delete_positions(task, alive)
 

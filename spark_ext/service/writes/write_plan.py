@@ -35,7 +35,7 @@ from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.keys.table_key import key_names
 from tableformat.operations.verbs.delete_prefix import leading_columns
 from tableformat.parquet.parquet_output import compression_codec
-from tableformat.properties import COMPRESSION_LEVEL, one_of
+from tableformat.properties import COMPRESSION_LEVEL, property_one_of
 from tableformat.table import Table
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.checks import check_conditions
@@ -204,7 +204,7 @@ def _distribution(context: WriteContext) -> str:
     """How Spark spreads the rows over its tasks: "none"; "hash" by partition; "range" by partition and key."""
     name = "write.distribution-mode"
     if name in context.properties:
-        mode = one_of(context.properties, name, DISTRIBUTION_MODES)
+        mode = property_one_of(context.properties, name, DISTRIBUTION_MODES)
     else:
         mode = "none" if is_unpartitioned(context.spec) else "hash"
     return "none" if mode == "hash" and is_unpartitioned(context.spec) else mode

@@ -26,14 +26,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, PrimitiveType
 
 from tableformat.deletes.spans.cuts import CutArray
-from tableformat.deletes.spans.entry_bounds import entry_bounds
 from tableformat.deletes.spans.spans import INHERITED, SpanArray
 from tableformat.errors import CorruptFileError, InvalidKeyError
 from tableformat.keys.encoding import ENCODING_VERSION
 from tableformat.keys.families import arrow_type_of, can_promote
 from tableformat.keys.key_columns import KeyColumns
-
-__all__ = ["entry_bounds", "spans_from_parquet", "spans_to_parquet_table", "write_spans"]
 
 FORMAT_VERSION: Final = 1
 FOOTER_KEY: Final = b"tableformat.range-deletes"

@@ -1,22 +1,142 @@
-"""Where rows in any order fall among boundaries: a trie of the boundaries' words, walked by batches of rows.
+"""Where rows in any order fall among boundaries: a trie of the boundaries' sort words, walked by batches of rows.
 
-A node stands for boundaries that begin with the same words. A row that differs from all children of its node knows its
-place; only rows that equal a child go on to the next word. So of a composite key most rows are settled by the first
-word of the first column, and later columns are read for the few that are not.
+The boundaries are the cuts of sorted disjoint spans in one list. A row lies in a span when an odd number of them lies
+at or below its key:
+
+    boundaries      |0       1|     |2     3|
+    rows          a   b    c     d     e       f
+    at or below   0   1    1     2     3       4
+
+A node of the trie stands for boundaries that begin with the same sort words. A row that differs from all children of
+its node is settled; only rows that equal a child go on to the next word. So of a composite key most rows are settled by
+the first word of the first column, and later columns are read for the few that are not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tableformat.deletes.matching.boundaries import Boundaries
-from tableformat.deletes.matching.code_index import CodeIndex
-from tableformat.keys.sort_words import Codes, Flags
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.keys.sort_words import Codes, Flags, SortWords, level_count, sort_words_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundaryColumn:
+    """One key column of the boundaries."""
+
+    lower: SortWords
+    upper: SortWords
+    level_count: int
+
+    @property
+    def has_null(self) -> bool:
+        return self.lower.valid is not None or self.upper.valid is not None
+
+    def valid(self) -> Flags:
+        """Boundary by boundary: False where the value is null (or not bound)."""
+        span_count = len(self.level(0)) // 2
+        present = [
+            np.ones(span_count, np.bool_) if flags is None else flags for flags in (self.lower.valid, self.upper.valid)
+        ]
+        return np.stack(present, axis=1).reshape(-1)
+
+    def level(self, index: int) -> Codes:
+        everything = slice(None)
+        lower = self.lower.level(index, self.level_count, everything)
+        upper = self.upper.level(index, self.level_count, everything)
+        return np.stack([lower, upper], axis=1).reshape(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundaries:
+    """2n cuts of n spans: lower 0, upper 0, lower 1, ..."""
+
+    depth: npt.NDArray[np.int8]
+    after: Flags
+    columns: tuple[BoundaryColumn, ...]
+    """Only as many as some cut binds."""
+
+    def __len__(self) -> int:
+        return len(self.depth)
+
+
+def boundaries_of(spans: SpanArray) -> Boundaries:
+    depth = np.stack([spans.lower.depth, spans.upper.depth], axis=1).reshape(-1)
+    after = np.stack([spans.lower.after, spans.upper.after], axis=1).reshape(-1)
+    columns = []
+    for position in range(int(depth.max(initial=0))):
+        key_type = spans.key.types[position]
+        lower = sort_words_of(spans.lower.columns[position], key_type, len(spans))
+        upper = sort_words_of(spans.upper.columns[position], key_type, len(spans))
+        levels = max(level_count(lower, key_type), level_count(upper, key_type))
+        columns.append(BoundaryColumn(lower, upper, levels))
+    return Boundaries(depth, after, tuple(columns))
+
+
+_BUCKETS_PER_CODE: Final = 32
+_MIN_BUCKET_BITS: Final = 12
+_MAX_BUCKET_BITS: Final = 22
+_FEW_CODES: Final = 8
+
+
+class CodeIndex:
+    """Sorted distinct codes, cut into equal buckets: where a bucket holds no code, the bucket alone is the answer.
+
+    numpy's search costs a cache miss and a mispredicted branch a step, the bucket table one load. Skewed codes crowd
+    into few buckets; rows that fall there are searched, which is slower and never wrong.
+    """
+
+    __slots__ = ("_below", "_codes", "_is_shared", "_shift", "_smallest")
+
+    def __init__(self, codes: Codes) -> None:
+        self._codes = codes
+        self._below: Codes | None = None
+        if len(codes) <= _FEW_CODES:
+            return
+        smallest, largest = int(codes[0]), int(codes[-1])
+        wanted_bits = (len(codes) * _BUCKETS_PER_CODE).bit_length()
+        bucket_bits = min(max(wanted_bits, _MIN_BUCKET_BITS), _MAX_BUCKET_BITS)
+        shift = max((largest - smallest).bit_length() - bucket_bits, 0)
+        bucket_count = ((largest - smallest) >> shift) + 1
+        bucket_of_code = _distance(codes, smallest) >> np.uint64(shift)
+        occupants = np.bincount(bucket_of_code.astype(np.int64), minlength=bucket_count)
+        # The last entry is for codes above all of ours.
+        self._below = np.concatenate([[0], np.cumsum(occupants)])
+        self._is_shared = np.append(occupants > 0, False)
+        self._shift, self._smallest = np.uint64(shift), smallest
+
+    def find(self, codes: Codes) -> tuple[Codes, Codes]:
+        """For each code the number of ours below it, and the positions (in the input) of those that equal one of
+        ours.
+        """
+        ours = self._codes
+        if len(ours) == 0:
+            return np.zeros(len(codes), np.int64), np.zeros(0, np.int64)
+        if len(ours) == 1:
+            return (codes > ours[0]).astype(np.int64), np.flatnonzero(codes == ours[0])
+        if self._below is None:
+            below = np.searchsorted(ours, codes).astype(np.int64, copy=False)
+            return below, np.flatnonzero(ours[np.minimum(below, len(ours) - 1)] == codes)
+        bucket = np.minimum(_distance(codes, self._smallest) >> self._shift, np.uint64(len(self._is_shared) - 1))
+        bucket = bucket.view(np.int64)
+        below = self._below[bucket]
+        # The distance of a code below all of ours wraps to a huge one.
+        below[codes < self._smallest] = 0
+        unsure = np.flatnonzero(self._is_shared[bucket])
+        searched = np.searchsorted(ours, codes[unsure])
+        below[unsure] = searched
+        return below, unsure[ours[np.minimum(searched, len(ours) - 1)] == codes[unsure]]
+
+
+def _distance(codes: Codes, smallest: int) -> np.typing.NDArray[np.uint64]:
+    """codes - smallest as unsigned numbers: differences of int64 do not fit int64."""
+    return np.ascontiguousarray(codes).view(np.uint64) - np.uint64(smallest % (1 << 64))
+
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
@@ -48,12 +168,12 @@ class TrieLevel:
 
     def descend(self, node: Indices, codes: Codes) -> tuple[Flags, Indices, Indices]:
         """Per row whether it is deleted, as far as this level settles it; which rows go on; their nodes there."""
-        place, equal = self.codes.find(codes)
+        index, equal = self.codes.find(codes)
         if self.is_single_node:
             # All codes are children of the one node, so that places among codes are slots.
-            slot = place
+            slot = index
         else:
-            target = 2 * place + node * self.radix
+            target = 2 * index + node * self.radix
             target[equal] += 1
             slot = np.searchsorted(self.child_keys, target)
             equal = equal[self.child_keys[slot[equal]] == target[equal]]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pyiceberg.types import BinaryType, DecimalType, FixedType, PrimitiveType, StringType, UUIDType
 
 from tableformat.deletes.matching.comparable_values import NOT_FOUND, codes_of, comparable, comparable_type, decoded
-from tableformat.deletes.matching.hash_prefilter import ValueSieve
+from tableformat.deletes.matching.hash_prefilter import HashPrefilter
 from tableformat.deletes.rules import equality_delete_is_new_enough
 from tableformat.deletes.spans.cuts import CutArray, cuts_at_prefixes
 from tableformat.deletes.spans.spans import SpanArray
@@ -47,7 +47,7 @@ class LookUpStep:
     """Its distinct comparable values, a null among them if a key has one."""
     known: pa.Array
     """int64: the pairs that occur, as `candidate * len(values) + code`; a pair's index is the next step's candidate."""
-    sieve: ValueSieve | None
+    prefilter: HashPrefilter | None
     """For the first step: tells rows that cannot match from the others."""
 
 
@@ -104,7 +104,7 @@ class EqualityKeys:
         """Memory that the keys hold."""
         # The columns twice: `point_spans` holds them in key order.
         held = 2 * sum(column.nbytes for column in self.columns) + self.newest.nbytes
-        held += sum(step.sieve.size_bytes for step in self.steps if step.sieve is not None)
+        held += sum(step.prefilter.size_bytes for step in self.steps if step.prefilter is not None)
         return int(held + sum(step.values.nbytes + step.known.nbytes for step in self.steps))
 
     def newer_than(self, data_sequence_number: int) -> NDArray[np.bool_]:
@@ -112,9 +112,9 @@ class EqualityKeys:
         return equality_delete_is_new_enough(self.newest, data_sequence_number)
 
     @cached_property
-    def hulls(self) -> tuple[ColumnHull | None, ...]:
+    def value_bounds_by_column(self) -> tuple[ValueBounds | None, ...]:
         """For each delete column between which values the keys lie; None for floats and where no key has a value."""
-        return tuple(_hull(column, key_type) for column, key_type in zip(self.columns, self.types, strict=True))
+        return tuple(_value_bounds(column, key_type) for column, key_type in zip(self.columns, self.types, strict=True))
 
     def point_spans(self, field_ids: Sequence[int]) -> SpanArray:
         """The keys as sorted spans that cover one key each, for binary search in rows sorted by `field_ids`.
@@ -131,10 +131,10 @@ class EqualityKeys:
         return {}
 
     def _sorted_points(self, field_ids: tuple[int, ...]) -> SpanArray:
-        places = [self.field_ids.index(field_id) for field_id in field_ids]
-        types = tuple(self.types[place] for place in places)
+        indexes = [self.field_ids.index(field_id) for field_id in field_ids]
+        types = tuple(self.types[index] for index in indexes)
         key = KeyColumns(field_ids, tuple(f"field {field_id}" for field_id in field_ids), types)
-        lower = cuts_at_prefixes(key, [self.columns[place] for place in places], after=False)
+        lower = cuts_at_prefixes(key, [self.columns[index] for index in indexes], after=False)
         in_order = np.asarray(pc.sort_indices(lower.encoded))
         lower = lower.take(in_order)
         upper = CutArray(key, lower.columns, lower.depth, np.ones(len(lower), np.bool_))
@@ -182,13 +182,13 @@ class EqualityKeys:
     def _possible_rows(self, columns: Sequence[pa.ChunkedArray]) -> NDArray[np.int64]:
         """Offsets, rising, of the rows to look up: all that have the values of a key, and others."""
         first = self.steps[0]
-        if first.sieve is None:
+        if first.prefilter is None:
             return np.arange(len(columns[0]))
-        return first.sieve.possible_rows(comparable(decoded(columns[first.column]), self.types[first.column]))
+        return first.prefilter.possible_rows(comparable(decoded(columns[first.column]), self.types[first.column]))
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnHull:
+class ValueBounds:
     """Where the values of a delete column lie, in the order-preserving encoding (RD-4)."""
 
     lower: bytes
@@ -198,12 +198,12 @@ class ColumnHull:
     has_null: bool
 
 
-def _hull(column: pa.Array, key_type: PrimitiveType) -> ColumnHull | None:
+def _value_bounds(column: pa.Array, key_type: PrimitiveType) -> ValueBounds | None:
     if family_of(key_type) is KeyFamily.FLOAT or column.null_count == len(column):
         return None
     extremes = pc.min_max(encode_column(column.drop_null(), key_type))
     upper = extremes["max"].as_py() + AFTER_MARKER
-    return ColumnHull(extremes["min"].as_py(), upper, has_null=column.null_count > 0)
+    return ValueBounds(extremes["min"].as_py(), upper, has_null=column.null_count > 0)
 
 
 def _build_steps(
@@ -217,7 +217,7 @@ def _build_steps(
         values = encoded[column].dictionary
         pairs = candidates * len(values) + encoded[column].indices.to_numpy()
         known, candidates = np.unique(pairs, return_inverse=True)
-        steps.append(LookUpStep(column, values, pa.array(known), None if steps else ValueSieve.of(values)))
+        steps.append(LookUpStep(column, values, pa.array(known), None if steps else HashPrefilter.of(values)))
     return tuple(steps), candidates.astype(np.int64, copy=False)
 
 

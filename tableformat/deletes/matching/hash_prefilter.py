@@ -25,7 +25,7 @@ _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValueSieve:
+class HashPrefilter:
     """Immutable."""
 
     is_possible: NDArray[np.bool_]
@@ -33,7 +33,7 @@ class ValueSieve:
     has_null: bool
 
     @classmethod
-    def of(cls, known: pa.Array) -> ValueSieve | None:
+    def of(cls, known: pa.Array) -> HashPrefilter | None:
         """None where no sieve is faster: for other types than integers, dates and times, and for very many values."""
         if not _is_integer(known.type) or len(known) > _MAX_VALUES:
             return None

@@ -1,14 +1,13 @@
 """What the range deletes of a snapshot mean for whole data files, decided from manifest entries alone (RD-10).
 
 fragments      |--5--|--3--|      |----7----|
-file, seq 4      [..]                              covered: one unbroken stretch of newer fragments holds all its keys
+file, seq 4      [..]                              covered: one unbroken run of newer fragments holds all its keys
 file, seq 4                 [...]                  clean: no newer fragment touches it
 file, seq 4                       [.....]          partial: its rows are compared with the fragments that touch it
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,17 +18,16 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
+from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.deletes.spans.extremes import extremes
-from tableformat.deletes.spans.key_bounds import KeyBounds, key_bounds
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.deletes.spans.touching import SearchableSpans
 from tableformat.metadata.content_file import DataFile
-
-__all__ = ["KeyBounds", "Verdict", "classify", "classify_many", "key_bounds", "spans_overlapping"]
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
 
-class Verdict(Enum):
+class Coverage(Enum):
     """RD-10: how a data file is read."""
 
     CLEAN = "clean"
@@ -40,13 +38,13 @@ class Verdict(Enum):
     """Rows decide."""
 
 
-def classify(fragments: SpanArray, data: DataFile) -> tuple[Verdict, SpanArray]:
-    """The verdict on one file; see `classify_many`."""
+def classify(fragments: SpanArray, data: DataFile) -> tuple[Coverage, SpanArray]:
+    """The coverage of one file; see `classify_many`."""
     return classify_many(fragments, [data])[0]
 
 
-def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[tuple[Verdict, SpanArray]]:
-    """RD-2, RD-10: for each file its verdict and the spans that its rows must be compared with.
+def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[tuple[Coverage, SpanArray]]:
+    """RD-2, RD-10: for each file its coverage and the spans that its rows must be compared with.
 
     `fragments` are a skyline: sorted, disjoint, numbered. The spans are newer than the file, touch its bounds (RD-12)
     and are coalesced; they carry the smallest number of what they were made of. Clean files get none. Files that need
@@ -54,10 +52,10 @@ def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[
     """
     nothing = fragments.slice(0, 0)
     if len(fragments) == 0:
-        return [(Verdict.CLEAN, nothing)] * len(data_files)
-    index = _FragmentIndex.of(fragments)
+        return [(Coverage.CLEAN, nothing)] * len(data_files)
+    index = _FragmentIndex.of(fragments, len(data_files))
     bounds = [key_bounds(data, fragments.key) for data in data_files]
-    first, last = index.touching(bounds)
+    first, last = index.spans.touching([file.lower for file in bounds], [file.upper for file in bounds])
     numbers = np.fromiter((committed_sequence_number(data) for data in data_files), np.int64, len(data_files))
     newest = index.extreme(np.maximum, first, last)
     oldest = index.extreme(np.minimum, first, last)
@@ -69,58 +67,35 @@ def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[
     results = []
     for position, file_bounds in enumerate(bounds):
         if is_clean[position]:
-            results.append((Verdict.CLEAN, nothing))
+            results.append((Coverage.CLEAN, nothing))
             continue
         begin, end = int(first[position]), int(last[position])
         wanted = (begin, end, int(numbers[position]) if needs_joining[position] else None)
         if wanted not in shared:
-            shared[wanted] = _newer_stretches(fragments, index, *wanted)
-        holds_all = index.lowers[begin] <= file_bounds.lower and file_bounds.upper <= index.uppers[end - 1]
+            shared[wanted] = _newer_spans(fragments, index, *wanted)
+        holds_all = index.spans.lowers[begin] <= file_bounds.lower and file_bounds.upper <= index.spans.uppers[end - 1]
         is_covered = holds_all and bool(all_newer[position]) and index.gap_count[begin] == index.gap_count[end - 1]
-        results.append((Verdict.COVERED if is_covered else Verdict.PARTIAL, shared[wanted]))
+        results.append((Coverage.COVERED if is_covered else Coverage.PARTIAL, shared[wanted]))
     return results
-
-
-def spans_overlapping(spans: SpanArray, bounds: KeyBounds) -> SpanArray:
-    """RD-12: those of the sorted disjoint spans that share a key with the bounds; pieces outside are dropped.
-
-    Spans are not cut at the bounds: a file has no keys beyond them, so the part that sticks out deletes nothing.
-    """
-    first, last = _touching(spans.lower.encoded.to_pylist(), spans.upper.encoded.to_pylist(), bounds)
-    return spans.slice(first, max(first, last))
-
-
-def _touching(lowers: list[bytes], uppers: list[bytes], bounds: KeyBounds) -> tuple[int, int]:
-    """Spans first to last share a key with the bounds: upper above the bounds' lower cut, lower below their upper
-    cut.
-    """
-    return bisect_right(uppers, bounds.lower), bisect_left(lowers, bounds.upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FragmentIndex:
     """A skyline prepared for questions about ranges of its fragments."""
 
-    lowers: list[bytes]
-    uppers: list[bytes]
+    spans: SearchableSpans
     numbers: npt.NDArray[np.int64]
     gap_count: Indices
     """For each fragment how many gaps in the key space lie between fragment 0 and it."""
 
     @staticmethod
-    def of(fragments: SpanArray) -> _FragmentIndex:
+    def of(fragments: SpanArray, question_count: int) -> _FragmentIndex:
         numbers = fragments.sequence_numbers
         assert numbers is not None, "a skyline has sequence numbers"
         lower, upper = fragments.lower.encoded, fragments.upper.encoded
         gaps = np.zeros(len(fragments), np.int64)
         gaps[1:] = np.asarray(pc.not_equal(upper[:-1], lower[1:]))
-        return _FragmentIndex(lower.to_pylist(), upper.to_pylist(), numbers, np.cumsum(gaps))
-
-    def touching(self, bounds: Sequence[KeyBounds]) -> tuple[Indices, Indices]:
-        """Per file the range of fragments that share a key with it; first >= last where none does."""
-        pairs = [_touching(self.lowers, self.uppers, file_bounds) for file_bounds in bounds]
-        both = np.array(pairs, np.int64).reshape(-1, 2)
-        return both[:, 0], both[:, 1]
+        return _FragmentIndex(SearchableSpans.of(fragments, question_count), numbers, np.cumsum(gaps))
 
     def gaps_inside(self, first: Indices, last: Indices) -> Indices:
         """How many neighbours in each range do not touch; arbitrary for an empty range."""
@@ -132,9 +107,7 @@ class _FragmentIndex:
         return extremes(better, self.numbers, first, last)
 
 
-def _newer_stretches(
-    fragments: SpanArray, index: _FragmentIndex, begin: int, end: int, number: int | None
-) -> SpanArray:
+def _newer_spans(fragments: SpanArray, index: _FragmentIndex, begin: int, end: int, number: int | None) -> SpanArray:
     """RD-2: what is newer than `number` of fragments begin to end, touching ones joined; None: all, none touch."""
     if number is None:
         return fragments.slice(begin, end)

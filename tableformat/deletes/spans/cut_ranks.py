@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyiceberg.types import BinaryType
 
 from tableformat.deletes.spans.cuts import CutArray
-from tableformat.keys.sort_words import level_count, words_of
+from tableformat.keys.sort_words import level_count, sort_words_of
 
 _MAX_SORT_LEVELS: Final = 4
 """Up to this many words numpy sorts them in half the time that Arrow needs for the byte strings."""
@@ -47,15 +47,15 @@ def rank_cuts(lower: CutArray, upper: CutArray) -> CutRanks:
 
 def _sorted_order(encoded: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """The indices in the order of the values, and whether each value there differs from the one before."""
-    words = words_of(encoded, BinaryType(), len(encoded))
-    count = level_count(words, BinaryType())
+    sort_words = sort_words_of(encoded, BinaryType(), len(encoded))
+    count = level_count(sort_words, BinaryType())
     is_new = np.zeros(len(encoded), np.bool_)
     if count > _MAX_SORT_LEVELS:
         order = np.asarray(pc.sort_indices(encoded)).astype(np.int64)
         ordered = encoded.take(pa.array(order))
         is_new[1:] = np.asarray(pc.not_equal(ordered[1:], ordered[:-1]))
         return order, is_new
-    levels = [words.level(index, count, slice(None)) for index in range(count)]
+    levels = [sort_words.level(index, count, slice(None)) for index in range(count)]
     order = np.lexsort(levels[::-1])
     for level in levels:
         ordered_level = level[order]

@@ -8,7 +8,6 @@ fragments    |--5--|--8--|     |--6--|        data files     [=2=====]   [==7==]
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
+from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.deletes.spans.cut_ranks import rank_cuts
 from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.extremes import extremes
-from tableformat.deletes.spans.key_bounds import key_bounds
 from tableformat.deletes.spans.skyline import NOTHING, newest_per_interval, skyline
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.deletes.spans.touching import SearchableSpans
 from tableformat.metadata.content_file import DataFile
 
 _NEVER = np.iinfo(np.int64).max
@@ -68,10 +68,9 @@ def _met_fragments(
     fragments: SpanArray, data_files: Sequence[DataFile]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """RD-10: for each data file the first fragment that its bounds meet, the one after the last, and its number."""
-    lowers, uppers = fragments.lower.encoded.to_pylist(), fragments.upper.encoded.to_pylist()
     bounds = [key_bounds(data, fragments.key) for data in data_files]
-    first = np.array([bisect_right(uppers, file.lower) for file in bounds], np.int64)
-    last = np.array([bisect_left(lowers, file.upper) for file in bounds], np.int64)
+    searchable = SearchableSpans.of(fragments, len(bounds))
+    first, last = searchable.touching([file.lower for file in bounds], [file.upper for file in bounds])
     return first, last, np.array([committed_sequence_number(data) for data in data_files], np.int64)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.alive_rows import alive_rows
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
+from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
 from tableformat.parquet.projection import FileProjection, identity_constants
 from tableformat.scan.reader import ReadContext
 from tableformat.scan.row_lineage_columns import with_inherited_lineage
@@ -35,8 +34,8 @@ def alive_batches(
     A row group is decoded a batch at a time, so one that is larger than the memory does no harm. CorruptFileError names
     a file that cannot be read.
     """
-    with _opened(task, context) as file:
-        constants = identity_constants(task.data_file, context.resolve.metadata.specs()[task.data_file.spec_id])
+    with context.merge.open_data_file(task.data_file) as file:
+        constants = identity_constants(task.data_file, context.merge.metadata.specs()[task.data_file.spec_id])
         projection = FileProjection.of(
             file.schema, context.selected, file.location, constants, result=context.arrow_schema
         )
@@ -56,7 +55,7 @@ def alive_batches(
 
 def is_sorted_by(task: FileScanTask, context: ReadContext, field_ids: tuple[int, ...]) -> bool:
     """RD-11: whether the file says, in our own marker, that its rows are in the order of these columns."""
-    with _opened(task, context) as file:
+    with context.merge.open_data_file(task.data_file) as file:
         return file.sorted_by is not None and file.sorted_by[: len(field_ids)] == field_ids
 
 
@@ -124,10 +123,3 @@ def _row_bytes_min(schema: pa.Schema) -> int:
         for field in schema
     )
     return max(sum(widths), 1)
-
-
-def _opened(task: FileScanTask, context: ReadContext) -> AbstractContextManager[OpenedFile]:
-    resolving = context.resolve
-    return open_parquet(
-        resolving.io, task.data_file, name_mapping=resolving.name_mapping, footers=resolving.caches.footers
-    )

@@ -34,8 +34,7 @@ from tableformat.maintenance.compaction.compaction_plan import (
 )
 from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
-from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
-from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits
 from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
@@ -191,10 +190,10 @@ class _Compaction:
         )
         results = self._runner.run(work, [_task(group, plan) for group in groups], at_once=1)
         with closing(results):
-            for place, staged in results:
-                rewritten = _Rewritten(groups[place], staged)
+            for index, staged in results:
+                rewritten = _Rewritten(groups[index], staged)
                 try:
-                    rows.finished(groups[place].row_count)
+                    rows.finished(groups[index].row_count)
                 except BaseException:
                     _remove([rewritten], view)
                     raise
@@ -220,11 +219,11 @@ class _Compaction:
         else:
             return []
         failed: list[CompactionGroup] = []
-        for place, each in enumerate(batch):
+        for index, each in enumerate(batch):
             try:
                 failed += self._commit_batch([each], plan, view, is_last=is_last)
             except BaseException:
-                _remove(batch[place + 1 :], view)
+                _remove(batch[index + 1 :], view)
                 raise
         return failed
 

@@ -14,7 +14,7 @@ from tableformat.maintenance.compaction.compaction_plan import (
     CompactionPlan,
     GroupKind,
 )
-from tableformat.maintenance.compaction.compaction_statistics import FileFacts, file_facts
+from tableformat.maintenance.compaction.compaction_statistics import FileStatistics, file_statistics
 from tableformat.maintenance.compaction.group_output import output_file_count
 from tableformat.maintenance.compaction.key_widths import KeySpace, worth_merging
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -34,29 +34,29 @@ def plan_compaction(
     `only_paths` limits the files to these locations. Reads manifests and, where that decides whether a file has too
     many deleted rows (MT-40), delete files and delete columns.
     """
-    facts = file_facts(view, options.where, only_paths, options.delete_ratio_threshold)
+    statistics = file_statistics(view, options.where, only_paths, options.delete_ratio_threshold)
     open_cost_bytes = positive_int(view.metadata.properties, OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT)
-    groups, left_out = within_budget(choose_groups(facts, options, open_cost_bytes), options.max_rewritten_bytes)
+    groups, left_out = within_budget(choose_groups(statistics, options, open_cost_bytes), options.max_rewritten_bytes)
     return CompactionPlan(
         snapshot_id=None if view.snapshot is None else view.snapshot.snapshot_id,
         sequence_number=view.sequence_number,
         options=options,
         groups=groups,
         left_out=left_out,
-        data_file_count=len(facts),
+        data_file_count=len(statistics),
     )
 
 
 def choose_groups(
-    facts: Iterable[FileFacts], options: CompactionOptions, open_cost_bytes: int
+    statistics: Iterable[FileStatistics], options: CompactionOptions, open_cost_bytes: int
 ) -> list[CompactionGroup]:
     """MT-42: the groups, those that save most read cost for each byte rewritten first.
 
     A group never crosses a partition or spec: its new files lie where its old ones did, so deletes that are limited to
     a partition go on applying to them.
     """
-    partitions: defaultdict[tuple[int, tuple[Any, ...]], list[FileFacts]] = defaultdict(list)
-    for each in facts:
+    partitions: defaultdict[tuple[int, tuple[Any, ...]], list[FileStatistics]] = defaultdict(list)
+    for each in statistics:
         partitions[partition_of(each.data_file)].append(each)
     groups = [
         group for members in partitions.values() for group in _Partition.of(members, options, open_cost_bytes).groups()
@@ -86,13 +86,13 @@ def within_budget(
 class _Partition:
     """The files of one partition, in key order, and the key space that they span."""
 
-    files: tuple[FileFacts, ...]
+    files: tuple[FileStatistics, ...]
     space: KeySpace
     options: CompactionOptions
     open_cost_bytes: int
 
     @staticmethod
-    def of(files: Sequence[FileFacts], options: CompactionOptions, open_cost_bytes: int) -> _Partition:
+    def of(files: Sequence[FileStatistics], options: CompactionOptions, open_cost_bytes: int) -> _Partition:
         ordered = tuple(
             sorted(files, key=lambda each: (each.bounds.lower, each.bounds.upper, each.data_file.file_path))
         )
@@ -100,47 +100,47 @@ class _Partition:
         return _Partition(ordered, space, options, open_cost_bytes)
 
     def groups(self) -> list[CompactionGroup]:
-        emptied = [place for place, each in enumerate(self.files) if each.is_empty]
-        alive = [place for place, each in enumerate(self.files) if not each.is_empty]
+        emptied = [index for index, each in enumerate(self.files) if each.is_empty]
+        alive = [index for index, each in enumerate(self.files) if not each.is_empty]
         groups = [self._group(GroupKind.DROP, emptied, ["no row is left"])] if emptied else []
         if self.options.depth == "fold":
-            return groups + [self._fold(place) for place in alive if self._is_worn(place)]
+            return groups + [self._fold(index) for index in alive if self._is_worn(index)]
         if self.options.rewrite_all:
             return groups + [self._merge(part, ["every file was asked for"]) for part in self._bins(alive)]
         overlapping = self._overlap_groups(alive)
-        taken = {place for part in overlapping for place in part}
+        taken = {index for part in overlapping for index in part}
         groups += [self._merge(part, []) for part in overlapping]
-        rest = [place for place in alive if place not in taken]
-        small = [place for place in rest if self._is_small(place)]
+        rest = [index for index in alive if index not in taken]
+        small = [index for index in rest if self._is_small(index)]
         for part in self._bins(small):
             if self._is_worth_packing(part):
                 groups.append(self._merge(part, []))
             else:
-                groups += [self._fold(place) for place in part if self._is_worn(place)]
-        others = [place for place in rest if not self._is_small(place)]
-        return groups + [self._fold(place) for place in others if self._is_worn(place) or self._is_large(place)]
+                groups += [self._fold(index) for index in part if self._is_worn(index)]
+        others = [index for index in rest if not self._is_small(index)]
+        return groups + [self._fold(index) for index in others if self._is_worn(index) or self._is_large(index)]
 
-    def _overlap_groups(self, places: Sequence[int]) -> list[list[int]]:
+    def _overlap_groups(self, indexes: Sequence[int]) -> list[list[int]]:
         """MT-41: files that lie over one another, where a lookup meets enough of them."""
         sizes = [0 if each.is_empty else each.alive_bytes for each in self.files]
-        wanted = set(worth_merging(self.space, sizes, REWRITE_SHARE)).intersection(places)
+        wanted = set(worth_merging(self.space, sizes, REWRITE_SHARE)).intersection(indexes)
         return [part for part in self.space.overlapping(sorted(wanted)) if self._is_worth_merging(part)]
 
     def _is_worth_merging(self, part: Sequence[int]) -> bool:
-        enough = len(part) >= self.options.min_input_files or not all(self._is_small(place) for place in part)
+        enough = len(part) >= self.options.min_input_files or not all(self._is_small(index) for index in part)
         return len(part) > 1 and enough and self.space.mean_height(part) - 1 >= _EXTRA_HEIGHT_MIN
 
     def _is_worth_packing(self, part: Sequence[int]) -> bool:
-        alive_bytes = sum(self.files[place].alive_bytes for place in part)
+        alive_bytes = sum(self.files[index].alive_bytes for index in part)
         is_enough = len(part) >= self.options.min_input_files or alive_bytes >= self.options.target_file_size_bytes
         return is_enough and self._output_count(part) < len(part)
 
-    def _bins(self, places: Sequence[int]) -> list[list[int]]:
+    def _bins(self, indexes: Sequence[int]) -> list[list[int]]:
         """Neighbours in key order together, at most the bytes of a group; files that overlap stay together."""
         bins: list[list[int]] = []
         filled = 0
-        for part in self.space.overlapping(places):
-            size = sum(self.files[place].size_bytes for place in part)
+        for part in self.space.overlapping(indexes):
+            size = sum(self.files[index].size_bytes for index in part)
             if not bins or filled + size > self.options.group_bytes_max:
                 bins.append([])
                 filled = 0
@@ -148,31 +148,31 @@ class _Partition:
             filled += size
         return bins
 
-    def _is_small(self, place: int) -> bool:
-        return self.files[place].alive_bytes < self.options.small_below_bytes
+    def _is_small(self, index: int) -> bool:
+        return self.files[index].alive_bytes < self.options.small_below_bytes
 
-    def _is_large(self, place: int) -> bool:
-        return self.files[place].alive_bytes > self.options.large_above_bytes
+    def _is_large(self, index: int) -> bool:
+        return self.files[index].alive_bytes > self.options.large_above_bytes
 
-    def _is_worn(self, place: int) -> bool:
+    def _is_worn(self, index: int) -> bool:
         """MT-40: enough deleted rows, or enough pending delete files."""
-        each, threshold = self.files[place], self.options.delete_file_threshold
+        each, threshold = self.files[index], self.options.delete_file_threshold
         return each.delete_ratio >= self.options.delete_ratio_threshold or (
             threshold is not None and each.pending_delete_count >= threshold
         )
 
     def _output_count(self, part: Sequence[int]) -> int:
-        alive_bytes = sum(self.files[place].alive_bytes for place in part)
+        alive_bytes = sum(self.files[index].alive_bytes for index in part)
         return output_file_count(alive_bytes, self.options.target_file_size_bytes)
 
     def _merge(self, part: Sequence[int], reasons: Sequence[str]) -> CompactionGroup:
         return self._group(GroupKind.MERGE if len(part) > 1 else GroupKind.FOLD, part, reasons)
 
-    def _fold(self, place: int) -> CompactionGroup:
-        return self._group(GroupKind.FOLD, [place], [])
+    def _fold(self, index: int) -> CompactionGroup:
+        return self._group(GroupKind.FOLD, [index], [])
 
     def _group(self, kind: GroupKind, part: Sequence[int], reasons: Sequence[str]) -> CompactionGroup:
-        files = [self.files[place] for place in part]
+        files = [self.files[index] for index in part]
         output_count = 0 if kind is GroupKind.DROP else self._output_count(part)
         height = self.space.mean_height(part) if kind is GroupKind.MERGE else 1.0
         saved = self.open_cost_bytes * (len(files) - output_count + (height - 1) * output_count)
@@ -193,8 +193,8 @@ class _Partition:
     def _reasons(self, kind: GroupKind, part: Sequence[int], output_count: int, height: float) -> Iterable[str]:
         if kind is GroupKind.DROP:
             return
-        files = [self.files[place] for place in part]
-        small = sum(self._is_small(place) for place in part)
+        files = [self.files[index] for index in part]
+        small = sum(self._is_small(index) for index in part)
         if kind is GroupKind.MERGE and small:
             yield f"{small} files are below {self.options.small_below_bytes:,} bytes"
         if height - 1 >= _EXTRA_HEIGHT_MIN:
@@ -208,5 +208,5 @@ class _Partition:
         pending = max(each.pending_delete_count for each in files)
         if threshold is not None and pending >= threshold:
             yield f"{pending} deletes are applied to a file at every read"
-        if any(self._is_large(place) for place in part):
+        if any(self._is_large(index) for index in part):
             yield f"a file is above {self.options.large_above_bytes:,} bytes and becomes {output_count}"

@@ -9,25 +9,25 @@ from pyiceberg.expressions import BooleanExpression
 
 from tableformat.commit.change import is_keyed
 from tableformat.commit.table_diff import live_files
-from tableformat.deletes.spans.key_bounds import KeyBounds, key_bounds
+from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
 from tableformat.keys.encoding import AFTER_MARKER
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
 from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_data_file
-from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.scan.planner import file_filter, plan_scan
 
 _EVERYWHERE = KeyBounds(b"", AFTER_MARKER)
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileStatistics:
     """One data file, its deletes and its place in the key space."""
 
     task: FileScanTask
@@ -66,12 +66,12 @@ class FileFacts:
         return len(self.task.delete_files) + len(self.task.range_deletes)
 
 
-def file_facts(
+def file_statistics(
     view: SnapshotView,
     where: BooleanExpression | None,
     only_paths: frozenset[str] | None,
     delete_ratio_threshold: float,
-) -> list[FileFacts]:
+) -> list[FileStatistics]:
     """The data files that may hold a row that matches `where`, and are among `only_paths` if given.
 
     The filter chooses files and nothing else: every delete of a chosen file is kept, also those that cannot meet a row
@@ -82,15 +82,15 @@ def file_facts(
     def is_chosen(data: DataFile) -> bool:
         return (only_paths is None or data.file_path in only_paths) and may_match(data)
 
-    context = resolve_context(view)
+    context = merge_context(view)
     plan = plan_scan(view, context=context)
     own, index = _row_deletes(view)
     key = _key(view)
 
-    def facts_of(task: FileScanTask, deleted: tuple[int, bool]) -> FileFacts:
+    def statistics_of(task: FileScanTask, deleted: tuple[int, bool]) -> FileStatistics:
         data = task.data_file
         bounds = _EVERYWHERE if key is None else key_bounds(data, key)
-        return FileFacts(task, own.get(data.file_path, ()), bounds, *deleted)
+        return FileStatistics(task, own.get(data.file_path, ()), bounds, *deleted)
 
     covered = [
         FileScanTask(
@@ -101,9 +101,9 @@ def file_facts(
     ]
     key_ids = frozenset() if key is None else frozenset(key.field_ids)
     return [
-        *(facts_of(task, (task.data_file.record_count, True)) for task in covered),
+        *(statistics_of(task, (task.data_file.record_count, True)) for task in covered),
         *(
-            facts_of(task, _deleted_row_count(task, context, key_ids, delete_ratio_threshold))
+            statistics_of(task, _deleted_row_count(task, context, key_ids, delete_ratio_threshold))
             for task in plan.tasks
             if is_chosen(task.data_file)
         ),
@@ -131,7 +131,7 @@ def _row_deletes(view: SnapshotView) -> tuple[dict[str, tuple[DeleteFile, ...]],
 
 
 def _deleted_row_count(
-    task: FileScanTask, context: ResolveContext, key_field_ids: frozenset[int], threshold: float
+    task: FileScanTask, context: MergeContext, key_field_ids: frozenset[int], threshold: float
 ) -> tuple[int, bool]:
     """MT-40: rows that deletes have deleted, and whether that is exact.
 
@@ -150,4 +150,4 @@ def _deleted_row_count(
         bound = row_count
     if bound < threshold * row_count:
         return bound, False
-    return len(resolve(task, context)), True
+    return len(deleted_positions(task, context)), True

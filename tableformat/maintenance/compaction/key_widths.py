@@ -22,7 +22,7 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from tableformat.deletes.spans.key_bounds import KeyBounds
+from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.keys.encoding import AFTER_MARKER
 
 Weights = npt.NDArray[np.float64]

@@ -18,19 +18,19 @@ from typing import Final
 import pyarrow as pa
 
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.key_bounds import KeyBounds, key_bounds
+from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
 from tableformat.keys.encoding import AFTER_MARKER
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.maintenance.compaction.alive_batches import alive_batches, is_sorted_by
 from tableformat.maintenance.compaction.group_output import GroupOutput, row_groups
 from tableformat.maintenance.compaction.read_ahead import ReadAhead
 from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged, spilled
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.row_lineage import schema_with_row_lineage
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import TARGET_FILE_SIZE_BYTES
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.scan.reader import ReadContext
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import removed_on_failure
@@ -77,7 +77,7 @@ class RewriteContext:
         schema = view.schema
         if view.metadata.format_version >= 3:
             write, schema = write.with_row_lineage(), schema_with_row_lineage(schema)
-        return RewriteContext(ReadContext(resolve_context(view), schema, schema), write)
+        return RewriteContext(ReadContext(merge_context(view), schema, schema), write)
 
 
 def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | None = None) -> StagedFiles:
@@ -95,7 +95,7 @@ def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | 
             TARGET_FILE_SIZE_BYTES: str(_SPLIT_AT * task.target_file_size_bytes),
         },
     )
-    inputs = [(each, resolve(each, context.read.resolve)) for each in task.tasks]
+    inputs = [(each, deleted_positions(each, context.read.merge)) for each in task.tasks]
     alive_count = sum(each.data_file.record_count - len(deleted) for each, deleted in inputs)
     if alive_count == 0:
         return StagedFiles()

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from tableformat.deletes.spans.key_bounds import KeyBounds
+from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.keys.arrow_columns import as_key_array
 from tableformat.keys.encoding import encode_rows
 from tableformat.keys.key_columns import KeyColumns
@@ -149,7 +149,9 @@ def merged(
     while overlap_depth([run.bounds for run in waiting]) > fan_in:
         parts = [waiting[start : start + fan_in] for start in range(0, len(waiting), fan_in)]
         waiting = [
-            spilled(_hull(part), _merged(part, order, memory_bytes), spill_directory) if len(part) > 1 else part[0]
+            spilled(_enclosing_bounds(part), _merged(part, order, memory_bytes), spill_directory)
+            if len(part) > 1
+            else part[0]
             for part in parts
         ]
     yield from _merged(waiting, order, memory_bytes)
@@ -163,7 +165,7 @@ def overlap_depth(bounds: Sequence[KeyBounds]) -> int:
     return max(accumulate(step for _, step in events), default=0)
 
 
-def _hull(runs: Sequence[SortedRun]) -> KeyBounds:
+def _enclosing_bounds(runs: Sequence[SortedRun]) -> KeyBounds:
     return KeyBounds(min(run.bounds.lower for run in runs), max(run.bounds.upper for run in runs))
 
 

@@ -20,8 +20,8 @@ from tableformat.maintenance.conversion.conversion_record import (
     conversion_records,
     converted_until,
 )
-from tableformat.merge_on_read.delete_index import ColumnTypes, KeyDeleteIndex, PositionDeleteIndex
-from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
@@ -81,7 +81,7 @@ class ConversionPlan:
 
 
 def plan_conversion(
-    view: SnapshotView, context: ResolveContext, where: BooleanExpression | None, max_slices: int
+    view: SnapshotView, context: MergeContext, where: BooleanExpression | None, max_slices: int
 ) -> ConversionPlan:
     """Reads the manifests, and range delete files within the span budget; no data file."""
     manifests = manifests_of(view)
@@ -102,21 +102,21 @@ def plan_conversion(
     is_chosen: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
     chosen = sorted((file for file in met if is_chosen(file.data_file)), key=lambda file: file.data_file.file_path)
     parts = _cut(chosen, max_slices, least_slice_weight(view))
-    places = {file.data_file.file_path: place for place, part in enumerate(parts) for file in part}
+    data_indexes = {file.data_file.file_path: data_index for data_index, part in enumerate(parts) for file in part}
     leaving: Mapping[int, Sequence[DeleteFile]] = {0: keyed}
     if len(parts) > 1 or len(chosen) < len(met):
-        leaving = _leaving(by_proof, met, keyed, places, _column_index(view, context))
+        leaving = _leaving(by_proof, met, keyed, data_indexes, _column_index(view, context))
     # A filter leaves gaps between the paths, so what it chose cannot be told by the last path (MT-16).
     has_records = where is None
     slices = tuple(
         ConversionSlice(
             tuple(part),
-            tuple(leaving.get(place, ())),
+            tuple(leaving.get(data_index, ())),
             ConversionRecord(view.sequence_number, part[-1].data_file.file_path)
-            if has_records and place < len(parts) - 1
+            if has_records and data_index < len(parts) - 1
             else None,
         )
-        for place, part in enumerate(parts)
+        for data_index, part in enumerate(parts)
     )
     return ConversionPlan(
         view, data_files, deletes, slices, sum(len(by_proof[until]) for until in by_proof if until >= 0)
@@ -130,7 +130,7 @@ def needing_search(tasks: Iterable[FileScanTask]) -> list[FileScanTask]:
 
 def _met(
     view: SnapshotView,
-    context: ResolveContext,
+    context: MergeContext,
     data_files: Sequence[DataFile],
     deletes: Sequence[DeleteFile],
     until: int,
@@ -169,32 +169,31 @@ def _cut(files: Sequence[FileToConvert], max_slices: int, least_weight: int) -> 
     return parts
 
 
-def _column_index(view: SnapshotView, context: ResolveContext) -> Callable[[Iterable[DeleteFile]], KeyDeleteIndex]:
-    types = ColumnTypes({field_id: field.field_type for field_id, field in context.fields.items()})
+def _column_index(view: SnapshotView, context: MergeContext) -> Callable[[Iterable[DeleteFile]], KeyDeleteIndex]:
     specs = dict(view.metadata.specs())
-    return lambda deletes: KeyDeleteIndex(deletes, specs, types)
+    return lambda deletes: KeyDeleteIndex(deletes, specs, context.column_types)
 
 
 def _leaving(
     by_proof: Mapping[int, Sequence[DataFile]],
     met: Sequence[FileToConvert],
     keyed: Sequence[DeleteFile],
-    places: Mapping[str, int],
+    data_indexes: Mapping[str, int],
     index_of: Callable[[Iterable[DeleteFile]], KeyDeleteIndex],
 ) -> Mapping[int, Sequence[DeleteFile]]:
     """MT-15: by slice, the keyed deletes whose last data file is in it; those that no slice frees stay."""
     met_paths = {file.data_file.file_path for file in met}
-    never = max(places.values(), default=0) + 1
+    never = max(data_indexes.values(), default=0) + 1
     last: dict[FileKey, int] = {}
     for until, data_files in by_proof.items():
         index = index_of(delete for delete in keyed if arrival(delete) > until)
         for data in data_files:
             if data.file_path not in met_paths:
                 continue
-            place = places.get(data.file_path, never)
+            data_index = data_indexes.get(data.file_path, never)
             for delete in index.deletes_of(data):
                 key = file_key(delete)
-                last[key] = max(last.get(key, 0), place)
+                last[key] = max(last.get(key, 0), data_index)
     leaving: defaultdict[int, list[DeleteFile]] = defaultdict(list)
     for delete in keyed:
         leaving[last.get(file_key(delete), 0)].append(delete)

@@ -46,13 +46,12 @@ from tableformat.maintenance.conversion.convert_files import (
 from tableformat.maintenance.delete_files.dead_deletes import DeadDelete, dead_deletes
 from tableformat.maintenance.publishing.carry_appends import AccompanyPlanned, carry_appends, keeping_target
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
-from tableformat.maintenance.running.partial_progress import MAX_COMMITS_DEFAULT, check_max_commits
-from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits, silent
 from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.merge_on_read.deleted_positions import deletes_identity
 from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 
 _ATTEMPTS: Final = 5
 """Times in a row that the job plans again because a commit of others made its plan out of date."""
@@ -212,7 +211,7 @@ class _Conversion:
             carry_appends(self._iceberg, self._branch)
         view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
         commits_left = max(self._max_commits - self._result.commit_count, 1)
-        plan = plan_conversion(view, resolve_context(view), self._where, commits_left)
+        plan = plan_conversion(view, merge_context(view), self._where, commits_left)
         if self._result.commit_count == 0:
             self._result = _before(plan)
         so_far = _Progressed(plan, ConversionContext.of(view))
@@ -235,7 +234,7 @@ class _Conversion:
         wanted = {_key(file, context): file for file in part.files}
         for key, file in wanted.items():
             if file.is_covered:
-                self._waiting[key] = covered_file(file.task, context.resolve)
+                self._waiting[key] = covered_file(file.task, context.merge)
         missing = [(key, file) for key, file in wanted.items() if key not in self._waiting]
         groups = list(_groups(missing))
         tasks = [ConversionTask(tuple(file.task for _, file in group), self._dry_run) for group in groups]
@@ -245,8 +244,8 @@ class _Conversion:
         )
         self._count(so_far, len(wanted) - len(missing))
         with closing(self._runner.run(work, tasks, at_once=_AT_ONCE)) as results:
-            for place, files in results:
-                self._waiting.update(zip((key for key, _ in groups[place]), files, strict=True))
+            for index, files in results:
+                self._waiting.update(zip((key for key, _ in groups[index]), files, strict=True))
                 self._count(so_far, len(files))
         return {key: self._waiting[key] for key in wanted}
 
@@ -275,7 +274,7 @@ class _Conversion:
 
 
 def _key(file: FileToConvert, context: ConversionContext) -> _Key:
-    return (context.write.format_version, file.is_covered, *deletes_identity(file.task, context.resolve))
+    return (context.write.format_version, file.is_covered, *deletes_identity(file.task, context.merge))
 
 
 def _groups(files: Sequence[tuple[_Key, FileToConvert]]) -> Iterator[list[tuple[_Key, FileToConvert]]]:
@@ -300,7 +299,7 @@ def _dead(files: Iterable[ConvertedFile], part: ConversionSlice, so_far: _Progre
     replaced = (delete for file in files for delete in file.replaced)
     leaving = so_far.removed | file_keys((*part.leaving, *replaced))
     candidates = [delete for delete in plan.deletes if file_key(delete) not in leaving]
-    return dead_deletes(plan.view, so_far.staying(files), candidates, so_far.context.resolve)
+    return dead_deletes(plan.view, so_far.staying(files), candidates, so_far.context.merge)
 
 
 def _change(

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pyiceberg.io import FileIO
 
 from tableformat.merge_on_read.delete_index import named_data_file
-from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
@@ -35,12 +35,12 @@ class ConversionTask:
 class ConversionContext:
     """What all tasks of one table version share. Picklable: caches start empty in another process."""
 
-    resolve: ResolveContext
+    merge: MergeContext
     write: WriteContext
 
     @staticmethod
     def of(view: SnapshotView) -> ConversionContext:
-        return ConversionContext(resolve_context(view), WriteContext.of(view.metadata, view.io))
+        return ConversionContext(merge_context(view), WriteContext.of(view.metadata, view.io))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ def convert_files(task: ConversionTask, context: ConversionContext) -> tuple[Con
 
     Reads delete columns alone. All files are removed when it fails.
     """
-    found = [(each, resolve(each, context.resolve)) for each in task.tasks]
-    counted = [_counted(each, len(deleted), context.resolve) for each, deleted in found]
+    found = [(each, deleted_positions(each, context.merge)) for each in task.tasks]
+    counted = [_counted(each, len(deleted), context.merge) for each, deleted in found]
     if task.is_dry_run:
         return tuple(counted)
     rows = [
         RowsToDelete(each, deleted) for file, (each, deleted) in zip(counted, found, strict=True) if file.is_reduced
     ]
-    written = write_row_deletes(context.write, rows, context.resolve, fold=True)
+    written = write_row_deletes(context.write, rows, context.merge, fold=True)
     by_path = {named_data_file(delete): delete for delete in written.added}
     assert len(by_path) == len(rows), "each data file gets one entry that names it"
     return tuple(
@@ -90,14 +90,14 @@ def convert_files(task: ConversionTask, context: ConversionContext) -> tuple[Con
     )
 
 
-def covered_file(task: FileScanTask, context: ResolveContext) -> ConvertedFile:
+def covered_file(task: FileScanTask, context: MergeContext) -> ConvertedFile:
     """A file that range deletes cover whole: known without a look at its rows; only earlier row deletes are counted."""
     return _counted(task, task.data_file.record_count, context)
 
 
-def _counted(task: FileScanTask, deleted_row_count: int, context: ResolveContext) -> ConvertedFile:
+def _counted(task: FileScanTask, deleted_row_count: int, context: MergeContext) -> ConvertedFile:
     by_position = replace(task, equality_deletes=(), range_deletes=(), range_delete_files=())
-    return ConvertedFile(by_position, deleted_row_count, len(resolve(by_position, context)))
+    return ConvertedFile(by_position, deleted_row_count, len(deleted_positions(by_position, context)))
 
 
 def discard(io: FileIO, files: Iterable[ConvertedFile], *, keep: frozenset[str] = frozenset()) -> None:

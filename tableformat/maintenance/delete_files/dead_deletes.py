@@ -26,7 +26,7 @@ from tableformat.merge_on_read.delete_index import (
     named_data_file,
     scope_of,
 )
-from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
@@ -68,7 +68,7 @@ class FilesInScope:
 
 
 def dead_deletes(
-    view: SnapshotView, data_files: Iterable[DataFile], deletes: Iterable[DeleteFile], context: ResolveContext
+    view: SnapshotView, data_files: Iterable[DataFile], deletes: Iterable[DeleteFile], context: MergeContext
 ) -> tuple[DeadDelete, ...]:
     """MT-10: those of the deletes that match no row of the data files, in no order that means anything.
 
@@ -81,7 +81,7 @@ def dead_deletes(
     for delete in deletes:
         by_kind[delete.kind].append(delete)
     specs = dict(view.metadata.specs())
-    types = ColumnTypes({field_id: field.field_type for field_id, field in context.fields.items()})
+    types = context.column_types
     budget = positive_int(view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT)
     ranges = by_kind[DeleteKind.RANGE]
     has_room = sum(delete.record_count for delete in ranges) <= budget
@@ -94,9 +94,7 @@ def dead_deletes(
     )
 
 
-def _dead_positional(
-    deletes: Sequence[DeleteFile], scope: FilesInScope, context: ResolveContext
-) -> Iterator[DeadDelete]:
+def _dead_positional(deletes: Sequence[DeleteFile], scope: FilesInScope, context: MergeContext) -> Iterator[DeadDelete]:
     """DA-1, DA-7, DA-10: the files that a delete names are gone, are newer, or have a vector in its place."""
     index = PositionDeleteIndex(deletes)
     used: dict[FileKey, list[DataFile]] = defaultdict(list)
@@ -146,7 +144,7 @@ def _dead_by_bounds(
 
 
 def _dead_ranges(
-    deletes: Sequence[DeleteFile], scope: FilesInScope, specs: dict[int, PartitionSpec], context: ResolveContext
+    deletes: Sequence[DeleteFile], scope: FilesInScope, specs: dict[int, PartitionSpec], context: MergeContext
 ) -> Iterator[DeadDelete]:
     """RD-2, RD-9, RD-12: no span of the file is newest over a place where an older data file may have a key."""
     is_older = _older_files(scope)

@@ -27,7 +27,7 @@ from tableformat.maintenance.delete_files.dead_deletes import dead_deletes
 from tableformat.maintenance.running.head_jobs import HeadState, commit_deletes_on_head, head_state
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_data_file
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
@@ -122,7 +122,7 @@ def _rewrite(state: HeadState, where: str | BooleanExpression | None, least_file
     positions: dict[DataFile, PositionSet] = {}
     tell(0, len(folded), "data files")
     for data, deletes in folded.items():
-        positions[data] = resolve(FileScanTask(data_file=data, position_deletes=deletes), state.context)
+        positions[data] = deleted_positions(FileScanTask(data_file=data, position_deletes=deletes), state.context)
         tell(len(positions), len(folded), "data files")
     replaced = {file_key(each): each for deletes in folded.values() for each in deletes}
     left = [each for each in row_deletes if file_key(each) not in replaced.keys() - staying]

@@ -134,11 +134,11 @@ def _in_own_directories(iceberg: IcebergTable, files: Iterable[ListedFile]) -> t
     inside: list[ListedFile] = []
     ignored: set[str] = set()
     for file in files:
-        place = one_spelling(file.location)
-        if place.startswith(own):
+        spelled = one_spelling(file.location)
+        if spelled.startswith(own):
             inside.append(file)
         else:
-            ignored.add(place.removeprefix(root).partition("/")[0])
+            ignored.add(spelled.removeprefix(root).partition("/")[0])
     return inside, tuple(sorted(ignored))
 
 

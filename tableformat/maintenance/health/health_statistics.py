@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pyiceberg.table.metadata import TableMetadata
 
 from tableformat.deletes.rules import partition_of
-from tableformat.deletes.spans.key_bounds import KeyBounds, key_bounds
+from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
 from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
@@ -25,7 +25,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT, positive_int
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
 from tableformat.storage.storage import size_bytes
@@ -38,7 +38,7 @@ DeleteEntry: TypeAlias = tuple[ManifestEntry, DeleteFile]
 def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: str) -> TableHealth:
     """MT-20: the numbers, without findings. Opens no data file."""
     manifests = [manifest for manifest in manifests_of(view) if manifest.has_live_files]
-    context = resolve_context(view)
+    context = merge_context(view)
     plan = plan_scan(view, context=context)
     data_files = [*(task.data_file for task in plan.tasks), *plan.covered]
     deletes = _delete_entries(view)

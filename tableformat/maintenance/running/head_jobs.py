@@ -14,12 +14,12 @@ from tableformat.commit.table_diff import live_files
 from tableformat.commit.transaction import CommitOutcome, UpdatesAndRequirements, commit_change
 from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.publishing.publish_scope import TargetState, asserting_target, target_state
-from tableformat.merge_on_read.deleted_positions import ResolveContext
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.storage.storage import delete_if_present
 
 
@@ -40,8 +40,8 @@ class HeadState:
         return (*self.data_files, *(self.target.appended if self.target is not None else ()))
 
     @property
-    def context(self) -> ResolveContext:
-        return resolve_context(self.view)
+    def context(self) -> MergeContext:
+        return merge_context(self.view)
 
 
 PlanChange: TypeAlias = Callable[[HeadState], TableChange]

@@ -1,8 +1,10 @@
-"""How a long job tells how far it is."""
+"""Progress of long jobs: how it is reported, and how many snapshots commit it in parts."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
+
+from tableformat.errors import InvalidArgumentError
 
 
 class Progress(Protocol):
@@ -18,3 +20,13 @@ class Progress(Protocol):
 
 def silent(done: int, total: int, what: str) -> None:
     """For a caller who does not want to know."""
+
+
+MAX_COMMITS_DEFAULT: Final = 10
+"""As Iceberg's `partial-progress.max-commits`."""
+
+
+def check_max_commits(max_commits: int) -> None:
+    """InvalidArgumentError for what is no number of snapshots."""
+    if isinstance(max_commits, bool) or not isinstance(max_commits, int) or max_commits < 1:
+        raise InvalidArgumentError(f"max_commits must be a whole number above 0, not {max_commits!r}.")

@@ -61,7 +61,7 @@ class LocalRunner:
             return work.function(task, work.context)
 
         if at_once == 1:
-            return ((place, call(task)) for place, task in enumerate(tasks))
+            return ((index, call(task)) for index, task in enumerate(tasks))
         return in_threads(call, tasks, at_once, discard=work.discard)
 
 
@@ -79,8 +79,8 @@ def in_threads(
     pool = ThreadPoolExecutor(thread_count, thread_name_prefix="tableformat-task")
 
     def start_next() -> None:
-        for place, task in waiting:
-            running[pool.submit(call, task)] = place
+        for index, task in waiting:
+            running[pool.submit(call, task)] = index
             return
 
     try:
@@ -91,9 +91,9 @@ def in_threads(
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             future = min(done, key=running.__getitem__)
             result = future.result()
-            place = running.pop(future)
+            index = running.pop(future)
             start_next()
-            yield place, result
+            yield index, result
     finally:
         _stop(list(running), interrupt)
         pool.shutdown()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tableformat.deletes.matching.range_apply import deleted_mask
+from tableformat.deletes.matching.range_match import deleted_mask
 from tableformat.deletes.spans.spans import SpanArray, span_of_bounds
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.draft import Draft

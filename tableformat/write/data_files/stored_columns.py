@@ -33,7 +33,7 @@ def stored_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _inner_fields(field: pa.Field) -> Iterator[pa.Field]:
-    for place in range(field.type.num_fields):
-        child = field.type.field(place)
+    for index in range(field.type.num_fields):
+        child = field.type.field(index)
         yield child
         yield from _inner_fields(child)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.types import LongType
 
+from tableformat.deletes.codecs.position_rows import FILE_PATH, FILE_PATH_FIELD_ID, POSITION, POSITION_FIELD_ID
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.column_bounds import to_bound
@@ -17,17 +18,14 @@ from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles, removed_on_failure
 from tableformat.write.delete_files.delete_files import delete_file, write_parquet_file
 
-FILE_PATH_FIELD_ID: Final = 2_147_483_546
-POS_FIELD_ID: Final = 2_147_483_545
-
 _PATH_TYPE: Final = pa.dictionary(pa.int32(), pa.string())
 """The one path is stored and held once, however many positions there are."""
 _SCHEMA: Final = pa.schema(
     [
         pa.field(
-            "file_path", _PATH_TYPE, nullable=False, metadata={b"PARQUET:field_id": str(FILE_PATH_FIELD_ID).encode()}
+            FILE_PATH, _PATH_TYPE, nullable=False, metadata={b"PARQUET:field_id": str(FILE_PATH_FIELD_ID).encode()}
         ),
-        pa.field("pos", pa.int64(), nullable=False, metadata={b"PARQUET:field_id": str(POS_FIELD_ID).encode()}),
+        pa.field(POSITION, pa.int64(), nullable=False, metadata={b"PARQUET:field_id": str(POSITION_FIELD_ID).encode()}),
     ]
 )
 
@@ -68,8 +66,8 @@ def _write(context: WriteContext, created: CreatedFiles, data: DataFile, positio
         partition=data.partition,
         record_count=len(rows),
         referenced_data_file=data.file_path,
-        value_counts={FILE_PATH_FIELD_ID: len(rows), POS_FIELD_ID: len(rows)},
-        null_value_counts={FILE_PATH_FIELD_ID: 0, POS_FIELD_ID: 0},
-        lower_bounds={FILE_PATH_FIELD_ID: path, POS_FIELD_ID: to_bound(int(rows[0]), LongType())},
-        upper_bounds={FILE_PATH_FIELD_ID: path, POS_FIELD_ID: to_bound(int(rows[-1]), LongType())},
+        value_counts={FILE_PATH_FIELD_ID: len(rows), POSITION_FIELD_ID: len(rows)},
+        null_value_counts={FILE_PATH_FIELD_ID: 0, POSITION_FIELD_ID: 0},
+        lower_bounds={FILE_PATH_FIELD_ID: path, POSITION_FIELD_ID: to_bound(int(rows[0]), LongType())},
+        upper_bounds={FILE_PATH_FIELD_ID: path, POSITION_FIELD_ID: to_bound(int(rows[-1]), LongType())},
     )

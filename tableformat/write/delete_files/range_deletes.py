@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tableformat.deletes.codecs.inline_spans import encode_spans
-from tableformat.deletes.codecs.range_file import entry_bounds, write_spans
+from tableformat.deletes.codecs.range_file import write_spans
+from tableformat.deletes.spans.bounds import entry_bounds
 from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge
 from tableformat.errors import InvalidKeyError
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent

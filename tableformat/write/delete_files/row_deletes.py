@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.delete_index import named_data_file
-from tableformat.merge_on_read.deleted_positions import ResolveContext, resolve
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.write.context import WriteContext
@@ -45,7 +45,7 @@ class RowDeleteFiles:
 
 
 def write_row_deletes(
-    context: WriteContext, deletes: Iterable[RowsToDelete], resolving: ResolveContext, *, fold: bool = False
+    context: WriteContext, deletes: Iterable[RowsToDelete], merge: MergeContext, *, fold: bool = False
 ) -> RowDeleteFiles:
     """Write the deletes: position delete files, or deletion vectors when `context.format_version` is 3.
 
@@ -61,7 +61,7 @@ def write_row_deletes(
         if not (has_vectors or fold):
             deleted[rows.data_file] = rows.positions
             continue
-        before = resolve(_row_deletes_alone(rows.task), resolving)
+        before = deleted_positions(_row_deletes_alone(rows.task), merge)
         if rows.positions.minus(before):
             deleted[rows.data_file] = before.union(rows.positions)
             replaced.extend(own_row_deletes(rows.task))

@@ -76,11 +76,11 @@ def _in_memory(
     keys = pa.Table.from_batches([_comparable(batch, key_names, order_by) for batch in batches])
     # A row's place when rows are ordered by `order_by`, later rows last among equals: the largest place of a key wins.
     by_place = _rows_by_place(keys)
-    places = np.empty(len(keys), dtype=np.int64)
-    places[by_place] = np.arange(len(keys))
+    indexes = np.empty(len(keys), dtype=np.int64)
+    indexes[by_place] = np.arange(len(keys))
     groups = with_fixed_width(keys.select(_key_columns(keys.schema)))
     names = groups.column_names
-    grouped = groups.append_column(_ORDINAL, pa.array(places)).group_by(names, use_threads=False)
+    grouped = groups.append_column(_ORDINAL, pa.array(indexes)).group_by(names, use_threads=False)
     best = grouped.aggregate([(_ORDINAL, "max")]).column(f"{_ORDINAL}_max")
     winners = np.sort(by_place[np.asarray(best)])
     yield from _let_through(iter(batches), iter([winners]))

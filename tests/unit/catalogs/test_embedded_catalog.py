@@ -18,7 +18,8 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, UpgradeFormatVersionUpdate
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit import TableChange, commit_change
+from tableformat.commit.change import TableChange
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import CorruptFileError, InvalidArgumentError
 
 

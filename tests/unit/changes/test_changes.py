@@ -15,11 +15,12 @@ from v3_tables import live, new_catalog, new_table, rows
 
 import tableformat as tf
 from tableformat.changes.plan import ChangeTask, plan_snapshot
-from tableformat.commit import ChangeKind, TableChange, transaction
+from tableformat.commit import transaction
+from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, UnknownColumnError, UnsupportedFeatureError
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.metadata.content_file import DeleteKind
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.testing.replay import check_feed
 
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
@@ -333,9 +334,9 @@ def test_tasks_are_plain_data_that_travel(table: tf.Table) -> None:
     for task in tasks(table):
         arrived = pickle.loads(pickle.dumps(task))
         assert (arrived.scan.data_file, arrived.scan.constants) == (task.scan.data_file, task.scan.constants)
-        context = resolve_context(table.view)
-        assert resolve(arrived.scan, context) == resolve(task.scan, context)
-    assert [len(resolve(task.scan, resolve_context(table.view))) for task in tasks(table)] == [0, 2, 2]
+        context = merge_context(table.view)
+        assert deleted_positions(arrived.scan, context) == deleted_positions(task.scan, context)
+    assert [len(deleted_positions(task.scan, merge_context(table.view))) for task in tasks(table)] == [0, 2, 2]
 
 
 def test_every_form_gives_the_same_events(table: tf.Table) -> None:

@@ -24,8 +24,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.conflicts import CONFLICT_TABLE
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, InvalidArgumentError
 
 

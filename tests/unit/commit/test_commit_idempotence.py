@@ -8,7 +8,6 @@ import pytest
 from commit_tables import FaultyCatalog, append, data_file, live, new_table
 from pyiceberg.table import Table
 
-from tableformat.commit import commit_change
 from tableformat.commit.idempotence import (
     AppliedBatch,
     BatchName,
@@ -20,6 +19,7 @@ from tableformat.commit.idempotence import (
     remember_batch,
     remembered_batches,
 )
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 
 

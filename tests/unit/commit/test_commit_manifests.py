@@ -22,8 +22,9 @@ from commit_tables import (
 from pyiceberg.table import Table
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit import ChangeKind, commit_change
+from tableformat.commit.change import ChangeKind
 from tableformat.commit.manifest_merge import choose_bins, merge_small_manifests
+from tableformat.commit.transaction import commit_change
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import read_manifest

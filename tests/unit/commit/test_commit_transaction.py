@@ -29,7 +29,8 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit import ChangeKind, CommitOutcome, TableChange, commit_change
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.transaction import CommitOutcome, commit_change
 from tableformat.errors import (
     CommitConflictError,
     CommitInterruptedError,

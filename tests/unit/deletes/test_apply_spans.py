@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.types import DateType, LongType, StringType, TimestampType
 
-from tableformat.deletes.matching.range_apply import deleted_mask, deleted_runs
+from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.errors import SchemaMismatchError
 from tableformat.keys.key_columns import KeyColumns
@@ -37,8 +37,8 @@ def test_rows_in_any_order_and_sorted_rows_agree_over_many_batches(number_range:
     )
     ordered = rows.sort_by([("s", "ascending"), ("n", "ascending")])
     bounds = [
-        span_of_bounds(KEY, (str(texts[place]), int(low)), (str(texts[place + reach]), int(high)))
-        for place, reach, low, high in zip(
+        span_of_bounds(KEY, (str(texts[index]), int(low)), (str(texts[index + reach]), int(high)))
+        for index, reach, low, high in zip(
             random.integers(0, 290, 120),
             random.integers(1, 3, 120),
             random.integers(-number_range, number_range, 120),

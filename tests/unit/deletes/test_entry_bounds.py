@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType
 
-from tableformat.deletes.spans.entry_bounds import entry_bounds
+from tableformat.deletes.spans.bounds import entry_bounds
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
 

@@ -21,7 +21,7 @@ from pyiceberg.types import (
 
 from tableformat.deletes.matching.comparable_values import comparable
 from tableformat.deletes.matching.equality import EqualityKeys
-from tableformat.deletes.matching.range_apply import deleted_runs
+from tableformat.deletes.matching.range_match import deleted_runs
 from tableformat.keys.families import arrow_type_of
 
 Rows = Sequence[tuple[object, ...]]

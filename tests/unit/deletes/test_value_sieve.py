@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tableformat.deletes.matching.hash_prefilter import ValueSieve
+from tableformat.deletes.matching.hash_prefilter import HashPrefilter
 
 INT64 = np.iinfo(np.int64)
 
@@ -25,27 +25,27 @@ def test_no_known_value_is_missed_in_any_integer_type(arrow_type: pa.DataType) -
         numbers = pa.compute.abs(numbers)
     values = numbers.cast(arrow_type)
     known = values.take(pa.array([2, 5]))
-    sieve = ValueSieve.of(known)
-    assert sieve is not None
+    prefilter = HashPrefilter.of(known)
+    assert prefilter is not None
     assert rows_with(pa.chunked_array([values]), known.to_pylist()) <= set(
-        sieve.possible_rows(pa.chunked_array([values])).tolist()
+        prefilter.possible_rows(pa.chunked_array([values])).tolist()
     )
 
 
 def test_rows_of_sliced_chunks_are_counted_from_the_first_one() -> None:
     chunks = [pa.array([9, 9, 1, 2, 9]).slice(1, 3), pa.array([], pa.int64()), pa.array([None, 1, 3, 2]).slice(1)]
     column = pa.chunked_array(chunks)
-    sieve = ValueSieve.of(pa.array([1, 2]))
-    assert sieve is not None
-    assert set(sieve.possible_rows(column).tolist()) >= {1, 2, 3, 5}
+    prefilter = HashPrefilter.of(pa.array([1, 2]))
+    assert prefilter is not None
+    assert set(prefilter.possible_rows(column).tolist()) >= {1, 2, 3, 5}
 
 
 def test_null_is_possible_where_it_is_known() -> None:
     """DA-4"""
     column = pa.chunked_array([pa.array([INT64.min, None, 5, INT64.max])])
-    sieve = ValueSieve.of(pa.array([INT64.max, None, INT64.min]))
-    assert sieve is not None
-    assert set(sieve.possible_rows(column).tolist()) >= {0, 1, 3}
+    prefilter = HashPrefilter.of(pa.array([INT64.max, None, INT64.min]))
+    assert prefilter is not None
+    assert set(prefilter.possible_rows(column).tolist()) >= {0, 1, 3}
 
 
 def test_most_rows_are_ruled_out_and_come_in_order() -> None:
@@ -53,20 +53,20 @@ def test_most_rows_are_ruled_out_and_come_in_order() -> None:
     known = pa.array(random.integers(INT64.min, INT64.max, 1_000))
     values = random.integers(INT64.min, INT64.max, 200_000)
     values[::1_000] = known.to_numpy()[:200]
-    sieve = ValueSieve.of(known)
-    assert sieve is not None
-    rows = sieve.possible_rows(pa.chunked_array([pa.array(values)]))
+    prefilter = HashPrefilter.of(known)
+    assert prefilter is not None
+    rows = prefilter.possible_rows(pa.chunked_array([pa.array(values)]))
     assert np.all(np.diff(rows) > 0)
     assert set(range(0, 200_000, 1_000)) <= set(rows.tolist())
     assert len(rows) < 20_000
 
 
 def test_no_known_values_rule_out_every_row() -> None:
-    sieve = ValueSieve.of(pa.array([], pa.int64()))
-    assert sieve is not None
-    assert sieve.possible_rows(pa.chunked_array([pa.array([1, 2])])).tolist() == []
+    prefilter = HashPrefilter.of(pa.array([], pa.int64()))
+    assert prefilter is not None
+    assert prefilter.possible_rows(pa.chunked_array([pa.array([1, 2])])).tolist() == []
 
 
 @pytest.mark.parametrize("known", [pa.array(["a"]), pa.array([1.5]), pa.array([True]), pa.array([1], pa.int8())])
 def test_other_types_have_no_sieve(known: pa.Array) -> None:
-    assert ValueSieve.of(known) is None
+    assert HashPrefilter.of(known) is None

@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.types import DoubleType, LongType, StringType, UUIDType
 
 from tableformat.errors import CorruptFileError
-from tableformat.filters.file_statistics import column_facts, partition_value_facts, summary_facts
+from tableformat.filters.file_statistics import column_statistics, partition_value_statistics, summary_statistics
 from tableformat.filters.pruning import UNKNOWN
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import PartitionFieldSummary
@@ -24,24 +24,26 @@ def data(**metrics: Any) -> DataFile:
 
 
 def test_missing_metrics_say_nothing() -> None:
-    assert column_facts(data(), 1, LongType()) == UNKNOWN
-    assert column_facts(data(null_value_counts={2: 0}), 1, LongType()) == UNKNOWN
+    assert column_statistics(data(), 1, LongType()) == UNKNOWN
+    assert column_statistics(data(null_value_counts={2: 0}), 1, LongType()) == UNKNOWN
 
 
 def test_bounds_without_null_count_leave_room_for_null() -> None:
-    facts = column_facts(data(lower_bounds={1: b"a"}, upper_bounds={1: b"b"}), 1, StringType())
+    facts = column_statistics(data(lower_bounds={1: b"a"}, upper_bounds={1: b"b"}), 1, StringType())
     assert (facts.lower, facts.upper, facts.may_be_null) == ("a", "b", True)
 
 
 def test_columns_of_nothing_but_null() -> None:
-    facts = column_facts(data(value_counts={1: 10}, null_value_counts={1: 10}), 1, LongType())
+    facts = column_statistics(data(value_counts={1: 10}, null_value_counts={1: 10}), 1, LongType())
     assert (facts.may_be_null, facts.may_have_values) == (True, False)
 
 
 def test_nan_in_a_bound_makes_it_unknown() -> None:
     """Old writers put NaN there."""
     nan = struct.pack("<d", math.nan)
-    facts = column_facts(data(lower_bounds={1: nan}, upper_bounds={1: nan}, null_value_counts={1: 0}), 1, DoubleType())
+    facts = column_statistics(
+        data(lower_bounds={1: nan}, upper_bounds={1: nan}, null_value_counts={1: 0}), 1, DoubleType()
+    )
     assert (facts.lower, facts.upper, facts.may_be_nan, facts.may_have_values) == (None, None, True, True)
 
 
@@ -59,23 +61,23 @@ def test_bounds_of_uuids_are_used_only_where_signed_and_unsigned_order_agree(
 ) -> None:
     """Merging the unsigned minima 10.. and 90.. of two row groups in signed order gives 90.., above some rows."""
     bounds = [uuid.UUID(hex=first + "0" * 30).bytes for first in (lower, upper)]
-    facts = column_facts(data(lower_bounds={1: bounds[0]}, upper_bounds={1: bounds[1]}), 1, UUIDType())
+    facts = column_statistics(data(lower_bounds={1: bounds[0]}, upper_bounds={1: bounds[1]}), 1, UUIDType())
     assert (facts.lower, facts.upper) == (expected_lower, expected_upper)
 
 
 def test_bounds_that_are_no_value_name_the_file() -> None:
     with pytest.raises(CorruptFileError, match=r"data\.parquet"):
-        column_facts(data(lower_bounds={1: b"abc"}), 1, LongType())
+        column_statistics(data(lower_bounds={1: b"abc"}), 1, LongType())
 
 
 def test_partition_values() -> None:
-    assert partition_value_facts(None).may_have_values is False
-    assert partition_value_facts(math.nan).may_be_nan is True
-    facts = partition_value_facts(uuid.UUID(int=1))
+    assert partition_value_statistics(None).may_have_values is False
+    assert partition_value_statistics(math.nan).may_be_nan is True
+    facts = partition_value_statistics(uuid.UUID(int=1))
     assert facts.lower == facts.upper == uuid.UUID(int=1).bytes
     assert facts.may_be_null is False
 
 
 def test_summary_without_bounds_holds_no_values() -> None:
-    facts = summary_facts(PartitionFieldSummary(True, False, None, None), LongType(), "m.avro")
+    facts = summary_statistics(PartitionFieldSummary(True, False, None, None), LongType(), "m.avro")
     assert (facts.may_be_null, facts.may_have_values, facts.may_be_nan) == (True, False, False)

@@ -12,7 +12,8 @@ from pyiceberg.table.snapshots import Operation
 from v3_tables import files_on_disk, ids, live, new_table, rows, vectors
 
 import tableformat as tf
-from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.content_file import DeleteKind
 

@@ -11,7 +11,7 @@ from maintenance_tables import KEYED, keyed_table
 
 from tableformat.maintenance.compaction.alive_batches import alive_batches
 from tableformat.maintenance.compaction.rewrite_group import RewriteContext
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.scan.planner import plan_scan
 
 BATCH_BYTES = 20_000
@@ -37,7 +37,7 @@ def test_every_row_once_in_batches_of_the_size(tmp_path: Path, kind: str) -> Non
     table.delete(where="id2 = 3", mode="scan")
     context = RewriteContext.of(table.view).read
     (task,) = plan_scan(table.view).tasks
-    batches = list(alive_batches(task, resolve(task, context.resolve), context, BATCH_BYTES))
+    batches = list(alive_batches(task, deleted_positions(task, context.merge), context, BATCH_BYTES))
     found = pa.Table.from_batches(batches)
     assert found["id2"].to_pylist() == [number for number in ids if number != 3]
     assert found["payload"].to_pylist() == [value for number, value in enumerate(values) if number != 3]

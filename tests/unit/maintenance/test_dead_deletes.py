@@ -22,11 +22,12 @@ from maintenance_tables import (
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
-from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import CorruptFileError
 from tableformat.maintenance.delete_files.dead_deletes import dead_deletes
 from tableformat.metadata.content_file import DeleteFile, FileContent
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 
 
 def proofs(table: tf.Table) -> list[str]:
@@ -175,7 +176,7 @@ def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
     under = replace(position_delete(table.iceberg, "under.parquet", target, [0]), sequence_number=2)
     alive = replace(vector(table.iceberg, "v.puffin", target), sequence_number=3)
     dead = replace(vector(table.iceberg, "v.puffin", gone), sequence_number=3, content_offset=99)
-    context = resolve_context(table.view)
+    context = merge_context(table.view)
     found = {each.delete: each.proof for each in dead_deletes(table.view, [target], [under, alive, dead], context)}
     assert set(found) == {under, dead}
     assert "stands for all position deletes" in found[under]

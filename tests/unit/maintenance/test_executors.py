@@ -88,7 +88,7 @@ def run(request: pytest.FixtureRequest) -> Any:
 def test_every_task_gives_one_result(run: Any) -> None:
     discarded: list[int] = []
     results = dict(run(Work(times, 3, discarded.append)))
-    assert results == {place: 3 * place for place in TASKS}
+    assert results == {index: 3 * index for index in TASKS}
     assert discarded == []
     assert list(run(Work(times, 3, discarded.append), [])) == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tableformat.deletes.spans.key_bounds import KeyBounds
+from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.maintenance.compaction.key_widths import KeySpace, worth_merging
 
 

@@ -11,7 +11,7 @@ from pyiceberg.exceptions import CommitFailedException
 import tableformat as tf
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.content_file import DeleteKind
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 
 
 def layered(tmp_path: Path, **options: object) -> tf.Table:
@@ -34,7 +34,7 @@ def test_spans_keep_their_numbers(tmp_path: Path) -> None:
     assert contents(table) == before
     assert (result.removed_range_delete_files_count, result.added_range_delete_files_count) == (3, 1)
     assert (result.removed_spans_count, result.added_spans_count) == (3, 3), "the prefix z shadows nothing"
-    spans = resolve_context(table.view).loader.range_spans(merged)
+    spans = merge_context(table.view).loader.range_spans(merged)
     assert list(spans.sequence_numbers) == [2, 4, 2]
     assert merged.sequence_number == 4
     fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
@@ -117,7 +117,7 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
     catalog.commit_table = first_somebody_else
     table.maintenance.merge_range_deletes()
     (merged,) = live_deletes(table)
-    assert len(resolve_context(table.view).loader.range_spans(merged)) == 4
+    assert len(merge_context(table.view).loader.range_spans(merged)) == 4
     assert contents(table)[0] == ("a", 1, "second")
     on_disk = {location for location in files_on_disk(table) if "range-deletes" in location}
     assert merged.file_path in on_disk
@@ -148,7 +148,7 @@ def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
     result = table.maintenance.merge_range_deletes()
     assert (result.removed_spans_count, result.added_spans_count) == (3, 1)
     (merged,) = live_deletes(table)
-    spans = resolve_context(table.view).loader.range_spans(merged)
+    spans = merge_context(table.view).loader.range_spans(merged)
     assert list(spans.sequence_numbers) == [4]
     assert contents(table) == before
     table.append(rows("a", [3], "later"))

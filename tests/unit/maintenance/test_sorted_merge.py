@@ -26,7 +26,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tableformat.deletes.spans.key_bounds import KeyBounds
+from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.keys.encoding import AFTER_MARKER
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged, overlap_depth, spilled

@@ -10,9 +10,9 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.types import DoubleType, IcebergType, LongType, StringType
 
+from tableformat.deletes.codecs.position_rows import FILE_PATH_FIELD_ID
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.delete_index import (
-    POSITION_DELETE_PATH,
     ColumnTypes,
     KeyDeleteIndex,
     PositionDeleteIndex,
@@ -101,7 +101,7 @@ class TestPositionDeletes:
 
     def test_that_name_one_data_file_apply_to_it_alone(self) -> None:
         """DA-1: by `referenced_data_file`, or by equal bounds of the path column."""
-        path = {POSITION_DELETE_PATH: b"data.parquet"}
+        path = {FILE_PATH_FIELD_ID: b"data.parquet"}
         index = PositionDeleteIndex(
             [
                 position("referenced", 6, referenced_data_file="data.parquet"),
@@ -115,13 +115,9 @@ class TestPositionDeletes:
     def test_whose_path_bounds_exclude_the_file_do_not_apply(self) -> None:
         index = PositionDeleteIndex(
             [
-                position(
-                    "around", 6, lower_bounds={POSITION_DELETE_PATH: b"a"}, upper_bounds={POSITION_DELETE_PATH: b"z"}
-                ),
-                position(
-                    "below", 6, lower_bounds={POSITION_DELETE_PATH: b"a"}, upper_bounds={POSITION_DELETE_PATH: b"b"}
-                ),
-                position("above", 6, lower_bounds={POSITION_DELETE_PATH: b"x"}),
+                position("around", 6, lower_bounds={FILE_PATH_FIELD_ID: b"a"}, upper_bounds={FILE_PATH_FIELD_ID: b"z"}),
+                position("below", 6, lower_bounds={FILE_PATH_FIELD_ID: b"a"}, upper_bounds={FILE_PATH_FIELD_ID: b"b"}),
+                position("above", 6, lower_bounds={FILE_PATH_FIELD_ID: b"x"}),
             ]
         )
         assert paths(index.position_deletes_of(data())) == ["around"]

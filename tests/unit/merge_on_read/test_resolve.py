@@ -23,7 +23,7 @@ from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read import delete_loader, equality_positions
-from tableformat.merge_on_read.deleted_positions import resolve
+from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET
 from tableformat.metadata.puffin import deletion_vector_metadata, encode_puffin
@@ -57,7 +57,7 @@ def shuffled(tmp_path: Path) -> tuple[Path, list[tuple[str, int, int]]]:
 
 
 def deleted(task: FileScanTask, context=None) -> list[int]:
-    return resolve(task, context or context_of(SCHEMA)).to_array().tolist()
+    return deleted_positions(task, context or context_of(SCHEMA)).to_array().tolist()
 
 
 def where(rows: list[tuple[str, int, int]], condition) -> list[int]:
@@ -371,7 +371,7 @@ def test_a_result_is_kept_for_the_same_files_and_not_for_others(tmp_path: Path, 
     context = context_of(SCHEMA)
     data = data_file(sorted_data(tmp_path))
     first = FileScanTask(data_file=data, range_deletes=(prefixes(("c0", 0)),))
-    assert resolve(first, context) is resolve(pickle.loads(pickle.dumps(first)), context)
+    assert deleted_positions(first, context) is deleted_positions(pickle.loads(pickle.dumps(first)), context)
     assert deleted(FileScanTask(data_file=data, range_deletes=(prefixes(("c0", 1)),)), context) == [4, 5, 6, 7]
     assert len(groups_read) == 2
     assert deleted(first, pickle.loads(pickle.dumps(context))) == [0, 1, 2, 3]

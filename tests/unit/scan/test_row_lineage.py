@@ -13,7 +13,8 @@ from pyiceberg.table.snapshots import Operation
 from v3_tables import SCHEMA, live, new_catalog, new_table, rows
 
 import tableformat as tf
-from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import UnknownColumnError, UnsupportedFeatureError
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of

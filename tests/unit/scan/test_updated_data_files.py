@@ -20,7 +20,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit import ChangeKind, TableChange, commit_change
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError
 
 

@@ -15,7 +15,7 @@ from tableformat.errors import (
     SnapshotNotFoundError,
     UnknownColumnError,
 )
-from tableformat.testing.key_order import event_place, fingerprint, is_covered, place, places
+from tableformat.testing.key_order import event_sort_key, fingerprint, is_covered, sort_key, sort_keys
 from tableformat.testing.model import ModelTable
 
 COLUMNS = ("id", "n", "v")
@@ -38,16 +38,16 @@ def ids(model: ModelTable, branch: str = "main") -> list[Any]:
 def test_null_is_first_and_nan_is_last() -> None:
     """RD-4: the order of one column."""
     values = [math.nan, math.inf, -0.0, None, -math.inf, 5e-324]
-    assert sorted(values, key=place)[:2] == [None, -math.inf]
-    assert repr(sorted(values, key=place)[2:]) == "[-0.0, 5e-324, inf, nan]"
-    assert place(-0.0) == place(0.0)
-    assert place(math.nan) == place(-math.nan)
+    assert sorted(values, key=sort_key)[:2] == [None, -math.inf]
+    assert repr(sorted(values, key=sort_key)[2:]) == "[-0.0, 5e-324, inf, nan]"
+    assert sort_key(-0.0) == sort_key(0.0)
+    assert sort_key(math.nan) == sort_key(-math.nan)
 
 
 def test_text_is_in_code_point_order_and_keeps_zero_bytes() -> None:
     """RD-4: U+FFFF sorts below U+10000, and a string below its extensions."""
     texts = ["\U00010000", "\uffff", "a\0", "a", "", "ab", "\0"]
-    assert sorted(texts, key=place) == ["", "\0", "a", "a\0", "ab", "\uffff", "\U00010000"]
+    assert sorted(texts, key=sort_key) == ["", "\0", "a", "a\0", "ab", "\uffff", "\U00010000"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,11 @@ def test_the_last_event_of_a_key_decides_by_order_and_then_by_position() -> None
     ]
     model.apply_changes(events)
     assert {(each["id"], each["v"]) for each in model.rows()} == {("a", "late"), ("c", "second")}
-    assert event_place({"_ts": None}, "_ts") < event_place({"_ts": math.nan}, "_ts") < event_place({"_ts": -1.0}, "_ts")
+    assert (
+        event_sort_key({"_ts": None}, "_ts")
+        < event_sort_key({"_ts": math.nan}, "_ts")
+        < event_sort_key({"_ts": -1.0}, "_ts")
+    )
 
 
 def test_events_without_a_key_stand_for_whole_rows() -> None:
@@ -263,4 +267,4 @@ def test_names_and_snapshots_that_are_not_there_are_errors() -> None:
 
 def test_tuples_of_values_compare_as_keys_do() -> None:
     """RD-1: a shorter tuple lies before what begins with it."""
-    assert places(("a",)) < places(("a", None)) < places(("a", 0)) < places(("b",))
+    assert sort_keys(("a",)) < sort_keys(("a", None)) < sort_keys(("a", 0)) < sort_keys(("b",))

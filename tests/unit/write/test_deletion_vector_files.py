@@ -17,7 +17,7 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile, DeleteKind, FileContent
 from tableformat.metadata.puffin import read_blob, read_footer
-from tableformat.scan.context import resolve_context
+from tableformat.scan.context import merge_context
 from tableformat.scan.planner import plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
@@ -130,7 +130,7 @@ def deleted_again(directory: Path, version: int, *, fold: bool = False, upgrade:
         table.upgrade(3)
     (task,) = plan_scan(table.view).tasks
     ctx = WriteContext.of(table.metadata, table.iceberg.io)
-    return write_row_deletes(ctx, [RowsToDelete(task, at(4))], resolve_context(table.view), fold=fold)
+    return write_row_deletes(ctx, [RowsToDelete(task, at(4))], merge_context(table.view), fold=fold)
 
 
 def counts(files: RowDeleteFiles) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
@@ -164,7 +164,7 @@ def test_rows_that_are_deleted_already_cost_no_new_vector(tmp_path: Path) -> Non
     table.delete("id = 1", mode="scan")
     (task,) = plan_scan(table.view).tasks
     ctx = WriteContext.of(table.metadata, table.iceberg.io)
-    assert write_row_deletes(ctx, [RowsToDelete(task, at(1))], resolve_context(table.view)) == RowDeleteFiles()
+    assert write_row_deletes(ctx, [RowsToDelete(task, at(1))], merge_context(table.view)) == RowDeleteFiles()
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType
 
-from tableformat.deletes.spans.coverage import KeyBounds, Verdict, classify, classify_many, key_bounds
+from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
+from tableformat.deletes.spans.coverage import Coverage, classify, classify_many
 from tableformat.deletes.spans.skyline import skyline
 from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_prefixes
 from tableformat.errors import CorruptFileError
@@ -85,7 +86,7 @@ def test_file_written_before_a_key_column_was_added_is_never_clean() -> None:
     """RD-10, DA-6: it may read as null or as a default, so rows decide."""
     old = data_file(lower=("a",), upper=("b",), value_counts={1: 10}, null_value_counts={1: 0})
     spans = skyline(span_of_bounds(KEY, ("b", 5), ("b", 6)).with_sequence_number(5))
-    assert classify(spans, old)[0] is Verdict.PARTIAL
+    assert classify(spans, old)[0] is Coverage.PARTIAL
 
 
 @pytest.mark.parametrize(
@@ -120,19 +121,19 @@ def test_bound_that_is_no_value_of_its_column_names_the_file() -> None:
 def test_truncated_string_bounds_leave_room_on_both_sides() -> None:
     """RD-10: "ab" .. "ac" may hold "abz": the prefix "abz" is not clean, and ["ab", "ac") does not cover."""
     wide = data_file(lower=("ab",), upper=("ac",))
-    assert classify(prefixes("abz"), wide)[0] is Verdict.PARTIAL
+    assert classify(prefixes("abz"), wide)[0] is Coverage.PARTIAL
     spans = skyline(span_of_bounds(KEY, ("ab",), ("ac",)).with_sequence_number(5))
-    assert classify(spans, wide)[0] is Verdict.PARTIAL
+    assert classify(spans, wide)[0] is Coverage.PARTIAL
 
 
 def test_prefix_delete_covers_a_file_of_that_prefix_only() -> None:
     """RD-10: the message replaced by a later one is not opened."""
     of_one = data_file(lower=("a", 1), upper=("a", 15))
-    verdict, spans = classify(prefixes("a"), of_one)
-    assert verdict is Verdict.COVERED
+    coverage, spans = classify(prefixes("a"), of_one)
+    assert coverage is Coverage.COVERED
     assert spans.lower.encoded.to_pylist() == [encode_values(("a",), KEY.types)]
-    assert classify(prefixes("a"), data_file(lower=("a", 1), upper=("b", 1)))[0] is Verdict.PARTIAL
-    assert classify(prefixes("b"), of_one)[0] is Verdict.CLEAN
+    assert classify(prefixes("a"), data_file(lower=("a", 1), upper=("b", 1)))[0] is Coverage.PARTIAL
+    assert classify(prefixes("b"), of_one)[0] is Coverage.CLEAN
 
 
 def test_fragment_that_begins_after_the_last_key_does_not_touch_the_file() -> None:
@@ -140,17 +141,17 @@ def test_fragment_that_begins_after_the_last_key_does_not_touch_the_file() -> No
     older = span_of_bounds(KEY, ("b",), ("d",)).with_sequence_number(5)
     newer = spans_of_prefixes(KEY, pa.table({"s": ["b"]})).with_sequence_number(7)
     fragments = skyline(SpanArray.concat([older, newer]))
-    verdict, spans = classify(fragments, data_file(lower=("b",), upper=("b",), number=6))
-    assert verdict is Verdict.COVERED
+    coverage, spans = classify(fragments, data_file(lower=("b",), upper=("b",), number=6))
+    assert coverage is Coverage.COVERED
     assert spans.upper.after.tolist() == [True]
     beyond = fragments.slice(1, 2)
-    assert classify(beyond, data_file(lower=("b",), upper=("b",), number=4))[0] is Verdict.CLEAN
+    assert classify(beyond, data_file(lower=("b",), upper=("b",), number=4))[0] is Coverage.CLEAN
 
 
 def test_row_written_with_its_range_delete_stays_visible() -> None:
     """RD-2: an equal sequence number deletes nothing."""
-    verdict, spans = classify(prefixes("a", number=4), data_file(lower=("a", 1), upper=("a", 2), number=4))
-    assert verdict is Verdict.CLEAN
+    coverage, spans = classify(prefixes("a", number=4), data_file(lower=("a", 1), upper=("a", 2), number=4))
+    assert coverage is Coverage.CLEAN
     assert len(spans) == 0
 
 
@@ -166,12 +167,12 @@ def test_many_files_get_the_verdicts_that_each_gets_alone() -> None:
         if low <= high
         for number in (2, 3, 6, 7)
     ]
-    for (verdict, spans), data in zip(classify_many(fragments, files), files, strict=True):
+    for (coverage, spans), data in zip(classify_many(fragments, files), files, strict=True):
         alone, alone_spans = classify(fragments, data)
-        assert verdict is alone
+        assert coverage is alone
         assert spans.lower.encoded.equals(alone_spans.lower.encoded)
 
 
 def test_no_fragments_leave_every_file_clean() -> None:
-    verdicts = classify_many(SpanArray.empty(KEY), [data_file(), data_file()])
-    assert [verdict for verdict, _ in verdicts] == [Verdict.CLEAN, Verdict.CLEAN]
+    coverages = classify_many(SpanArray.empty(KEY), [data_file(), data_file()])
+    assert [coverage for coverage, _ in coverages] == [Coverage.CLEAN, Coverage.CLEAN]

@@ -1,0 +1,64 @@
+"""Which of sorted disjoint spans share a key with given bounds (RD-10, RD-12)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tableformat.deletes.spans.spans import SpanArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedCuts(Sequence[bytes]):
+    """Cuts as bytes, decoded when they are looked at: a search looks at few."""
+
+    encoded: pa.LargeBinaryArray
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]  # A search asks for no slice.
+        value: bytes = self.encoded[index].as_py()
+        return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchableSpans:
+    """The lower and upper cuts of sorted disjoint spans, ready to be searched."""
+
+    lowers: Sequence[bytes]
+    uppers: Sequence[bytes]
+
+    @staticmethod
+    def of(spans: SpanArray, question_count: int) -> SearchableSpans:
+        """`question_count`: how many bounds will be asked about. All cuts are decoded at once where that is cheaper
+        than decoding those that the searches look at."""
+        lower, upper = spans.lower.encoded, spans.upper.encoded
+        if question_count * len(spans).bit_length() < len(spans):
+            return SearchableSpans(EncodedCuts(lower), EncodedCuts(upper))
+        return SearchableSpans(lower.to_pylist(), upper.to_pylist())
+
+    def touching(
+        self, lower: Sequence[bytes], upper: Sequence[bytes]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """RD-10, RD-12: for each pair of bounds the range [first, last) of the spans that share a key with it: upper
+        cut above the lower bound, lower cut below the upper bound. first >= last where none does.
+
+            spans      [--0--)   [--1--)   [--2--)
+            bounds         |--------|                 0, 2
+                              ||                      1, 1
+
+        Spans are not cut at the bounds: nothing lies beyond them, so the part that sticks out deletes nothing.
+        """
+        first = np.array([bisect_right(self.uppers, cut) for cut in lower], np.int64)
+        last = np.array([bisect_left(self.lowers, cut) for cut in upper], np.int64)
+        return first, last
+
+    def holds(self, span: int, lower: bytes, upper: bytes) -> bool:
+        """RD-10: whether every key within the bounds lies in this span."""
+        return self.lowers[span] <= lower and upper <= self.uppers[span]
