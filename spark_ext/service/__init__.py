@@ -1,1 +1,6 @@
-"""What the catalog asks of Python: one module an area, each method registered under the name that Java calls it by."""
+"""What the catalog asks of Python: one module an area, each method registered under the name that Java calls it by.
+
+`registry` finds the method, `session` remembers the catalog, tables and plans between calls, `wire` is how values
+travel. `reads`, `writes`, `ddl`, `streams`, `changes` and `procedures` each answer one kind of question; `states`
+says which snapshot a name or option means. The format's logic stays in `tableformat`.
+"""

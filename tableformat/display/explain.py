@@ -28,7 +28,7 @@ def render_explanation(explanation: ScanExplanation, *, title: str, location: st
 
 def _funnel(explanation: ScanExplanation) -> list[tuple[str, str | Text]]:
     counts = explanation.pruning
-    covered = explanation.with_coverage("covered")
+    covered = explanation.of_verdict("covered")
     read = [file for file in explanation.files if file.verdict != "covered"]
     ruled_out = (
         (counts["skipped_by_partition_count"], "ruled out by partition"),

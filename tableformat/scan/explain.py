@@ -53,7 +53,7 @@ class ScanExplanation:
     delete_file_counts: dict[str, int]
     """Delete files that have to be opened, by kind."""
 
-    def with_coverage(self, verdict: str) -> list[FileExplanation]:
+    def of_verdict(self, verdict: str) -> list[FileExplanation]:
         """The files that are clean, partial or covered."""
         return [file for file in self.files if file.verdict == verdict]
 
@@ -117,7 +117,7 @@ def _report(explanation: ScanExplanation) -> Iterator[str]:
         f"{counts['skipped_data_manifest_count']} of them ruled out by partition; "
         f"{counts['delete_manifest_count']} of deletes, {counts['skipped_delete_manifest_count']} of them not needed"
     )
-    covered = explanation.with_coverage("covered")
+    covered = explanation.of_verdict("covered")
     read = [file for file in explanation.files if file.verdict != "covered"]
     yield (
         f"  data files  {counts['data_file_count']} in the manifests read: "
@@ -134,7 +134,7 @@ def _report(explanation: ScanExplanation) -> Iterator[str]:
         f"{counts['skipped_delete_file_count']} cannot matter; to open: {kinds or 'none'}"
     )
     for verdict in ("clean", "partial", "covered"):
-        yield from _listed(verdict, explanation.with_coverage(verdict))
+        yield from _listed(verdict, explanation.of_verdict(verdict))
 
 
 def _listed(verdict: str, files: list[FileExplanation]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""ddl."""
+"""Statements on tables and namespaces: create, alter, drop, rename, CTAS, constraints."""

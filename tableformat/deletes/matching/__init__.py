@@ -1,1 +1,6 @@
-"""matching."""
+"""Which rows of a batch the deletes reach: values in, positions or masks out.
+
+`range_match` tells which rows lie in spans: by binary search where they are sorted, else by a trie of the boundaries
+(`boundary_trie`). `equality` matches rows with keys of equality deletes: a hash prefilter drops most, codes of
+`comparable_values` decide the rest (DA-4, DA-5).
+"""

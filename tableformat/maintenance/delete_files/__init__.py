@@ -1,1 +1,5 @@
-"""delete_files."""
+"""Delete files tidied without looking at rows.
+
+`dead_deletes` proves that a delete file matches nothing (MT-10), `drop_dead_deletes` takes such files away,
+`merge_range_deletes` and `rewrite_position_deletes` make few files of many.
+"""

@@ -1,1 +1,5 @@
-"""publish."""
+"""What a publish target means for jobs: two branches, one of which follows the other.
+
+`publish_scope` says which commits of the target the source branch lacks, `carry_appends` copies appends made on the
+target to the source branch, with their sequence numbers. The job itself is `maintenance/publish.py`.
+"""

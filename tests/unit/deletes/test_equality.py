@@ -117,7 +117,7 @@ def test_rows_that_few_columns_rule_out_are_found_in_the_others() -> None:
 
 def test_no_keys_delete_nothing() -> None:
     assert survivors(keys_of([LongType()], ([], 2)), [(1,), (None,)]) == [(1,), (None,)]
-    assert keys_of([LongType()], ([], 2)).hulls == (None,)
+    assert keys_of([LongType()], ([], 2)).value_bounds_by_column == (None,)
 
 
 def test_keys_as_points_find_the_same_rows_in_sorted_rows() -> None:
@@ -133,7 +133,7 @@ def test_keys_as_points_find_the_same_rows_in_sorted_rows() -> None:
 
 def test_hulls_hold_every_value() -> None:
     keys = keys_of([StringType(), DoubleType()], ([("b", 1.0), (None, 2.0), ("a\0", 3.0)], 4))
-    text, floating = keys.hulls
+    text, floating = keys.value_bounds_by_column
     assert (text.has_null, floating) == (True, None)
     assert (text.lower, text.upper) == (b"\x02a\x00\xff\x00\x01", b"\x02b\x00\x01\xff")
 

@@ -183,7 +183,7 @@ def test_explanation_tells_verdicts_and_reasons(tmp_path: Path) -> None:
     builder.append(rows(100))
     explanation = builder.scan("id < 50").explain()
     assert {file.verdict: file.record_count for file in explanation.files} == {"clean": 1, "partial": 2, "covered": 1}
-    (partial,) = explanation.with_coverage("partial")
+    (partial,) = explanation.of_verdict("partial")
     assert partial.reasons == ("2 newer deleted key ranges overlap its bounds",)
     text = str(explanation)
     assert "id < 50" in text
