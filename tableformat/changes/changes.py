@@ -9,7 +9,7 @@ from pyiceberg.expressions import BooleanExpression
 
 from tableformat.changes.plan import ChangePlan, plan_changes
 from tableformat.changes.range import ChangeRange
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
 from tableformat.scan.arrow_rows import ArrowRows
 
@@ -62,7 +62,7 @@ class Changes(ArrowRows):
         tasks = tuple(plan_changes(changes, self._where, context=self._context.merge))
         return ChangePlan(self.from_snapshot_id, self.to_snapshot_id, tasks)
 
-    def _tasks(self) -> Iterable[FileScanTask]:
+    def _tasks(self) -> Iterable[RowTask]:
         changes = replace(self._range, view=self._view)
         return (task.scan for task in plan_changes(changes, self._where, context=self._context.merge))
 

@@ -28,7 +28,7 @@ from tableformat.filters.file_statistics import partition_value_statistics
 from tableformat.filters.pruning import decide, residual
 from tableformat.merge_on_read.applicable_deletes import reached_data_files
 from tableformat.merge_on_read.deleted_positions import MergeContext, deletes_identity
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask
 from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_SNAPSHOT_ID, COMMIT_TIMESTAMP, COMMIT_VERSION
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
@@ -58,7 +58,7 @@ class ChangeTask:
     timestamp_ms: int
     """When the snapshot was committed, in milliseconds since 1970-01-01 UTC."""
     change_type: ChangeType
-    scan: FileScanTask
+    scan: NarrowedTask
     """The data file, and which of its rows: all but its `deleted_positions`. Its `constants` are the values of the
     feed's columns."""
 
@@ -139,22 +139,22 @@ class _Pair:
     def _touched(self) -> list[DataFile]:
         return _touched(self._before, self._diff)
 
-    def tasks(self, change_type: ChangeType, where: BooleanExpression) -> Iterator[FileScanTask]:
+    def tasks(self, change_type: ChangeType, where: BooleanExpression) -> Iterator[NarrowedTask]:
         """The rows that are alive on one side only: in the parent, so they were deleted; or in the snapshot."""
         if change_type is ChangeType.DELETE:
             here, there, whole_files = self._before, self._after, self._diff.removed_data_files
         else:
             here, there, whole_files = self._after, self._before, self._diff.added_data_files
-        yield from self._plan(here, whole_files, where)
+        yield from (NarrowedTask(scan=task) for task in self._plan(here, whole_files, where))
         stay = self._touched if change_type is ChangeType.DELETE else self._touched_by_removal()
         others = {task.data_file.file_path: task for task in self._plan(there, stay, where)}
         for task in self._plan(here, stay, where):
             other = others.get(task.data_file.file_path)
             if other is None:
                 # Covered whole on the other side (RD-10), so every row that is alive here is not alive there.
-                yield task
+                yield NarrowedTask(scan=task)
             elif other.has_deletes and not self._has_same_deletes(task, other):
-                yield replace(task, dead_in=other)
+                yield NarrowedTask(scan=task, dead_in=other)
 
     def _touched_by_removal(self) -> Sequence[DataFile]:
         """Where a delete was taken away rows may be back. Writers that replace a delete by a better one bring none."""

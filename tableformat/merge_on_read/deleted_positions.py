@@ -29,14 +29,14 @@ from tableformat.merge_on_read.delete_index import ColumnTypes
 from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.merge_on_read.equality_positions import equality_positions
 from tableformat.merge_on_read.span_positions import span_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.parquet.key_reader import KeyReader
 from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
 from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet
 from tableformat.storage.loading_cache import LoadingCache
 
-RESOLVED_CACHE_BYTES: Final = 128 * 1024 * 1024
+POSITIONS_CACHE_BYTES: Final = 128 * 1024 * 1024
 EQUALITY_CACHE_BYTES: Final = 64 * 1024 * 1024
 FOOTER_CACHE_BYTES: Final = 64 * 1024 * 1024
 _ENTRY_BYTES: Final = 500
@@ -44,7 +44,7 @@ _DELETE_BYTES: Final = 300
 """What the identity of a delete file costs."""
 
 
-def _resolved_size(positions: PositionSet) -> int:
+def _positions_size_bytes(positions: PositionSet) -> int:
     return positions.size_bytes + _ENTRY_BYTES
 
 
@@ -67,8 +67,8 @@ class MergeCaches:
 
     deletes: DeleteCaches = field(default_factory=DeleteCaches)
     footers: FooterCache = field(default_factory=lambda: LoadingCache(FOOTER_CACHE_BYTES, footer_size_bytes))
-    resolved: LoadingCache[tuple[object, ...], PositionSet] = field(
-        default_factory=lambda: LoadingCache(RESOLVED_CACHE_BYTES, _resolved_size)
+    positions: LoadingCache[tuple[object, ...], PositionSet] = field(
+        default_factory=lambda: LoadingCache(POSITIONS_CACHE_BYTES, _positions_size_bytes)
     )
     equality: LoadingCache[tuple[object, ...], EqualityDeleted] = field(
         default_factory=lambda: LoadingCache(EQUALITY_CACHE_BYTES, attrgetter("size_bytes"))
@@ -107,8 +107,8 @@ class MergeContext:
         return open_parquet(self.io, data_file, name_mapping=self.name_mapping, footers=self.caches.footers)
 
 
-def deleted_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
-    """The positions of all deleted rows of the task's data file; with `dead_in`, of all rows that the task leaves out.
+def deleted_positions(task: RowTask, context: MergeContext) -> PositionSet:
+    """The positions of all rows that the task leaves out: of a scan task, the deleted rows of its data file.
 
     Reads delete files, and of the data file the footer and those row groups of delete columns that statistics cannot
     decide; never a column that no delete names. Raises CorruptFileError naming a file that cannot be read (DA-8), and
@@ -116,10 +116,16 @@ def deleted_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
     """
     if not task.has_deletes:
         return PositionSet.empty()
-    found = context.caches.resolved.get_or_load(deletes_identity(task, context), lambda: _resolve(task, context))
-    if task.known_positions is not None:
-        found = found.union(task.known_positions)
-    return found if task.dead_in is None else found.union(_alive(task.dead_in, context))
+    scan = scan_of(task)
+    found = context.caches.positions.get_or_load(deletes_identity(scan, context), lambda: _find(scan, context))
+    return found if scan is task else found.union(_narrowed(task, context))
+
+
+def _narrowed(task: RowTask, context: MergeContext) -> PositionSet:
+    """CF-3: what the task leaves out besides the deleted rows of its own snapshot."""
+    assert isinstance(task, NarrowedTask), "every other task is its own scan"
+    known = PositionSet.empty() if task.known_positions is None else task.known_positions
+    return known if task.dead_in is None else known.union(_alive(task.dead_in, context))
 
 
 def _alive(task: FileScanTask, context: MergeContext) -> PositionSet:
@@ -127,7 +133,7 @@ def _alive(task: FileScanTask, context: MergeContext) -> PositionSet:
     return every_row.minus(deleted_positions(task, context))
 
 
-def _resolve(task: FileScanTask, context: MergeContext) -> PositionSet:
+def _find(task: FileScanTask, context: MergeContext) -> PositionSet:
     found = [_row_positions(task, context.loader)]
     if task.equality_deletes or task.range_deletes or task.range_delete_files:
         found.append(_value_positions(task, context))

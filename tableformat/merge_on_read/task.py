@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
@@ -33,13 +33,6 @@ class FileScanTask:
     range_delete_files: tuple[DeleteFile, ...] = ()
     """Range delete files in scope whose spans were not loaded at plan time because they exceed the span budget. Their
     spans may carry sequence numbers of their own (RD-8), so whoever loads them applies RD-2 span by span."""
-    known_positions: PositionSet | None = None
-    """Rows that are deleted for certain, found before: by a verb of the same transaction."""
-    dead_in: FileScanTask | None = None
-    """CF-3: the same file in another snapshot; of the rows that are alive here only those count that are not alive
-    there."""
-    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
-    """CF-5: values of columns that no data file stores, by field id, in Iceberg's internal representation."""
     residual: BooleanExpression = field(default_factory=AlwaysTrue)
     """What is left of the scan's filter for rows of this file, over the names of the scan's schema; not bound."""
     reasons: tuple[str, ...] = ()
@@ -54,8 +47,6 @@ class FileScanTask:
             or self.equality_deletes
             or self.range_deletes
             or self.range_delete_files
-            or self.known_positions
-            or self.dead_in
         )
 
     @property
@@ -63,3 +54,43 @@ class FileScanTask:
         """The delete files that have to be opened to read this task."""
         vector = () if self.deletion_vector is None else (self.deletion_vector,)
         return (*self.position_deletes, *vector, *self.equality_deletes, *self.range_delete_files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowedTask:
+    """A scan task of which fewer rows are wanted than its deletes leave: what a transaction and the change feed need.
+
+    snapshots      scan is of 7, dead_in of 8        rows  0 1 2 3      deleted in 7  1      deleted in 8  1 2
+    left out       0 1 3: of the rows alive in 7 those that are alive in 8 too, and those deleted in 7
+    """
+
+    scan: FileScanTask
+    known_positions: PositionSet | None = None
+    """Rows that are deleted for certain: by a verb of the same transaction."""
+    dead_in: FileScanTask | None = None
+    """CF-3: the same file in another snapshot; of the rows that are alive here only those count that are not alive
+    there."""
+    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
+    """CF-5: values of columns that no data file stores, by field id, in Iceberg's internal representation."""
+
+    @property
+    def data_file(self) -> DataFile:
+        return self.scan.data_file
+
+    @property
+    def residual(self) -> BooleanExpression:
+        return self.scan.residual
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether any row of the file may be left out."""
+        return self.scan.has_deletes or bool(self.known_positions) or self.dead_in is not None
+
+
+RowTask: TypeAlias = FileScanTask | NarrowedTask
+"""What a reader reads."""
+
+
+def scan_of(task: RowTask) -> FileScanTask:
+    """The data file with the deletes of its snapshot."""
+    return task.scan if isinstance(task, NarrowedTask) else task

@@ -12,7 +12,7 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.deleted_positions import deleted_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import FileScanTask, RowTask
 from tableformat.operations.draft import Draft
 from tableformat.scan.matching_positions import matching_positions
 from tableformat.scan.reader import ReadContext
@@ -21,7 +21,7 @@ from tableformat.scan.reader import ReadContext
 def delete_matching(draft: Draft, where: BooleanExpression) -> None:
     """Stage position deletes of the live rows that match the filter."""
     context = ReadContext.of(draft.view)
-    _delete_found(draft, draft.plan(where).tasks, lambda task: matching_positions(task, context))
+    _delete_found(draft, draft.plan(where), lambda task: matching_positions(task, context))
 
 
 def delete_covered(draft: Draft, spans: SpanArray) -> None:
@@ -29,17 +29,17 @@ def delete_covered(draft: Draft, spans: SpanArray) -> None:
     context = ReadContext.of(draft.view).merge
     newest = spans.with_sequence_number(draft.next_sequence_number)
 
-    def covered(task: FileScanTask) -> PositionSet:
+    def covered(task: RowTask) -> PositionSet:
         coverage, touching = classify(newest, task.data_file)
         if coverage is Coverage.CLEAN:
             return PositionSet.empty()
         by_spans = FileScanTask(data_file=task.data_file, range_deletes=(touching,))
         return deleted_positions(by_spans, context).minus(deleted_positions(task, context))
 
-    _delete_found(draft, draft.plan().tasks, covered)
+    _delete_found(draft, draft.plan(), covered)
 
 
-def _delete_found(draft: Draft, tasks: tuple[FileScanTask, ...], find: Callable[[FileScanTask], PositionSet]) -> None:
+def _delete_found(draft: Draft, tasks: tuple[RowTask, ...], find: Callable[[RowTask], PositionSet]) -> None:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for task, found in zip(tasks, pool.map(find, tasks), strict=True):
             if found:

@@ -33,7 +33,7 @@ from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CommitStateUnknownError, InvalidKeyError
 from tableformat.keys.table_key import key_names
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.snapshot_choice import head_view
@@ -43,7 +43,6 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.result import CommitResult
 from tableformat.operations.staging import StagedChange
 from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, property_one_of
-from tableformat.scan.plan import ScanPlan
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
@@ -110,8 +109,8 @@ class Draft:
 
     def plan(
         self, where: BooleanExpression | None = None, *, may_match: Callable[[DataFile], bool] | None = None
-    ) -> ScanPlan:
-        """The rows that the current verb finds: those of the base with everything that earlier verbs staged.
+    ) -> tuple[RowTask, ...]:
+        """Tasks of the rows that the current verb finds: those of the base with everything that earlier verbs staged.
 
         `may_match`: which data files that others add would have mattered; by default those that may match the filter.
         """
@@ -182,7 +181,7 @@ class Draft:
         if len(spans):
             self._pending_spans.setdefault(spans.key.field_ids, []).append(spans)
 
-    def delete_positions(self, task: FileScanTask, positions: PositionSet, *, written_anew: bool = False) -> None:
+    def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
         """Delete live rows of a planned file by position; with its last row gone the file leaves the table.
 
         `written_anew`: among the adopted files are these rows as they are after an update.

@@ -51,11 +51,11 @@ def _portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
     """For each row whether it is the first one with its key, in the table and in the portion."""
-    plan = draft.plan(_within_bounds(portion.column(key[0]), key[0]))
+    tasks = draft.plan(_within_bounds(portion.column(key[0]), key[0]))
     context = ReadContext.of(draft.view, key)
     present = pa.RecordBatchReader.from_batches(
         context.arrow_schema,
-        (batch for table in read_tables(plan.tasks, context) for batch in table.to_batches()),
+        (batch for table in read_tables(tasks, context) for batch in table.to_batches()),
     )
     columns = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in key)
     numbered = portion.select(list(key)).append_column("__row", pa.array(np.arange(portion.num_rows)))

@@ -13,10 +13,9 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
@@ -78,17 +77,18 @@ class StagedChange:
         """Above the numbers of everything that a plan of the current verb holds."""
         return self._last_sequence_number + len(self._verbs) + 1
 
-    def plan(self, where: BooleanExpression | None, may_match: Callable[[DataFile], bool] | None = None) -> ScanPlan:
+    def plan(
+        self, where: BooleanExpression | None, may_match: Callable[[DataFile], bool] | None = None
+    ) -> tuple[RowTask, ...]:
         """What a verb that reads finds: the base, with everything staged before the current verb on top.
 
         The commit then checks that nobody else added a file which could have mattered (CP-5): `may_match` says which
         could, where the verb knows it better than the filter.
         """
         self._reads.append(_Read(where, may_match))
-        plan = plan_scan(self._view, where, staged=self._on_top(self._verbs))
-        return replace(plan, tasks=tuple(self._with_staged(plan.tasks)))
+        return tuple(self._with_staged(plan_scan(self._view, where, staged=self._on_top(self._verbs)).tasks))
 
-    def delete_positions(self, task: FileScanTask, positions: PositionSet, *, written_anew: bool = False) -> None:
+    def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
         """Delete live rows of a planned file; with its last row gone the file leaves the table, its row deletes too.
 
         `written_anew`: among the staged files are these rows as they are after an update (CP-6).
@@ -97,9 +97,9 @@ class StagedChange:
         if written_anew:
             self._updated[data.file_path] = data
         self._counted_row_count += len(positions)
-        self._positions[data.file_path] = RowsToDelete(task, self._staged_positions(data).union(positions))
+        self._positions[data.file_path] = RowsToDelete(scan_of(task), self._staged_positions(data).union(positions))
         if len(deleted_positions(task, self._context).union(positions)) == data.record_count:
-            self._remove(task)
+            self._remove(scan_of(task))
 
     def finish(self, context: WriteContext, written: list[str]) -> TableChange:
         """Write the row deletes in the form of the context's format version; the change that the draft commits.
@@ -152,13 +152,13 @@ class StagedChange:
         self._removed[data.file_path] = data
         self._removed_deletes.update({file_key(delete): delete for delete in own_row_deletes(task)})
 
-    def _with_staged(self, tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
+    def _with_staged(self, tasks: Iterable[FileScanTask]) -> Iterator[RowTask]:
         """The tasks of files that are still there, with the rows that the draft deleted by position."""
         for task in tasks:
             path = task.data_file.file_path
             if path not in self._removed:
                 staged = self._positions.get(path)
-                yield task if staged is None else replace(task, known_positions=staged.positions)
+                yield task if staged is None else NarrowedTask(scan=task, known_positions=staged.positions)
 
     @property
     def _last_sequence_number(self) -> int:

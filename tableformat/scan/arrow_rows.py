@@ -17,7 +17,7 @@ from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import parse_where
 from tableformat.merge_on_read.deleted_positions import deleted_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.dataset import LakeDataset
 from tableformat.scan.reader import ReadContext, read_tables
@@ -52,7 +52,7 @@ class ArrowRows(ABC):
         self._context = ReadContext.of(view, self._columns)
 
     @abstractmethod
-    def _tasks(self) -> Iterable[FileScanTask]:
+    def _tasks(self) -> Iterable[RowTask]:
         """What is to be read, in the order of the rows."""
 
     @abstractmethod
@@ -164,7 +164,7 @@ class ArrowRows(ABC):
         """How many rows match. From metadata where no delete and no filter is left to apply; else from the positions
         of deleted rows; columns are read only where the filter needs them."""
         total = 0
-        filtered: list[FileScanTask] = []
+        filtered: list[RowTask] = []
         for task in self._tasks():
             if bind_filter(task.residual, self._view.schema) is not TRUE:
                 filtered.append(task)

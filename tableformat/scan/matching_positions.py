@@ -11,11 +11,11 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.row_filter import matching_rows
 from tableformat.merge_on_read.deleted_positions import deleted_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import RowTask
 from tableformat.scan.reader import ReadContext, RowGroupRun, prepare_task, read_stored
 
 
-def matching_positions(task: FileScanTask, context: ReadContext) -> PositionSet:
+def matching_positions(task: RowTask, context: ReadContext) -> PositionSet:
     """The positions of the live rows of the task's file that pass its residual filter.
 
     Reads the columns of the filter in the row groups that statistics do not rule out; nothing where every row passes.

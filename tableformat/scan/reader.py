@@ -27,7 +27,7 @@ from tableformat.filters.pruning import UNKNOWN, decide, residual
 from tableformat.filters.row_filter import filter_rows
 from tableformat.merge_on_read.alive_rows import alive_rows
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import NarrowedTask, RowTask
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
@@ -43,7 +43,7 @@ from tableformat.scan.context import merge_context
 from tableformat.scan.row_lineage_columns import row_lineage_columns, selectable_columns, with_inherited_lineage
 from tableformat.storage.location import local_path
 
-STRETCH_BYTES: Final = 32 * 1024 * 1024
+ROW_GROUP_RUN_BYTES: Final = 32 * 1024 * 1024
 """Size before compression, encodings kept, of the row groups that are read by one call."""
 ROW_GROUP_RUN_ROWS: Final = 256 * 1024
 """Rows of the row groups that are read by one call: dictionary encoded columns are much larger decoded than in the
@@ -102,14 +102,14 @@ class RowGroupRun:
 class OpenTask:
     """A task whose footer has been read and whose deletes are positions."""
 
-    task: FileScanTask
+    task: RowTask
     context: ReadContext
     bound: BoundFilter
     projection: FileProjection
     deleted: PositionSet
 
 
-def read_task(task: FileScanTask, context: ReadContext) -> Iterator[pa.RecordBatch]:
+def read_task(task: RowTask, context: ReadContext) -> Iterator[pa.RecordBatch]:
     """The rows of one task that are alive and match, in file order, in `context.arrow_schema`.
 
     CorruptFileError names a file that cannot be read; nothing is skipped silently.
@@ -118,8 +118,8 @@ def read_task(task: FileScanTask, context: ReadContext) -> Iterator[pa.RecordBat
         yield from rows.to_batches()
 
 
-def read_tables(tasks: Iterable[FileScanTask], context: ReadContext, *, narrow: bool = True) -> Iterator[pa.Table]:
-    """The rows of the tasks in order, a stretch of row groups at a time; none of the tables is empty.
+def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool = True) -> Iterator[pa.Table]:
+    """The rows of the tasks in order, a run of row groups at a time; none of the tables is empty.
 
     `narrow=False` leaves the columns that only the filter needed in place.
     """
@@ -149,8 +149,8 @@ def _in_order(pool: ThreadPoolExecutor, calls: Iterable[Callable[[], _Answer]], 
         yield running.popleft().result()
 
 
-def prepare_task(task: FileScanTask, context: ReadContext) -> list[RowGroupRun]:
-    """The parts of the task's file that may have a row to return; its deletes are resolved on the way."""
+def prepare_task(task: RowTask, context: ReadContext) -> list[RowGroupRun]:
+    """The parts of the task's file that may have a row to return; its deleted positions are found on the way."""
     bound = bind_filter(task.residual, context.schema)
     if bound is FALSE:
         return []
@@ -159,7 +159,8 @@ def prepare_task(task: FileScanTask, context: ReadContext) -> list[RowGroupRun]:
         return []
     with context.merge.open_data_file(task.data_file) as file:
         spec = context.merge.metadata.specs()[task.data_file.spec_id]
-        constants = {**identity_constants(task.data_file, spec), **task.constants}
+        given = task.constants if isinstance(task, NarrowedTask) else {}
+        constants = {**identity_constants(task.data_file, spec), **given}
         wanted = with_filter_columns(context.selected, context.schema, bound)
         result = context.arrow_schema if wanted is context.selected else None
         projection = FileProjection.of(file.schema, wanted, file.location, constants, result=result)
@@ -168,7 +169,7 @@ def prepare_task(task: FileScanTask, context: ReadContext) -> list[RowGroupRun]:
 
 
 def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[RowGroupRun]:
-    """Row groups that may have a row to return, consecutive ones put together up to `STRETCH_BYTES`."""
+    """Row groups that may have a row to return, consecutive ones put together up to `ROW_GROUP_RUN_BYTES`."""
     starts = file.row_group_starts.tolist()
     runs: list[list[int]] = []
     run_bytes = 0
@@ -180,7 +181,7 @@ def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any
             continue
         size_bytes = sum(row_group.column(leaf).total_uncompressed_size for leaf in opened.projection.leaf_indices)
         row_count = starts[group + 1] - starts[runs[-1][0]] if runs else 0
-        fits = run_bytes + size_bytes <= STRETCH_BYTES and row_count <= ROW_GROUP_RUN_ROWS
+        fits = run_bytes + size_bytes <= ROW_GROUP_RUN_BYTES and row_count <= ROW_GROUP_RUN_ROWS
         if runs and runs[-1][-1] == group - 1 and fits:
             runs[-1].append(group)
             run_bytes += size_bytes
@@ -213,7 +214,7 @@ def _read_run(run: RowGroupRun, narrow: bool) -> pa.Table:
 
 
 def read_stored(run: RowGroupRun) -> pa.Table:
-    """Every row of the stretch, deleted or not, in the columns to return and those of the filter."""
+    """Every row of the run, deleted or not, in the columns to return and those of the filter."""
     opened = run.task
     with opened.context.merge.open_data_file(opened.task.data_file) as file, unreadable_as_corrupt(file.location):
         decoded = file.reader().reader.read_row_groups(

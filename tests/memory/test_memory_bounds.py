@@ -152,7 +152,7 @@ class TestConversion:
 class TestScan:
     @pytest.fixture(params=[TOTAL // 2, TOTAL, 2 * TOTAL], ids=lambda size: f"{size // MIB} MiB")
     def table(self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tf.Table:
-        monkeypatch.setattr(reader, "STRETCH_BYTES", 4 * MIB)
+        monkeypatch.setattr(reader, "ROW_GROUP_RUN_BYTES", 4 * MIB)
         table = new_table(tmp_path, MEMORY)
         for number in range(4):
             table.append(WideRows(1_000, request.param // 4, first_id=number, id_step=4).reader())

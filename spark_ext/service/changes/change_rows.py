@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from spark_ext.service.reads.file_list import FileList
-from spark_ext.service.reads.scans import resolved
+from spark_ext.service.reads.scans import positions_of_tasks
 from tableformat.changes.plan import ChangeTask
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.change_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
@@ -20,7 +20,7 @@ _TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 def add_changes(files: FileList, tasks: Sequence[ChangeTask], context: MergeContext) -> None:
     """CF-5: the rows of each task; a file comes as often as there are tasks of it."""
-    for task, left_out in zip(tasks, resolved([task.scan for task in tasks], context), strict=True):
+    for task, left_out in zip(tasks, positions_of_tasks([task.scan for task in tasks], context), strict=True):
         if len(left_out) < task.scan.data_file.record_count:
             files.add(task.scan.data_file, left_out, constants=_constants(task))
 

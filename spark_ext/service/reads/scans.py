@@ -16,7 +16,7 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.expressions import pruning_filter
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.scan.plan import ScanPlan
 
@@ -40,12 +40,14 @@ def scan_files(session: Session, request: Request) -> Answer:
     pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
     view = session.view(pin)
     plan = _plan(session, request)
-    tasks = list(plan.tasks)
+    tasks: list[RowTask] = list(plan.tasks)
     if DELETED in columns:
-        tasks += [FileScanTask(data_file=file, known_positions=_all_rows(file)) for file in plan.covered]
+        tasks += [
+            NarrowedTask(scan=FileScanTask(data_file=file), known_positions=_all_rows(file)) for file in plan.covered
+        ]
     context = session.merge_context(view)
     files = FileList(view, context, columns, request.arguments["predicates"])
-    for task, deleted in zip(tasks, resolved(tasks, context), strict=True):
+    for task, deleted in zip(tasks, positions_of_tasks(tasks, context), strict=True):
         if len(deleted) < task.data_file.record_count or DELETED in columns:
             files.add(task.data_file, deleted)
     return files.answer()
@@ -60,19 +62,13 @@ def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:
     return pruning_filter(request.arguments["predicates"], session.view(pin).schema)
 
 
-def resolved(tasks: Sequence[FileScanTask], context: MergeContext) -> list[PositionSet]:
+def positions_of_tasks(tasks: Sequence[RowTask], context: MergeContext) -> list[PositionSet]:
     """The deleted positions of each task."""
-    with_deletes = sum(task.has_deletes or task.known_positions is not None for task in tasks)
+    with_deletes = sum(task.has_deletes for task in tasks)
     if with_deletes <= 1:
-        return [_positions_of_file(task, context) for task in tasks]
+        return [deleted_positions(task, context) for task in tasks]
     with ThreadPoolExecutor(min(_RESOLVE_THREADS, with_deletes)) as pool:
-        return list(pool.map(lambda task: _positions_of_file(task, context), tasks))
-
-
-def _positions_of_file(task: FileScanTask, context: MergeContext) -> PositionSet:
-    if not task.has_deletes:
-        return task.known_positions or PositionSet.empty()
-    return deleted_positions(task, context)
+        return list(pool.map(lambda task: deleted_positions(task, context), tasks))
 
 
 def _all_rows(file: DataFile) -> PositionSet:

@@ -11,7 +11,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from spark_ext.service.reads.file_list import FileList
-from spark_ext.service.reads.scans import DELETED, resolved
+from spark_ext.service.reads.scans import DELETED, positions_of_tasks
 from spark_ext.service.session import Session
 from spark_ext.service.streams.stream_options import SKIP_OPTIONS, StreamOptions
 from spark_ext.service.streams.stream_part import Part, Piece
@@ -60,7 +60,7 @@ class Appends:
         plan = self.session.plan_view(view, AlwaysTrue())
         context = self.session.merge_context(view)
         tasks = [task for task in plan.tasks if task.data_file.file_path in paths]
-        for task, deleted in zip(tasks, resolved(tasks, context), strict=True):
+        for task, deleted in zip(tasks, positions_of_tasks(tasks, context), strict=True):
             if len(deleted) < task.data_file.record_count:
                 files.add(task.data_file, deleted, constants=_ALIVE)
 

@@ -14,6 +14,7 @@ from spark_ext.service.session import Session
 from spark_ext.service.streams.stream_part import Part, Piece
 from tableformat.changes.plan import ChangeTask, ChangeType, changes_no_row, plan_snapshot
 from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
+from tableformat.merge_on_read.task import NarrowedTask
 from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -49,7 +50,7 @@ class ChangesOf:
                     commit_version=snapshot.sequence_number or 0,
                     timestamp_ms=snapshot.timestamp_ms,
                     change_type=ChangeType.INSERT,
-                    scan=task,
+                    scan=NarrowedTask(scan=task),
                 )
                 for task in self.session.plan_view(view, AlwaysTrue()).tasks
             ]

@@ -99,7 +99,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
         draft.begin_verb()
         # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
         where = _where_read([[]] if reads is None else reads, draft.view.schema)
-        tasks = {task.data_file.file_path: task for task in draft.plan(where).tasks}
+        tasks = {task.data_file.file_path: task for task in draft.plan(where)}
         for path, positions in deleted_positions_of(reports).items():
             draft.delete_positions(tasks[path], positions, written_anew=arguments["command"] != "DELETE")
         draft.adopt_files(staged)

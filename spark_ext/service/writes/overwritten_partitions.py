@@ -11,7 +11,7 @@ from pyiceberg.partitioning import PartitionSpec
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.merge_on_read.deleted_positions import deleted_positions
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.draft import Draft
 from tableformat.scan.reader import ReadContext, prepare_task, read_stored
@@ -31,7 +31,7 @@ def stage_overwritten_partitions(draft: Draft, spec: PartitionSpec, partitions: 
         return everything or data.spec_id != spec.spec_id or data.partition in partitions
 
     context = ReadContext.of(draft.view)
-    for task in draft.plan(None, may_match=may_lose_rows).tasks:
+    for task in draft.plan(None, may_match=may_lose_rows):
         data = task.data_file
         if everything or (data.spec_id == spec.spec_id and data.partition in partitions):
             rows = PositionSet.from_runs(np.array([0]), np.array([data.record_count]))
@@ -45,18 +45,18 @@ def stage_overwritten_partitions(draft: Draft, spec: PartitionSpec, partitions: 
 
 
 def _rows_in(
-    task: FileScanTask, spec: PartitionSpec, partitions: Collection[PartitionValues], context: ReadContext
+    task: RowTask, spec: PartitionSpec, partitions: Collection[PartitionValues], context: ReadContext
 ) -> PositionSet:
     """Positions of the rows that the spec would put into one of the partitions."""
     sources = {field.source_id for field in spec.fields}
     columns = context.schema.select(*(context.schema.find_column_name(field_id) or "" for field_id in sources))
     router = SpecRouter(spec, columns)
     found = []
-    for stretch in prepare_task(task, replace(context, selected=columns)):
-        rows = read_stored(stretch).combine_chunks()
+    for run in prepare_task(task, replace(context, selected=columns)):
+        rows = read_stored(run).combine_chunks()
         for batch in rows.to_batches():
             route = router.route(batch)
             hit = np.array([partition in partitions for partition in route.partitions])
             codes = np.zeros(batch.num_rows, np.int64) if route.codes is None else route.codes
-            found.append(PositionSet.from_mask(hit[codes]).shifted(stretch.start_row))
+            found.append(PositionSet.from_mask(hit[codes]).shifted(run.start_row))
     return PositionSet.union_of(found)

@@ -199,7 +199,7 @@ def test_leaving_a_stream_early_stops_its_threads(tmp_path: Path) -> None:
 
 def test_memory_of_a_stream_does_not_grow_with_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How far threads read ahead depends on the machine's load, so the bound is a fixed one: far below four files."""
-    monkeypatch.setattr("tableformat.scan.reader.STRETCH_ROWS", 20_000)
+    monkeypatch.setattr("tableformat.scan.reader.ROW_GROUP_RUN_ROWS", 20_000)
     for files in (1, 4):
         builder = TableBuilder(
             tmp_path / str(files), SCHEMA, key=["id", "n"], properties={"write.parquet.row-group-limit": "20000"}
