@@ -1,4 +1,7 @@
-"""Which delete file applies to which data file: one predicate a rule, and nowhere else are sequence numbers compared.
+"""Which delete file applies to which data file: one predicate a rule.
+
+Nowhere else is the sequence number of a delete compared with that of a data file; other comparisons of sequence numbers
+order snapshots.
 
 Rules DA-1, DA-2, DA-3, DA-7 (`specs/delete-application.md`) and RD-2, RD-3 (`specs/range-deletes.md`).
 """
@@ -47,6 +50,19 @@ def range_delete_is_new_enough(
     delete_sequence_number: NDArray[np.int64] | int, data_sequence_number: NDArray[np.int64] | int
 ) -> NDArray[np.bool_] | bool:
     """RD-2: strictly older data only, so rows written together with their range delete survive."""
+    return data_sequence_number < delete_sequence_number
+
+
+@overload
+def keyed_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool: ...
+@overload
+def keyed_delete_is_new_enough(
+    delete_sequence_number: NDArray[np.int64], data_sequence_number: int
+) -> NDArray[np.bool_]: ...
+def keyed_delete_is_new_enough(
+    delete_sequence_number: int | NDArray[np.int64], data_sequence_number: int
+) -> bool | NDArray[np.bool_]:
+    """DA-2, RD-2: an equality or a range delete, where which of the two it is makes no difference."""
     return data_sequence_number < delete_sequence_number
 
 

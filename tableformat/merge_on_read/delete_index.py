@@ -19,8 +19,8 @@ from pyiceberg.types import IcebergType, NestedField
 from tableformat.deletes.codecs.position_rows import FILE_PATH_FIELD_ID
 from tableformat.deletes.rules import (
     committed_sequence_number,
-    equality_delete_is_new_enough,
     is_global,
+    keyed_delete_is_new_enough,
     partition_of,
     position_delete_is_new_enough,
     shares_partition,
@@ -117,8 +117,7 @@ class KeyDeleteIndex:
 
 
 class _KeyDeletes:
-    """Delete files of one scope and one list of delete columns, oldest first. All are of one kind; for both kinds the
-    sequence number rule is the same."""
+    """Equality or range delete files of one scope and one list of delete columns, oldest first."""
 
     def __init__(self, deletes: Sequence[DeleteFile], columns: Sequence[tuple[int, IcebergType]]) -> None:
         self._deletes = sorted(deletes, key=committed_sequence_number)
@@ -126,7 +125,7 @@ class _KeyDeletes:
         self._overlap = KeyOverlap(self._deletes, columns)
 
     def candidates(self, data: DataFile) -> list[DeleteFile]:
-        is_newer = equality_delete_is_new_enough(self._numbers, committed_sequence_number(data))
+        is_newer = keyed_delete_is_new_enough(self._numbers, committed_sequence_number(data))
         if not is_newer[-1]:
             return []
         return [self._deletes[index] for index in np.flatnonzero(is_newer & self._overlap.candidates(data))]

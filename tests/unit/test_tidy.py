@@ -195,3 +195,22 @@ def test_no_rule_is_cited_that_does_not_exist() -> None:
     corpus = sorted((ROOT / "specs" / "corpus").glob("*.json"))
     cited = cited_rules([*CODE, *TESTS, *DOCUMENTS, *corpus])
     assert sorted(cited - set(defined_rules())) == []
+
+
+NUMBERS = re.compile(r"sequence_number|_number\b|\bnumbers?\b")
+DELETE_AND_DATA = re.compile(r"delete")
+
+
+def test_numbers_of_deletes_and_data_are_compared_in_one_module() -> None:
+    """DA-1, DA-2, RD-2: `deletes/rules.py`; the conflict table asks whether a delete is newer than a plan (CP-9)."""
+    comparing = {
+        name_of(path)
+        for path in LIBRARY
+        if "tableformat/testing/" not in name_of(path)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare)
+        and any(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
+        and NUMBERS.search(ast.unparse(node))
+        and DELETE_AND_DATA.search(ast.unparse(node))
+    }
+    assert comparing == {"tableformat/deletes/rules.py", "tableformat/commit/conflicts.py"}

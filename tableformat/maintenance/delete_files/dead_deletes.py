@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.commit.change import FileKey, file_key
-from tableformat.deletes.rules import committed_sequence_number, equality_delete_is_new_enough, partition_of
+from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough, partition_of
 from tableformat.deletes.spans.needed_spans import needed_fragments, spans_still_needed
 from tableformat.merge_on_read.delete_index import (
     EVERYWHERE,
@@ -171,6 +171,6 @@ def _older_files(scope: FilesInScope) -> Callable[[DeleteFile, Scope], bool]:
         if where not in oldest:
             oldest[where] = scope.oldest_within(where)
         number = oldest[where]
-        return number is not None and equality_delete_is_new_enough(committed_sequence_number(delete), number)
+        return number is not None and keyed_delete_is_new_enough(committed_sequence_number(delete), number)
 
     return is_older

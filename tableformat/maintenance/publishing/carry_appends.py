@@ -19,7 +19,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from tableformat.commit.change import TableChange
 from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
 from tableformat.commit.transaction import Accompany, UpdatesAndRequirements, commit_change
-from tableformat.deletes.rules import committed_sequence_number, equality_delete_is_new_enough
+from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
 from tableformat.errors import CommitConflictError, PublishRefusedError
 from tableformat.maintenance.publishing.publish_scope import (
     TargetState,
@@ -112,7 +112,7 @@ def _check_not_too_late(view: SnapshotView, branch: str, appended: Sequence[Data
     if oldest is None:
         return
     for snapshot in ancestors(view.metadata, view.snapshot):
-        if not equality_delete_is_new_enough(snapshot.sequence_number or 0, oldest):
+        if not keyed_delete_is_new_enough(snapshot.sequence_number or 0, oldest):
             return
         summary = snapshot.summary
         if summary is None or summary.operation is Operation.REPLACE:
