@@ -11,7 +11,7 @@ from typing import Final
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
-"""The key: field ids in key order, comma separated (D5). `identifier-field-ids` holds the same set without the
+"""The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without the
 order."""
 RANGE_PARTITIONS: Final = "tableformat.range-partitions"
 """Reserved: JSON of non-covering range partitions, bounds by field id."""
@@ -75,9 +75,11 @@ _PREFIXES: Final = (CHECK_PREFIX, CHECK_EXPRESSION_PREFIX, TRANSACTION_PREFIX, P
 
 
 def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The table properties that a caller sets. InvalidArgumentError for a value that is not text, or not one of the
-    property's words; UnknownOptionError for a name of ours that does not exist. What other engines' properties mean is
-    theirs to say."""
+    """FM-23: the table properties that a caller sets.
+
+    InvalidArgumentError for a value that is not text, or not one of the property's words; UnknownOptionError for a name
+    of ours that does not exist. What other engines' properties mean is theirs to say.
+    """
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidArgumentError(

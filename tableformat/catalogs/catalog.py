@@ -185,7 +185,7 @@ class Catalog:
                 identifier, fresh, location, spec, sort_order_of_key(key_ids), all_properties
             )
             if not spec.is_unpartitioned():
-                # Global deletes are written under an unpartitioned spec (D10): every partitioned table gets one.
+                # Global deletes are written under an unpartitioned spec (FM-5): every partitioned table gets one.
                 creation._apply((AddPartitionSpecUpdate(spec=PartitionSpec(spec_id=1)),))
             return creation
 
@@ -253,7 +253,7 @@ class Catalog:
 
 
 _DEFAULT_PROPERTIES = {
-    # A streaming writer makes a metadata file a commit: keep a bounded number of them (D12).
+    # A streaming writer makes a metadata file a commit: keep a bounded number of them (decision 12).
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
@@ -288,7 +288,7 @@ def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:
 
 
 def sort_order_of_key(key_ids: tuple[int, ...]) -> SortOrder:
-    """Ascending by the key, nulls first (D5); unsorted without one."""
+    """Ascending by the key, nulls first (FM-6); unsorted without one."""
     return SortOrder(
         *(SortField(source_id, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST) for source_id in key_ids)
     )

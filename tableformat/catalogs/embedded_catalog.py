@@ -105,7 +105,9 @@ class EmbeddedCatalog(SqlCatalog):
     """A SQL catalog on a SQLite file, safe among the threads and processes of one machine."""
 
     def __init__(self, name: str = CATALOG_NAME, **properties: str) -> None:
-        """`uri` is SQLAlchemy's name of the database, `warehouse` where tables go; `name` is an alias, not stored."""
+        """`uri` is SQLAlchemy's name of the database, `warehouse` where tables go; `name` is an alias, not stored
+        (FM-2).
+        """
         self.alias = name
         self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(_CACHED_SNAPSHOTS)
         super().__init__(CATALOG_NAME, **properties)

@@ -1,7 +1,7 @@
 """The summary of a snapshot: what it added and removed, and the totals after it.
 
-Source: Iceberg table specification, "Optional Snapshot Summary Fields". Range deletes count as equality deletes (D3 of
-the format): engines that answer COUNT(*) from the totals stop doing so when `total-equality-deletes` is above zero.
+Source: Iceberg table specification, "Optional Snapshot Summary Fields". Range deletes count as equality deletes
+(FM-18): engines that answer COUNT(*) from the totals stop doing so when `total-equality-deletes` is above zero.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _own_bytes(file: DataFile | DeleteFile) -> int:
 
 
 def _count(files: Iterable[DataFile | DeleteFile], *, added: bool) -> Counter[str]:
-    """How many files, rows and bytes, under the names that the specification gives them when added or removed."""
+    """FM-18: how many files, rows and bytes, under the names that the specification gives them."""
     verb = "added" if added else "removed"
     counts: Counter[str] = Counter()
     for file in files:

@@ -14,7 +14,7 @@ from tableformat.keys.families import family_of
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """Field ids, names and types in key order: the table's key, or what `on=` named (D5)."""
+    """Field ids, names and types in key order: the table's key (FM-4), or what `on=` named."""
 
     field_ids: tuple[int, ...]
     names: tuple[str, ...]

@@ -16,12 +16,12 @@ SORTED_BY: Final = b"tableformat.sorted-by"
 
 
 def marker_bytes(field_ids: Sequence[int]) -> bytes:
-    """The footer value that promises rows in the key order (RD-1) of these columns, nulls first."""
+    """FM-7: the footer value that promises rows in the key order (RD-1) of these columns, nulls first."""
     return json.dumps({"field-ids": list(field_ids), "encoding-version": ENCODING_VERSION}).encode()
 
 
 def sorted_by(key_value_metadata: Mapping[bytes, bytes] | None) -> tuple[int, ...] | None:
-    """RD-11: the field ids that the rows are sorted by; None without a marker or with one of another encoding version.
+    """RD-11, FM-24: the field ids that the rows are sorted by; None without a marker of a known encoding version.
 
     A marker that cannot be read is no promise: rows are then compared one by one, which is right for any order.
     """

@@ -1,4 +1,4 @@
-"""The key of a table: an ordered list of required columns (design decision D5).
+"""The key of a table: an ordered list of required columns (FM-4).
 
 Iceberg keeps `identifier-field-ids` as a set; the order is in the table property `tableformat.key-field-ids`.
 """
@@ -15,7 +15,7 @@ from tableformat.properties import KEY_FIELD_IDS
 
 
 def key_field_ids(schema: Schema, properties: Mapping[str, str]) -> tuple[int, ...]:
-    """Field ids of the key in key order; empty for a table without a key.
+    """FM-4: field ids of the key in key order; empty for a table without a key.
 
     A foreign table may have identifier fields without our property: then the order is the schema's.
     Raises InvalidKeyError where both are set and differ as sets, because another writer changed one of them.
@@ -37,7 +37,7 @@ def key_field_ids(schema: Schema, properties: Mapping[str, str]) -> tuple[int, .
 
 
 def check_key_columns(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
-    """Field ids of the columns named as a key, in that order.
+    """FM-4: field ids of the columns named as a key, in that order.
 
     Raises UnknownColumnError, or InvalidKeyError for a repeated, nested or floating point column.
     """

@@ -1,4 +1,4 @@
-"""Moving a branch that every engine reads forward to the converted state of the branch that is written to (D6, D11).
+"""Moves a branch that every engine reads to the converted state of the branch that is written to (decision 10).
 
     target   P -- m1                  carry     m1's files come to the branch, with their sequence numbers
     branch     b1 -- b2               convert   no equality or range delete is left on the branch

@@ -1,4 +1,4 @@
-"""Every delete of a data file as positions of its rows (D8)."""
+"""Every delete of a data file as positions of its rows (decision 9)."""
 
 from __future__ import annotations
 

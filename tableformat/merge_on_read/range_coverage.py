@@ -1,4 +1,4 @@
-"""What the range deletes of a snapshot mean for its data files, decided before any data file is opened (D7)."""
+"""What the range deletes of a snapshot mean for its data files, decided before any data file is opened (decision 9)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
 
 
 def parse_table_metadata(data: bytes, location: str) -> TableMetadata:
-    """The metadata in the bytes of a metadata file; `location` is for messages."""
+    """FM-3: the metadata in the bytes of a metadata file; `location` is for messages."""
     document = _parse_json(data, location)
     version = document.get("format-version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:

@@ -19,7 +19,7 @@ DEFAULT_FORMAT_VERSION: Final = 2
 
 
 def requested_format_version(properties: Mapping[str, str], default: int = DEFAULT_FORMAT_VERSION) -> int:
-    """The version that the properties ask for.
+    """FM-3, FM-19: the version that the properties ask for.
 
     Raises InvalidArgumentError for what is no version, UnsupportedFeatureError for one newer than this library writes.
     """
@@ -36,7 +36,8 @@ def requested_format_version(properties: Mapping[str, str], default: int = DEFAU
 
 
 def upgrade_to(metadata: TableMetadata, version: int) -> tuple[UpgradeFormatVersionUpdate, ...]:
-    """The update that brings the table to the version; none when it is there. InvalidArgumentError for a downgrade."""
+    """FM-19: the update that brings the table to the version; none when it is there. InvalidArgumentError for a
+    downgrade."""
     if version < metadata.format_version:
         raise InvalidArgumentError(
             f"the table has {FORMAT_VERSION} {metadata.format_version} and cannot go back to {version}: "

@@ -1,4 +1,4 @@
-"""The unpartitioned spec under which global deletes are written (D10)."""
+"""The unpartitioned spec under which global deletes are written (FM-5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tableformat.operations.references import commit_updates
 
 
 def global_spec_id(iceberg: IcebergTable) -> int:
-    """Id of a spec of the table that puts every row in one partition.
+    """FM-5: id of a spec of the table that puts every row in one partition.
 
     A table of another writer may have none: it gets one in a commit of its own, after which it is found by content,
     because servers reassign spec ids.

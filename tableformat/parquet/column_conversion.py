@@ -58,7 +58,7 @@ class MissingValues:
         self._constants = constants
 
     def scalar(self, field: NestedField, arrow_type: pa.DataType) -> pa.Scalar:
-        """The partition's value, else the field's initial default, else null.
+        """FM-21: the partition's value, else the field's initial default, else null.
 
         Source: Iceberg table specification, "Column Projection". CorruptFileError for a required field with none of
         them.

@@ -1,4 +1,4 @@
-"""From a snapshot and a filter to tasks: manifests are read once, files are ruled out, deletes are matched (D7)."""
+"""Plans a scan: from manifests, read once, to tasks; files are ruled out and deletes are matched (decision 9)."""
 
 from __future__ import annotations
 

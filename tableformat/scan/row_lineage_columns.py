@@ -39,7 +39,7 @@ def row_lineage_columns(schema: Schema) -> tuple[str, ...]:
 
 
 def with_inherited_lineage(rows: pa.Table, names: Sequence[str], data: DataFile, start_row: int) -> pa.Table:
-    """The rows of `data` from position `start_row` on, with nulls in the named lineage columns replaced by what they
+    """FM-20: the rows of `data` from position `start_row` on; nulls in the named lineage columns become what they
     inherit.
 
     A file without a first row id is from before version 3: both columns are null there, whatever it stores.

@@ -89,7 +89,7 @@ def write_bytes(io: FileIO, location: str, data: bytes) -> int:
 
 
 def open_output(io: FileIO, location: str) -> AbstractContextManager[pa.NativeFile]:
-    """A new file to write to, as a context manager; an existing one raises AlreadyExistsError.
+    """FM-1: a new file to write to, as a context manager; an existing one raises AlreadyExistsError.
 
     A file that fails in the middle stays: the writer that knows all files of its operation removes them.
     """

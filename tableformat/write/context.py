@@ -42,7 +42,7 @@ class WriteContext:
     properties: Mapping[str, str]
     io: FileIO
     key_field_ids: tuple[int, ...]
-    """The key in key order; empty for a table without one. Data files are sorted by it (D5)."""
+    """The key in key order; empty for a table without one. Data files are sorted by it (FM-6)."""
     format_version: int
     sort_order_id: int | None = field(default=None)
     """The table's default sort order where it is the key, ascending with nulls first; None otherwise."""

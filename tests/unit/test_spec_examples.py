@@ -105,7 +105,7 @@ def test_cuts_of_a_prefix_and_the_keys_around_them_are_in_the_order_shown() -> N
 
 
 def test_range_delete_file_has_the_columns_and_the_footer_that_the_format_states(tmp_path: Path) -> None:
-    """RD-6, RD-7: the example of two spans in format.md, written and read again as plain Parquet."""
+    """FM-13, FM-14, RD-6, RD-7: the example of two spans in format.md, written and read again as plain Parquet."""
     schema = Schema(
         NestedField(1, "id1", _STRING, required=True),
         NestedField(2, "id2", _LONG, required=True),

@@ -27,8 +27,8 @@ BANNED_WORDS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b")
 PRIVATE_PLACES = re.compile(
     r"/wo" + r"rk/|/tmp/cont" + r"ract|\bhel" + r"per session|\bsub-?ag" + r"ent", re.IGNORECASE
 )
-RULE = re.compile(r"\b(?:DA|RD|CP|MT|ST|SP|CK|CF)-[1-9][0-9]?\b")
-DEFINITION = re.compile(r"^(?:#{2,4} |\*\*)((?:DA|RD|CP|MT|ST|SP|CK|CF)-[1-9][0-9]?)\b", re.MULTILINE)
+RULE = re.compile(r"\b(?:DA|RD|FM|CP|MT|ST|SP|SS|PR|CK|CF)-[1-9][0-9]?\b")
+DEFINITION = re.compile(r"^(?:#{2,4} |\*\*)((?:DA|RD|FM|CP|MT|ST|SP|SS|PR|CK|CF)-[1-9][0-9]?)\b", re.MULTILINE)
 STUB = re.compile(r"raise NotImplementedError|^\s*\.\.\.\s*$", re.MULTILINE)
 
 

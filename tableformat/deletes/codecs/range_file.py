@@ -1,4 +1,4 @@
-"""Range delete files: spans as a flat Parquet table (`specs/range-deletes.md`, "File format").
+"""Range delete files: spans as a flat Parquet table (`specs/format.md`, FM-13).
 
     lower_0, upper_0, lower_1, ...    the bound values of each key column, in its own type; null from the depth on
     lower_depth, upper_depth          int8, how many columns the cut binds
@@ -71,7 +71,7 @@ def write_spans(spans: SpanArray, sink: Any) -> pq.FileMetaData:
 
 
 def spans_to_parquet_table(spans: SpanArray) -> pa.Table:
-    """RD-7: the content of a range delete file; `spans` are sorted and disjoint (`sort_and_merge`, `skyline`)."""
+    """FM-13, RD-7: a range delete file; `spans` are sorted and disjoint (`sort_and_merge`, `skyline`)."""
     key = spans.key
     if len(key) > MAX_KEY_COLUMNS:
         raise InvalidKeyError(f"key {key} has {len(key)} columns, a range delete file holds at most {MAX_KEY_COLUMNS}.")
@@ -149,7 +149,7 @@ def _footer(key: KeyColumns) -> bytes:
 
 
 def _stored_key(table: pa.Table, location: str) -> KeyColumns:
-    """The key columns that the footer states, named after their field ids."""
+    """FM-14, FM-24: the key columns that the footer states, named after their field ids."""
     stored = (table.schema.metadata or {}).get(FOOTER_KEY)
     if stored is None:
         raise CorruptFileError(location, f"no {FOOTER_KEY.decode()!r} in the Parquet footer of a range delete file.")

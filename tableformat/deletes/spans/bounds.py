@@ -83,7 +83,7 @@ def _bound(data: DataFile, field_id: int, key_type: PrimitiveType, *, is_upper: 
 
 
 def entry_bounds(spans: SpanArray) -> tuple[dict[int, bytes], dict[int, bytes]]:
-    """Lower and upper bounds by field id, in Iceberg's single-value form, of the key values that the spans can delete.
+    """FM-15: bounds by field id, in Iceberg's single-value form, of the key values that the spans can delete.
 
     A column is bounded only where every span binds all columns before it to one value (equal in its lower and upper
     cut):

@@ -1,4 +1,4 @@
-"""Compaction: the same rows in other files, fewer, sorted, without deleted rows (D13, MT-n in `specs/maintenance.md`).
+"""Compaction: the same rows in other files, fewer, sorted, without deleted rows (MT-40 to MT-49).
 
     plan       groups of files of one snapshot, with reasons and what each saves           compaction_choice.py
     rewrite    one group at a time: alive rows, sorted, into staged files                  rewrite_group.py

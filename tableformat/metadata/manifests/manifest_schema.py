@@ -98,7 +98,7 @@ _MAPS: Final[Mapping[int, tuple[int, int, str]]] = {
 def entry_schema(
     format_version: int, partition_fields: list[AvroSchema], *, has_range_spans: bool = False
 ) -> AvroSchema:
-    """The Avro schema of manifest entries. Without documentation: it would be half of a small manifest."""
+    """FM-9: the Avro schema of manifest entries. Without documentation: it would be half of a small manifest."""
     data_file = [
         _required(134, "int"),
         _required(100, "string"),
@@ -200,7 +200,7 @@ class RenamedSchema:
 
 
 def rename_by_field_id(record_schema: AvroSchema) -> RenamedSchema:
-    """Names differ among writers, field ids do not. A field without an id keeps its name."""
+    """FM-16: names differ among writers, field ids do not. A field without an id keeps its name."""
     partition: dict[int | str, tuple[str, Converter | None]] = {}
     named: dict[str, AvroSchema] = {}
     return RenamedSchema(_rename(record_schema, None, partition, named), partition)

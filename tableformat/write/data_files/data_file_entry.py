@@ -30,7 +30,7 @@ def data_file_entry(
     partition: PartitionValues,
     nan_value_counts: Mapping[int, int] | None,
 ) -> DataFile:
-    """A file of the context's schema, spec and sort order, as a snapshot will name it.
+    """FM-8: a file of the context's schema, spec and sort order, as a snapshot will name it.
 
     `nan_value_counts` comes from whoever wrote the values, None where nobody counted.
     """

@@ -13,7 +13,7 @@ from tableformat.errors import UnsupportedFeatureError
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema without columns of type `unknown`, which Arrow calls null; the same object when there are none.
+    """FM-22: the schema without columns of type `unknown`, which Arrow calls null; the same object when there are none.
 
     UnsupportedFeatureError for one inside a struct, list or map.
     """

@@ -22,7 +22,7 @@ _Vector = tuple[DataFile, PositionSet, bytes]
 
 
 def write_deletion_vectors(context: WriteContext, deleted: Mapping[DataFile, PositionSet]) -> list[DeleteFile]:
-    """The deletion vector of every data file with deleted rows, in the order given; all or none are left behind.
+    """FM-11: the deletion vector of every data file with deleted rows, in the order given; all or none are left behind.
 
     DA-7: the positions are *all* that row deletes have ever named in the data file, because readers look at nothing
     else once there is a vector (`write_row_deletes` collects them). Spec and partition are the data file's.

@@ -59,7 +59,7 @@ def write_equality_deletes(
     spec_id: int,
     partition: tuple[Any, ...] = (),
 ) -> list[DeleteFile]:
-    """Delete files for every distinct row of `rows`, whose columns are the delete columns; usually one file.
+    """FM-12: delete files for every distinct row of `rows`, whose columns are the delete columns; usually one file.
 
     Rows are made distinct (DA-4: null equals null) and sorted within `context.memory_bytes`; a longer stream becomes
     several files, which delete the same rows as one would. No rows, no file. Under an unpartitioned spec the files

@@ -33,9 +33,9 @@ _SCHEMA: Final = pa.schema(
 def write_position_deletes(context: WriteContext, deleted: Mapping[DataFile, PositionSet]) -> list[DeleteFile]:
     """One delete file for every data file with positions to delete, in the order given; all or none are left behind.
 
-    DA-1, DA-10: `referenced_data_file` and the equal bounds of the path name the data file exactly, so readers need not
-    open the delete file to know; spec and partition are the data file's. UnsupportedFeatureError on a v3 table: there
-    the specification wants deletion vectors.
+    DA-1, DA-10, FM-10: `referenced_data_file` and the equal bounds of the path name the data file exactly, so readers
+    need not open the delete file to know; spec and partition are the data file's. UnsupportedFeatureError on a v3
+    table: there the specification wants deletion vectors.
     """
     if context.format_version >= 3:
         raise UnsupportedFeatureError(

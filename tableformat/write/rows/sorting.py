@@ -20,7 +20,7 @@ against 0.92 s with 45,000 distinct strings; the other way round when all are di
 
 
 def sorting_order(columns: Sequence[pa.Array]) -> pa.Array | None:
-    """Row numbers in key order, stable; None when the rows are in order already.
+    """FM-6: row numbers in key order, stable; None when the rows are in order already.
 
     Arrow orders strings and binaries by unsigned bytes, which is the key order; floating point columns are no keys.
     """

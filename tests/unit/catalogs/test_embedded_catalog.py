@@ -33,7 +33,7 @@ def local(location: str) -> Path:
 
 
 def test_directory_is_created_and_found_again_under_any_alias(tmp_path: Path) -> None:
-    """PyIceberg keys its rows by catalog name."""
+    """FM-2: PyIceberg keys its rows by catalog name."""
     first = EmbeddedCatalog.at(tmp_path / "new" / "lake")
     table = new_table(first)
     assert table.location() == f"file://{tmp_path}/new/lake/db/t"

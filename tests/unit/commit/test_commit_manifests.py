@@ -191,7 +191,7 @@ def summary(table: Table) -> dict[str, str]:
 
 
 def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
-    """Range deletes count as equality deletes, so engines do not answer COUNT(*) from the totals."""
+    """FM-18: range deletes count as equality deletes, so engines do not answer COUNT(*) from the totals."""
     table = commit_change(table, append(data_file(table, "a.parquet"), data_file(table, "b.parquet"))).table
     assert summary(table) == {
         "operation": "append",

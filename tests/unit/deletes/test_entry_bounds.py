@@ -36,7 +36,7 @@ def test_one_prefix_is_bounded_in_every_column_it_binds() -> None:
 
 
 def test_prefixes_are_bounded_by_their_extremes() -> None:
-    """RD-10: later columns by all spans, whatever the order of the first."""
+    """FM-15, RD-10: later columns by all spans, whatever the order of the first."""
     spans = spans_of_prefixes(KEY, pa.table({"s": ["a", "b", "c"], "n": [3, -1, 2]}))
     assert entry_bounds(spans) == ({1: b"a", 2: number(-1)}, {1: b"c", 2: number(3)})
 
@@ -48,7 +48,7 @@ def test_columns_after_a_real_range_are_not_bounded() -> None:
 
 
 def test_open_sides_are_not_bounded_and_an_open_lower_side_takes_nulls_in() -> None:
-    """RD-10: a file with nulls and large values must not be pruned by an upper bound."""
+    """FM-15, RD-10: a file with nulls and large values must not be pruned by an upper bound."""
     assert entry_bounds(span_of_bounds(KEY, ("a",), None)) == ({1: b"a"}, {})
     assert entry_bounds(span_of_bounds(KEY, None, ("a",))) == ({}, {})
     assert entry_bounds(union(span_of_bounds(KEY, (None,), ("a",)), span_of_bounds(KEY, ("c",), ("d",)))) == ({}, {})

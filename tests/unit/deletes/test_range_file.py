@@ -44,7 +44,7 @@ def test_one_prefix_of_a_key_of_three_columns_fits_four_kilobytes() -> None:
 
 
 def test_file_holds_typed_values_and_says_what_they_are() -> None:
-    """RD-7, RD-8: the layout of the specification."""
+    """FM-13, FM-14, RD-7, RD-8: the layout of the specification."""
     table = written(span_of_bounds(KEY, ("a", None), None))
     assert table.to_pylist() == [
         {
@@ -130,7 +130,7 @@ def footer(table: pa.Table, **changes: Any) -> pa.Table:
     ],
 )
 def test_damaged_file_is_named(damage: Any, reason: str) -> None:
-    """RD-7, DA-8."""
+    """FM-14, FM-24, RD-7, DA-8."""
     with pytest.raises(CorruptFileError, match=f"{FILE}: .*{reason}"):
         spans_from_parquet(damage(written(some_spans())), FILE)
 

@@ -77,7 +77,7 @@ def test_a_transaction_that_cannot_be_run_again_survives_an_upgrade(faulty: Faul
 
 
 def test_a_conversion_survives_an_upgrade(faulty: FaultyCatalog) -> None:
-    """CP-19, D13."""
+    """CP-19, decision 13."""
     table = filled(faulty, 2)
     table.delete_prefix({"region": "a", "id": 2})
     table.delete_rows(pa.table({"note": ["b4"]}))

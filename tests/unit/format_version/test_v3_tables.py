@@ -38,6 +38,7 @@ def test_a_table_is_created_in_version_3_and_read_by_pyiceberg(tmp_path: Path, p
 
 
 def test_format_version_as_a_property_upgrades_a_table(tmp_path: Path) -> None:
+    """FM-19."""
     catalog = new_catalog(tmp_path)
     table = new_table(catalog, 2)
     table.append(rows("a", 1))
@@ -70,6 +71,7 @@ def test_a_version_1_table_is_upgraded_to_either(tmp_path: Path) -> None:
 
 
 def test_versions_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    """FM-3, FM-19."""
     catalog = new_catalog(tmp_path)
     table = new_table(catalog)
     with pytest.raises(InvalidArgumentError, match="format-version 3 and cannot go back to 2"):
@@ -217,7 +219,7 @@ def test_the_summary_counts_a_vector_by_its_own_bytes(tmp_path: Path) -> None:
 
 
 def test_conversion_merges_with_the_vector_that_is_there(tmp_path: Path) -> None:
-    """DA-7, D13."""
+    """DA-7, decision 13."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3, 4, 5))
     table.append(rows("b", 1, 2))
@@ -274,6 +276,7 @@ DEFAULTS: dict[str, tuple[iceberg.IcebergType, Any]] = {
 
 
 def test_defaults_are_read_for_old_rows_and_written_for_new_ones(tmp_path: Path) -> None:
+    """FM-21."""
     catalog = new_catalog(tmp_path)
     table = catalog.create_table(
         "db.t", pa.schema([pa.field("n", pa.int64(), nullable=False)]), key=["n"], properties={"format-version": "3"}
@@ -325,6 +328,7 @@ def test_nanosecond_timestamps_are_keys_partitions_and_delete_columns(tmp_path: 
 
 
 def test_a_column_of_unknown_type_is_null_and_in_no_file(tmp_path: Path) -> None:
+    """FM-22."""
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("later", pa.null()), ("text", pa.string())])
     table = new_catalog(tmp_path).create_table("db.t", schema, key=["n"], properties={"format-version": "3"})
     table.append(pa.table({"n": [1, 2], "later": pa.nulls(2), "text": ["x", "y"]}))

@@ -8,7 +8,7 @@ from tableformat.keys.sort_marker import SORTED_BY, marker_bytes, sorted_by
 
 
 def test_marker_round_trip() -> None:
-    """RD-11."""
+    """FM-7, RD-11."""
     assert marker_bytes([4, 7]) == b'{"field-ids": [4, 7], "encoding-version": 1}'
     assert sorted_by({SORTED_BY: marker_bytes([4, 7]), b"other": b"x"}) == (4, 7)
 
@@ -27,7 +27,7 @@ def test_marker_round_trip() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_marker_of_this_version_is_no_promise(stored: bytes) -> None:
-    """RD-11."""
+    """FM-24, RD-11."""
     assert sorted_by({SORTED_BY: stored}) is None
 
 

@@ -115,6 +115,7 @@ def foreign(
 
 
 def test_names_and_order_of_fields_do_not_matter(tmp_path: Path) -> None:
+    """FM-16."""
     data_file = [
         field("blob_length", ["null", "long"], 145),
         field("where", ["null", "long"], 144),
@@ -267,11 +268,25 @@ def test_row_ids_continue_from_the_manifest_over_files_that_have_none(tmp_path: 
 
 
 def test_content_that_nobody_knows_is_refused_and_misplaced_content_is_corrupt(tmp_path: Path) -> None:
+    """FM-17."""
     schema = entry_schema([*REQUIRED, field("content", "int", 134)])
     with pytest.raises(UnsupportedFeatureError, match=r"1\.parquet has content 3"):
         foreign(tmp_path, schema, {"status": 1, "data_file": {**FILE, "content": 3}})
     with pytest.raises(CorruptFileError, match="POSITION_DELETES in a manifest of DATA"):
         foreign(tmp_path, schema, {"status": 1, "data_file": {**FILE, "content": 1}})
+
+
+def test_a_delete_file_of_an_unknown_format_is_refused_unless_its_entry_is_deleted(tmp_path: Path) -> None:
+    """FM-17: bounds, too, would be read by rules that the file may not go by."""
+    ids = field("equality_ids", {"type": "array", "items": "int"}, 135)
+    schema = entry_schema([*REQUIRED, field("content", "int", 134), ids], *NUMBERS)
+    deletes = replace(MANIFEST, content=ManifestContent.DELETES)
+    unknown = {**FILE, "content": 2, "equality_ids": [1], "format": "CUBES_PARQUET"}
+    with pytest.raises(UnsupportedFeatureError, match=r"1\.parquet is a delete file of format CUBES_PARQUET"):
+        foreign(tmp_path, schema, {"status": 1, "data_file": unknown}, manifest=deletes)
+    numbers = {"data_sequence": 1, "file_ordinal": 1}
+    [entry] = foreign(tmp_path, schema, {"status": 2, **numbers, "data_file": unknown}, manifest=deletes)
+    assert entry.status is EntryStatus.DELETED
 
 
 def test_an_equality_delete_without_ids_is_corrupt(tmp_path: Path) -> None:

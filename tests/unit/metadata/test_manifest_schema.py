@@ -39,6 +39,7 @@ SCHEMA = Schema(
 
 
 def test_equality_ids_are_written_as_ints_because_java_casts_them() -> None:
+    """FM-9."""
     for version in (2, 3):
         data_file = entry_schema(version, [])["fields"][-1]["type"]
         ids = next(field for field in data_file["fields"] if field["field-id"] == 135)
@@ -55,6 +56,7 @@ def test_row_lineage_and_vector_fields_are_only_in_version_3() -> None:
 
 
 def test_a_field_is_known_by_its_id_and_an_unknown_one_cannot_take_its_place() -> None:
+    """FM-16."""
     stranger = {
         "type": "record",
         "name": "e",

@@ -94,6 +94,7 @@ def test_a_hint_to_a_file_that_is_not_there_is_corrupt(tmp_path: Path) -> None:
 
 
 def test_a_newer_format_version_is_not_called_corrupt() -> None:
+    """FM-3."""
     data = json.dumps({**DOCUMENT, "format-version": 4}).encode()
     with pytest.raises(UnsupportedFeatureError, match="format version 4; this library reads up to 3"):
         parse_table_metadata(data, "v1.metadata.json")

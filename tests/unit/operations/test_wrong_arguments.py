@@ -96,6 +96,7 @@ def test_renaming_into_a_namespace_that_is_not_there_names_that_namespace(catalo
 
 
 def test_a_property_of_ours_that_does_not_exist_is_refused(catalog: Catalog, table: Table) -> None:
+    """FM-23."""
     with pytest.raises(UnknownOptionError, match=r"Did you mean 'tableformat\.write\.memory-bytes'"):
         catalog.create_table("db.u", SCHEMA, properties={"tableformat.write.memry-bytes": "5"})
     with pytest.raises(InvalidArgumentError, match="one of range, equality, not 'rang'"):

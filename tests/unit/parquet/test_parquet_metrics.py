@@ -101,6 +101,7 @@ def test_decimals_stored_as_integers_have_bounds_too() -> None:
 
 
 def test_long_strings_and_binaries_are_shortened_so_that_they_still_enclose_all_values() -> None:
+    """FM-8."""
     strings = one_column(["a" * 20, "b" * 20], pa.string(), StringType())
     assert strings.lower_bounds == {1: b"a" * 16}
     assert strings.upper_bounds == {1: b"b" * 15 + b"c"}

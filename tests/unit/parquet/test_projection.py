@@ -146,7 +146,7 @@ def test_a_file_that_does_not_hold_the_type_is_corrupt(tmp_path: Path, stored: p
 def test_columns_that_the_file_does_not_have(
     tmp_path: Path, added: NestedField, constants: dict[int, Any], expected: Any
 ) -> None:
-    """DA-6's order for reading: the partition's value, null included, then the initial default, then null."""
+    """FM-21, DA-6's order for reading: the partition's value, null included, then the initial default, then null."""
     stored = pa.table([[1, 2]], schema=pa.schema([field("a", pa.int64(), 1)]))
     result = read(tmp_path, stored, Schema(optional(1, "a", LongType()), added), constants)
     assert result["new"].to_pylist() == [expected, expected]
@@ -155,6 +155,7 @@ def test_columns_that_the_file_does_not_have(
 
 
 def test_a_required_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """FM-21."""
     stored = pa.table([[1]], schema=pa.schema([field("a", pa.int64(), 1)]))
     with pytest.raises(CorruptFileError, match=r"lacks column 'b' \(2\)"):
         read(tmp_path, stored, Schema(NestedField(2, "b", LongType(), required=True)))

@@ -53,6 +53,7 @@ def test_rows_of_spark_have_the_lineage_that_spark_reports() -> None:
 
 
 def test_appended_rows_get_ids_in_the_order_of_their_commits(tmp_path: Path) -> None:
+    """FM-20."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3))
     table.append(rows("b", 1, 2))
@@ -192,7 +193,7 @@ def rewrite(table: tf.Table, *, forget: str | None = None) -> None:
 
 
 def test_rewritten_rows_keep_their_ids_and_their_age(tmp_path: Path) -> None:
-    """CP-20: the vectors of the rewritten files leave with them, though the change does not name them."""
+    """FM-20, CP-20: the vectors of the rewritten files leave with them, though the change does not name them."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("b", 1, 2, 3))
     table.append(rows("a", 1, 2, 3))

@@ -111,6 +111,7 @@ def test_what_was_written_is_read(place: tuple[FileIO, str]) -> None:
 
 
 def test_an_existing_file_is_never_overwritten(place: tuple[FileIO, str]) -> None:
+    """FM-1."""
     io, directory = place
     location = f"{directory}/file.avro"
     storage.write_bytes(io, location, b"first")

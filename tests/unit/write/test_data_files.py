@@ -41,7 +41,7 @@ def numbered(count: int) -> pa.Table:
 
 
 def test_rows_are_written_sorted_by_the_key_and_the_footer_vouches_for_it(tmp_path: Path) -> None:
-    """RD-11."""
+    """FM-6, FM-7, RD-11."""
     staged = write_data_files(context(tmp_path), rows(("b", 1, 1), ("a", 2, 1), ("a", 1, 2), ("a", 1, 1)))
     (file,) = staged.data_files
     assert keys_of(file) == [("a", 1, 1), ("a", 1, 2), ("a", 2, 1), ("b", 1, 1)]
@@ -52,7 +52,7 @@ def test_rows_are_written_sorted_by_the_key_and_the_footer_vouches_for_it(tmp_pa
 
 
 def test_a_table_without_a_key_keeps_the_order_and_makes_no_promise(tmp_path: Path) -> None:
-    """RD-11."""
+    """FM-7, RD-11."""
     staged = write_data_files(context(tmp_path, key=()), rows(("b", 1, 1), ("a", 2, 1)))
     (file,) = staged.data_files
     assert keys_of(file) == [("b", 1, 1), ("a", 2, 1)]
@@ -78,6 +78,7 @@ def test_every_field_has_its_iceberg_id(tmp_path: Path) -> None:
 
 
 def test_metrics_are_exact(tmp_path: Path) -> None:
+    """FM-8."""
     schema = Schema(
         NestedField(1, "id", StringType(), required=True),
         NestedField(2, "name", StringType(), required=False),

@@ -47,7 +47,7 @@ def field_ids(file: DeleteFile) -> dict[str, int]:
 
 
 def test_da_1_a_position_delete_file_names_one_data_file_exactly(tmp_path: Path) -> None:
-    """DA-1, DA-10."""
+    """FM-10, DA-1, DA-10."""
     ctx = context(tmp_path, PartitionField(1, 1000, BucketTransform(4), "bucket"))
     (data,) = write_data_files(ctx, rows(("a", 1, 1), ("a", 1, 2), ("a", 1, 3))).data_files
     (delete,) = write_position_deletes(ctx, {data: PositionSet.from_array(np.array([2, 0]))})
@@ -92,7 +92,7 @@ def test_a_v3_table_takes_no_position_delete_files(tmp_path: Path) -> None:
 
 
 def test_equality_deletes_are_distinct_sorted_and_bounded(tmp_path: Path) -> None:
-    """DA-4: null equals null, also when rows are made distinct."""
+    """FM-12, DA-4: null equals null, also when rows are made distinct."""
     day = pa.array([dt.date(2026, 1, 2), None, dt.date(2026, 1, 1), None, None])
     keys = pa.table({"day": day, "id1": ["b", "a", "c" * 30, "a", "b"]})
     delete = write_equality_delete_file(context(tmp_path), keys, spec_id=0)
@@ -171,7 +171,7 @@ KEY = KeyColumns.of(SCHEMA, (1, 2, 3))
 
 
 def test_rd_6_a_range_delete_file_is_gated_and_small(tmp_path: Path) -> None:
-    """RD-6."""
+    """FM-9, RD-6."""
     delete = write_range_delete_file(
         context(tmp_path), spans_of_prefixes(KEY, pa.table({"id1": ["customer-17"], "id2": [42]})), spec_id=0
     )

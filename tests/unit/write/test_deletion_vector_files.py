@@ -45,7 +45,7 @@ def two_data_files(directory: Path) -> tuple[WriteContext, DataFile, DataFile]:
 
 
 def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> None:
-    """DA-7: each entry says of its own blob what the footer says, in the data file's own spec and partition."""
+    """FM-11, DA-7: each entry says of its own blob what the footer says, in the data file's own spec and partition."""
     ctx, first, second = two_data_files(tmp_path)
     one, other = write_deletion_vectors(ctx, {first: at(1), second: at(0, 1)})
     assert one.file_path == other.file_path
@@ -80,6 +80,7 @@ def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_
 
 
 def test_a_puffin_file_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FM-11."""
     monkeypatch.setattr(deletion_vectors, "PUFFIN_BYTES", 1)
     ctx, first, second = two_data_files(tmp_path)
     one, other = write_deletion_vectors(ctx, {first: at(0), second: at(0)})
