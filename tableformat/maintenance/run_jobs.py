@@ -122,7 +122,7 @@ def run_jobs(
     executor: Executor = LOCAL,
     progress: Progress | None = None,
 ) -> RunResult:
-    """Run the jobs; an error of one is reported and the next goes on, but for an unknown outcome, which ends the run.
+    """MT-60: run the jobs; an error of one is reported and the next goes on. An unknown outcome ends the run.
 
     `time_budget_seconds`: no job begins later, and conversion and compaction stop there; removals of files, which
     only clean up, are not cut short. `byte_budget`: bytes of data that compaction reads to rewrite, less what was

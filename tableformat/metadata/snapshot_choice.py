@@ -48,7 +48,7 @@ def view_at(metadata: TableMetadata, io: FileIO, snapshot_id: int) -> SnapshotVi
 
 
 def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int, branch: str) -> SnapshotView:
-    """What the branch showed at a moment, which is later than or equal to the snapshot's own commit time.
+    """PR-6: what the branch showed at a moment, which is later than or equal to the snapshot's own commit time.
 
     `main` follows the snapshot log, which knows of rollbacks; other branches follow their ancestors.
     A datetime without a zone, and text without one, is UTC; a number is milliseconds since 1970-01-01 UTC.

@@ -27,6 +27,7 @@ def ids(spark: SparkSession, name: str) -> list[int]:
 
 
 def test_branch_is_written_to_by_its_name(spark: SparkSession, table: Table) -> None:
+    """ST-5."""
     main, audit = f"lake.{table.name}", f"lake.{table.name}.branch_audit"
     spark.sql(f"INSERT INTO {audit} VALUES (3, 'c'), (4, 'd')")
     spark.sql(f"DELETE FROM {audit} WHERE id = 1")
@@ -78,12 +79,14 @@ def test_tags_and_snapshots_are_read_and_not_written_to(spark: SparkSession, tab
     ("state", "message"), [("branch_audi", "no branch 'audi'.*audit"), ("tag_x", "no tag 'x'.*first")]
 )
 def test_state_that_is_not_there(spark: SparkSession, table: Table, state: str, message: str) -> None:
+    """ST-5."""
     with pytest.raises(AnalysisException, match=message) as error:
         spark.sql(f"SELECT * FROM lake.{table.name}.{state}")
     assert error.value.getCondition() == "TABLEFORMAT_SNAPSHOT_NOT_FOUND"
 
 
 def test_table_of_such_a_name_is_a_table(spark: SparkSession, namespace: str) -> None:
+    """ST-5."""
     spark.sql(f"CREATE NAMESPACE lake.{namespace}_x")
     spark.sql(f"CREATE TABLE lake.{namespace}_x.branch_y (id BIGINT)")
     spark.sql(f"INSERT INTO lake.{namespace}_x.branch_y VALUES (1)")

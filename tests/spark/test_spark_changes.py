@@ -156,6 +156,7 @@ def test_net_changes_rebuild_the_table_with_one_merge(spark: SparkSession, table
 
 
 def test_bounds_are_in_the_range_or_not(spark: SparkSession, table: Table) -> None:
+    """SS-8."""
     for number in range(10, 14):
         table.append(rows(number))
     inserted = {2: "2 insert 10 old10", 3: "3 insert 11 old11", 4: "4 insert 12 old12", 5: "5 insert 13 old13"}
@@ -214,6 +215,7 @@ def test_times(spark: SparkSession, table: Table) -> None:
     ],
 )
 def test_ranges_that_cannot_be(spark: SparkSession, table: Table, clause: str, message: str) -> None:
+    """SS-8."""
     table.append(rows(10))
     table.append(rows(11))
     table.create_tag("before")
@@ -364,6 +366,7 @@ def test_stream_rebuilds_the_table(spark: SparkSession, table: Table, namespace:
 
 
 def test_stream_gives_commits_whole(table: Table, feed: Source) -> None:
+    """SS-9."""
     with table.transaction() as transaction:
         for number in range(10, 13):
             transaction.append(rows(number))
@@ -418,7 +421,7 @@ def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
 
 
 def test_stream_whose_snapshots_have_wrong_times(table: Table, feed: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This library's snapshots are younger than their parents, those of other writers need not be; Spark would
+    """SS-10: this library's snapshots are younger than their parents, those of other writers need not be; Spark would
     silently leave out what it takes for late."""
     feed.options |= {"startingVersion": "1", "computeUpdates": "true"}
     feed.batches()

@@ -98,6 +98,7 @@ def test_prefix_by_reading_counts_the_rows(spark: SparkSession, table: Table) ->
     ],
 )
 def test_prefixes_that_are_none(spark: SparkSession, table: Table, prefix: str, message: str) -> None:
+    """PR-7."""
     assert message in failure(spark, f"delete_prefix('{table.name}', {prefix})")
     assert left(spark, table) == "a1 a2 a3 b1 b2 b3"
 
@@ -146,6 +147,7 @@ def test_range_by_place(spark: SparkSession, table: Table) -> None:
     ],
 )
 def test_ranges_that_are_none(spark: SparkSession, table: Table, arguments: str, message: str) -> None:
+    """PR-7."""
     assert message in failure(spark, f"delete_range(table => '{table.name}', {arguments})")
     assert left(spark, table) == "a1 a2 a3 b1 b2 b3"
 

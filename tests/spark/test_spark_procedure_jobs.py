@@ -75,6 +75,7 @@ JOBS = [
 
 @pytest.mark.parametrize("job", JOBS)
 def test_dry_run_changes_nothing(spark: SparkSession, table: Table, job: str) -> None:
+    """PR-4."""
     before = state(table)
     call(spark, f"{job}(table => '{table.name}', dry_run => true)")
     assert state(table) == before
@@ -111,6 +112,7 @@ def test_convert_deletes(spark: SparkSession, table: Table) -> None:
 
 
 def test_conversion_of_some_files(spark: SparkSession, table: Table) -> None:
+    """PR-8, MT-16."""
     options = "map('partial-progress.enabled', 'false')"
     [row] = call(spark, f"convert_deletes('{table.name}', {options}, 'id1 = \"a\" AND id2 < 2')")
     assert (row["removed_range_delete_files_count"], row["removed_data_files_count"], row["commits_count"]) == (1, 1, 1)
@@ -166,6 +168,7 @@ def test_rewrite_removes_dangling_deletes_too(spark: SparkSession, table: Table)
 
 
 def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> None:
+    """PR-8."""
     options = "map('rewrite-all', 'true', 'target-file-size-bytes', '100000')"
     text = f"""rewrite_data_files(table => '{table.name}', where => 'id1 = "a" AND `id2` < 4', options => {options})"""
     [row] = call(spark, text)
@@ -201,12 +204,14 @@ def test_options_of_a_rewrite(spark: SparkSession, table: Table) -> None:
     ],
 )
 def test_arguments_that_a_rewrite_refuses(spark: SparkSession, table: Table, arguments: str, message: str) -> None:
+    """PR-3, PR-9."""
     before = state(table)
     assert message in failure(spark, f"rewrite_data_files(table => '{table.name}', {arguments})")
     assert state(table) == before
 
 
 def test_the_order_of_the_key_may_be_named(spark: SparkSession, table: Table) -> None:
+    """PR-9."""
     text = f"'{table.name}', 'sort', 'id1 ASC NULLS FIRST, `id2`', map('rewrite-all', 'true')"
     [row] = call(spark, f"rewrite_data_files({text})")
     assert row["rewritten_data_files_count"] == 6
@@ -374,6 +379,7 @@ def test_publish(spark: SparkSession, lake: Catalog, table: Table) -> None:
 
 
 def test_jobs_on_a_branch(spark: SparkSession, table: Table) -> None:
+    """PR-4."""
     table.create_branch("audit")
     head = table.refresh().snapshot_id
     [row] = call(spark, f"rewrite_data_files('{table.name}', branch => 'audit')")

@@ -68,6 +68,7 @@ def snapshots(table: Table) -> list[int]:
     ],
 )
 def test_arguments_by_name_and_by_place(spark: SparkSession, table: Table, arguments: str) -> None:
+    """PR-1."""
     first, _, third = snapshots(table)
     answer = call(spark, f"rollback_to_snapshot({arguments.format(table=table.name, first=first)})")
     assert answer == [{"previous_snapshot_id": third, "current_snapshot_id": first}]
@@ -75,6 +76,7 @@ def test_arguments_by_name_and_by_place(spark: SparkSession, table: Table, argum
 
 
 def test_unknown_procedure_and_unknown_argument_name_the_nearest(spark: SparkSession, table: Table) -> None:
+    """PR-3."""
     error = failure(spark, f"rollback_to_snapshit('{table.name}', 1)")
     assert "Did you mean 'rollback_to_snapshot'" in str(error)
     error = failure(spark, f"rollback_to_snapshot(table => '{table.name}', snapshot_idd => 1)")
@@ -85,6 +87,7 @@ def test_unknown_procedure_and_unknown_argument_name_the_nearest(spark: SparkSes
 
 
 def test_missing_argument_and_null_for_a_required_one(spark: SparkSession, table: Table) -> None:
+    """PR-1."""
     error = failure(spark, f"rollback_to_snapshot('{table.name}')")
     assert error.getCondition() == "REQUIRED_PARAMETER_NOT_FOUND"
     assert "snapshot_id" in str(error)
@@ -119,6 +122,7 @@ def test_explaining_a_call_does_not_run_it(spark: SparkSession, table: Table) ->
 
 
 def test_names_with_dots_quotes_and_unicode(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """PR-2."""
     for part in ("a.b", "spaced name", "größe 表", "it's", "back`tick"):
         table = make(lake, (namespace, part))
         quoted = "`" + part.replace("`", "``") + "`"
@@ -130,6 +134,7 @@ def test_names_with_dots_quotes_and_unicode(spark: SparkSession, lake: Catalog, 
 
 
 def test_name_without_a_namespace_is_in_the_current_one(spark: SparkSession, table: Table) -> None:
+    """PR-2."""
     namespace, name = table.name.split(".")
     first, second, _ = snapshots(table)
     assert f"needs its namespace: table => 'namespace.{name}'" in str(failure(spark, f"ancestors_of('{name}')"))
@@ -155,6 +160,7 @@ def test_names_that_are_no_tables(spark: SparkSession, table: Table) -> None:
 
 
 def test_cached_rows_are_read_anew_after_a_procedure(spark: SparkSession, table: Table) -> None:
+    """PR-5."""
     first, _, third = snapshots(table)
     spark.sql(f"CACHE TABLE lake.{table.name}")
     try:
@@ -175,6 +181,7 @@ def test_cached_rows_are_read_anew_after_a_procedure(spark: SparkSession, table:
 
 
 def test_rollback_to_timestamp(spark: SparkSession, table: Table) -> None:
+    """PR-6."""
     first, _, third = snapshots(table)
     moment = table.inspect.snapshots()["committed_at"].to_pylist()[0]
     text = f"rollback_to_timestamp('{table.name}', TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}')"
@@ -184,6 +191,7 @@ def test_rollback_to_timestamp(spark: SparkSession, table: Table) -> None:
 
 
 def test_rollback_to_no_ancestor(spark: SparkSession, table: Table) -> None:
+    """PR-6."""
     first, _, third = snapshots(table)
     call(spark, f"rollback_to_snapshot('{table.name}', {first})")
     assert "no ancestor" in str(failure(spark, f"rollback_to_snapshot('{table.name}', {third})"))
@@ -220,6 +228,7 @@ def test_fast_forward(spark: SparkSession, lake: Catalog, table: Table) -> None:
 
 
 def test_procedures_on_a_branch(spark: SparkSession, lake: Catalog, table: Table) -> None:
+    """PR-4."""
     first, _, third = snapshots(table)
     table.create_branch("audit")
     call(spark, f"rollback_to_snapshot('{table.name}', {first}, branch => 'audit')")

@@ -157,11 +157,13 @@ def test_options_of_spark_are_left_to_it(spark: SparkSession, table: Table, firs
     ],
 )
 def test_states_that_are_refused(spark: SparkSession, table: Table, options: dict[str, str], message: str) -> None:
+    """ST-6."""
     with pytest.raises(AnalysisException, match=message):
         read(spark, table, **options).collect()
 
 
 def test_state_by_name_and_by_option(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    """ST-5, ST-6."""
     with pytest.raises(AnalysisException, match="its name and tag say two states"):
         read(spark, f"{table.name}.branch_audit", tag="first")
     with pytest.raises(AnalysisException, match="the name of branch audit and snapshot-id say two states"):
@@ -192,6 +194,7 @@ def test_streams_keep_their_options(spark: SparkSession, table: Table, first: di
 def test_stream_with_a_checkpoint_needs_its_first_snapshot_no_more(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
+    """SS-2."""
     table = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
     first = table.append(pa.table({"id": [1], "v": ["a"]}, schema=SCHEMA)).snapshot_id
     stream = Source(spark, f"lake.{table.name}", tmp_path / "checkpoint", snapshot_id=first)

@@ -52,7 +52,7 @@ def ids(batches: list[list[tuple[Any, ...]]]) -> list[list[int]]:
 
 
 def test_begins_with_the_table_as_it_is_and_goes_on_with_appends(table: Table, source: Source) -> None:
-    """Deletes of every kind are applied to what the table has when the stream begins."""
+    """SS-1: deletes of every kind are applied to what the table has when the stream begins."""
     add(table, 1, 2, 3, 4, 5)
     add(table, 6, 7)
     table.delete_range(lower=(2,), upper=(3,))
@@ -170,7 +170,7 @@ def test_rows_that_were_carried_to_a_branch_come_as_they_are_there(table: Table,
 
 
 def test_files_in_a_micro_batch(table: Table, source: Source) -> None:
-    """A snapshot is split, and snapshots are put together; the files of the beginning table count too."""
+    """SS-5: a snapshot is split, and snapshots are put together; the files of the beginning table count too."""
     add_files(table, [1, 2, 3], [4], [5])
     source.options["streaming-max-files-per-micro-batch"] = "2"
     assert ids(source.batches()) == [[1, 2, 3, 4], [5]]
@@ -181,7 +181,7 @@ def test_files_in_a_micro_batch(table: Table, source: Source) -> None:
 
 
 def test_rows_in_a_micro_batch(table: Table, source: Source) -> None:
-    """A file is never split: one with more rows makes a micro-batch of its own."""
+    """SS-5: a file is never split: one with more rows makes a micro-batch of its own."""
     add_files(table, [1, 2], [3], [4, 5, 6, 7, 8], [9])
     source.options["streaming-max-rows-per-micro-batch"] = "3"
     assert ids(source.batches()) == [[1, 2, 3], [4, 5, 6, 7, 8], [9]]
@@ -222,7 +222,7 @@ def test_available_now_ends_with_what_was_there_at_its_start(spark: SparkSession
 
 
 def test_first_batch_is_the_same_when_it_is_run_again(table: Table, source: Source) -> None:
-    """Where the stream began is in the checkpoint, not what the table is when the batch is repeated."""
+    """SS-4: where the stream began is in the checkpoint, not what the table is when the batch is repeated."""
     add(table, 1)
     assert ids(source.batches()) == [[1]]
     source.forget_last_commit()
@@ -231,6 +231,7 @@ def test_first_batch_is_the_same_when_it_is_run_again(table: Table, source: Sour
 
 
 def test_batch_is_the_same_when_it_is_run_again_after_compaction(table: Table, source: Source) -> None:
+    """SS-4."""
     add_files(table, *([number] for number in range(5)))
     source.options["streaming-max-files-per-micro-batch"] = "2"
     assert ids(source.batches()) == [[0, 1], [2, 3], [4]]
@@ -243,6 +244,7 @@ def test_batch_is_the_same_when_it_is_run_again_after_compaction(table: Table, s
 
 
 def test_compaction_and_other_rewrites_are_passed_over(table: Table, source: Source) -> None:
+    """SS-3, CF-4."""
     add(table, 1, 2, 3)
     assert ids(source.batches()) == [[1, 2, 3]]
     for number in range(10, 15):
@@ -274,6 +276,7 @@ def test_expired_snapshots_that_were_read(table: Table, source: Source) -> None:
 
 
 def test_expired_snapshots_that_were_not_read(table: Table, source: Source) -> None:
+    """SS-6."""
     add(table, 1)
     source.batches()
     second, third = add(table, 2), add(table, 3)
@@ -298,6 +301,7 @@ def test_snapshot_that_expires_half_read(table: Table, spark: SparkSession, tmp_
 
 
 def test_snapshot_that_was_rolled_back(table: Table, source: Source) -> None:
+    """SS-6."""
     first = add(table, 1)
     second = add(table, 2)
     source.batches()
@@ -311,6 +315,7 @@ def test_snapshot_that_was_rolled_back(table: Table, source: Source) -> None:
 
 
 def test_deletes_stop_the_stream_after_what_precedes_them(table: Table, source: Source) -> None:
+    """SS-3."""
     add(table, 1, 2)
     source.batches()
     add(table, 3)
@@ -325,7 +330,7 @@ def test_deletes_stop_the_stream_after_what_precedes_them(table: Table, source: 
 
 
 def test_replacements_stop_the_stream(table: Table, source: Source) -> None:
-    """A skipped snapshot is skipped whole, with the rows that it adds."""
+    """SS-3: a skipped snapshot is skipped whole, with the rows that it adds."""
     add(table, 1, 2)
     source.batches()
     table.refresh().upsert(pa.table({"id": [1], "v": ["new"]}, schema=SCHEMA))
@@ -340,7 +345,7 @@ def test_replacements_stop_the_stream(table: Table, source: Source) -> None:
 
 
 def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, tmp_path: Path) -> None:
-    """Rows are never read without columns that they have."""
+    """SS-7: rows are never read without columns that they have."""
     name, checkpoint = f"lake.{table.name}", str(tmp_path / "checkpoint")
     add(table, 1)
     found: list[tuple[Any, ...]] = []
@@ -383,6 +388,7 @@ def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, t
     ],
 )
 def test_options_that_cannot_be(table: Table, source: Source, options: dict[str, str], message: str) -> None:
+    """SS-1."""
     add(table, 1)
     source.options |= options
     with pytest.raises(Exception, match=message):

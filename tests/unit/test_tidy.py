@@ -15,8 +15,10 @@ LIBRARY = sorted((ROOT / "tableformat").rglob("*.py"))
 SPARK = sorted((ROOT / "spark_ext").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 CODE = [*LIBRARY, *SPARK]
+JAVA = sorted((ROOT / "spark_ext" / "java").rglob("*.java"))
 SPECS = sorted((ROOT / "specs").rglob("*.md"))
-DOCUMENTS = [*SPECS, ROOT / "README.md"]
+SPECS_INDEX = ROOT / "specs" / "README.md"
+DOCUMENTS = [*SPECS, *sorted(ROOT.glob("*.md"))]
 
 MODULE_LINES_MAX = 500
 TEST_LINES_MAX = 600
@@ -27,8 +29,14 @@ BANNED_WORDS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b")
 PRIVATE_PLACES = re.compile(
     r"/wo" + r"rk/|/tmp/cont" + r"ract|\bhel" + r"per session|\bsub-?ag" + r"ent", re.IGNORECASE
 )
-RULE = re.compile(r"\b(?:DA|RD|FM|CP|MT|ST|SP|SS|PR|CK|CF)-[1-9][0-9]?\b")
-DEFINITION = re.compile(r"^(?:#{2,4} |\*\*)((?:DA|RD|FM|CP|MT|ST|SP|SS|PR|CK|CF)-[1-9][0-9]?)\b", re.MULTILINE)
+RULE_ID = r"(?:DA|RD|FM|CP|MT|CF|CK|SP|ST|SS|PR)-[1-9][0-9]?"
+RULE = re.compile(rf"\b{RULE_ID}\b")
+DEFINITION = re.compile(rf"^(?:#{{2,4}} |\*\*)({RULE_ID})\b", re.MULTILINE)
+JAVADOC = re.compile(r"/\*\*.*?\*/", re.DOTALL)
+DECISIONS = sorted((ROOT / "specs" / "decisions").glob("[0-9]*.md"))
+DECISION = re.compile(r"\b[Dd]ecisions? ([0-9]+)(?:(?:,| and| to) ([0-9]+))*")
+DESIGN_NUMBER = re.compile(r"(?<![0-9A-F]{2} )\bD[1-9][0-9]?\b(?! [0-9A-F]{2}\b)")
+"""A number of a document outside of the repository; bytes in hexadecimal are none."""
 STUB = re.compile(r"raise NotImplementedError|^\s*\.\.\.\s*$", re.MULTILINE)
 
 
@@ -173,27 +181,40 @@ def cited_rules(paths: list[Path]) -> set[str]:
     return {rule for path in paths for rule in RULE.findall(path.read_text())}
 
 
+def documented_rules(paths: list[Path], *, prefix: str = "") -> set[str]:
+    """Rules in the docstrings of functions and classes, of those whose names begin with the prefix."""
+    return {
+        rule
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name.startswith(prefix)
+        for rule in RULE.findall(ast.get_docstring(node) or "")
+    }
+
+
 def test_every_rule_is_defined_once() -> None:
     defined = defined_rules()
-    assert {"DA-1", "DA-10", "RD-1", "RD-12", "CP-1"} <= set(defined)
+    assert {"DA-1", "DA-10", "RD-1", "RD-12", "CP-1", "FM-1", "PR-1", "SS-1"} <= set(defined)
     assert [rule for rule, count in defined.items() if count > 1] == []
 
 
 def test_every_rule_is_enforced_somewhere() -> None:
-    """The function that enforces a rule names it."""
-    cited = cited_rules([path for path in CODE if "tableformat/testing/" not in name_of(path)])
+    """The function or class that enforces a rule names it in its docstring, in Java in its comment."""
+    cited = documented_rules([path for path in CODE if "tableformat/testing/" not in name_of(path)])
+    cited |= {rule for path in JAVA for text in JAVADOC.findall(path.read_text()) for rule in RULE.findall(text)}
     assert sorted(set(defined_rules()) - cited) == []
 
 
 def test_every_rule_is_tested_somewhere() -> None:
+    """A test names the rule in its docstring."""
     own = Path(__file__).name
-    cited = cited_rules([path for path in TESTS if path.name != own])
+    cited = documented_rules([path for path in TESTS if path.name != own], prefix="test_")
     assert sorted(set(defined_rules()) - cited) == []
 
 
 def test_no_rule_is_cited_that_does_not_exist() -> None:
     corpus = sorted((ROOT / "specs" / "corpus").glob("*.json"))
-    cited = cited_rules([*CODE, *TESTS, *DOCUMENTS, *corpus])
+    cited = cited_rules([*CODE, *TESTS, *JAVA, *DOCUMENTS, *corpus])
     assert sorted(cited - set(defined_rules())) == []
 
 
@@ -214,3 +235,55 @@ def test_numbers_of_deletes_and_data_are_compared_in_one_module() -> None:
         and DELETE_AND_DATA.search(ast.unparse(node))
     }
     assert comparing == {"tableformat/deletes/rules.py", "tableformat/commit/conflicts.py"}
+
+
+def test_every_document_of_rules_is_in_the_index_with_its_ids() -> None:
+    """`specs/README.md` says which ids are where: "FM-1 to FM-24"."""
+    stated = dict(re.findall(r"(?m)^\| \[([\w.-]+\.md)\]\([^)]*\) \|[^|]*\| ([^|]*?) ?\|$", SPECS_INDEX.read_text()))
+    for path in sorted(SPECS_INDEX.parent.glob("*.md")):
+        numbers = sorted(
+            (rule.partition("-")[0], int(rule.partition("-")[2])) for rule in DEFINITION.findall(path.read_text())
+        )
+        if numbers:
+            (kind, lowest), (_, highest) = numbers[0], numbers[-1]
+            assert stated[path.name] == f"{kind}-{lowest} to {kind}-{highest}"
+
+
+def cited_decisions(text: str) -> set[int]:
+    return {int(number) for match in DECISION.finditer(text) for number in re.findall(r"[0-9]+", match[0])}
+
+
+def test_no_decision_is_cited_that_does_not_exist() -> None:
+    """`decision 6` is the record `specs/decisions/0006-...`."""
+    known = {int(path.name[:4]) for path in DECISIONS}
+    assert {1, 6} <= known
+    cited = {
+        f"{name_of(path)}: decision {number}"
+        for path in [*CODE, *TESTS, *JAVA, *DOCUMENTS]
+        for number in cited_decisions(path.read_text()) - known
+        if path != Path(__file__)
+    }
+    assert sorted(cited) == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    index = (ROOT / "specs" / "decisions" / "README.md").read_text()
+    assert [path.name for path in DECISIONS if f"]({path.name})" not in index] == []
+    titles = {path.name: path.read_text().partition("\n")[0] for path in DECISIONS}
+    assert {name: title for name, title in titles.items() if not title.startswith(f"# {name[:4]} ")} == {}
+
+
+def test_nothing_points_at_a_document_outside_of_the_repository() -> None:
+    """What a reader of the repository cannot open explains nothing: decisions are in `specs/decisions`."""
+    pointing = {
+        f"{name_of(path)}: {number}"
+        for path in [*CODE, *TESTS, *JAVA, *DOCUMENTS]
+        for number in DESIGN_NUMBER.findall(path.read_text())
+    }
+    assert sorted(pointing) == []
+
+
+def test_the_patterns_find_what_they_are_for() -> None:
+    assert cited_decisions("decision 6; Decisions 4, 5 and 12") == {6, 4, 5, 12}
+    assert DESIGN_NUMBER.findall("as D" + "7 says, (D" + "13)") == ["D" + "7", "D" + "13"]
+    assert DESIGN_NUMBER.findall("magic D1 D3 39 64, 2D, D6E") == []

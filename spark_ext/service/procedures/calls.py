@@ -29,7 +29,7 @@ def load_procedure(session: Session, request: Request) -> dict[str, Any]:  # noq
 
 @method("call_procedure")
 def call_procedure(session: Session, request: Request) -> Answer:
-    """Run one to its end, in this process, and answer its rows."""
+    """PR-5: run one to its end, in this process, and answer its rows."""
     load_procedures()
     procedure = procedure_named((*SYSTEM, request.arguments["procedure"]))
     arguments = {name: python_value(value) for name, value in request.arguments["arguments"].items()}

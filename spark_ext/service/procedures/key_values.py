@@ -85,6 +85,7 @@ def _type_of(table: Table, name: str, candidates: Sequence[str]) -> PrimitiveTyp
 
 
 def _fitting(value: Any, column_type: IcebergType, name: str) -> Any:
+    """PR-7."""
     if isinstance(value, Decimal) and isinstance(column_type, FloatType | DoubleType):
         return float(value)
     if isinstance(value, str) and isinstance(column_type, UUIDType):

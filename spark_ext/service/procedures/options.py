@@ -24,7 +24,7 @@ class Options:
     """Option -> why it cannot be."""
 
     def read(self, options: Mapping[str, str]) -> dict[str, Any]:
-        """Keywords and values. UnknownOptionError with the nearest name, InvalidArgumentError for what cannot be."""
+        """PR-3: keywords and values. UnknownOptionError names the nearest; InvalidArgumentError for what cannot be."""
         keywords: dict[str, Any] = {}
         for name, text in options.items():
             if name in self.keywords:

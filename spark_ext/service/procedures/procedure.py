@@ -82,7 +82,7 @@ class Procedure:
         }
 
     def run(self, load: Callable[[str], Table], arguments: Mapping[str, Any]) -> pa.Table:
-        """`load` opens the table on a branch; `arguments` are those that CALL names or defaults to NULL."""
+        """PR-1, PR-4: `load` opens the table on a branch; `arguments` are those that CALL names or defaults to NULL."""
         for parameter in self.parameters:
             if parameter.is_required and parameter != _TABLE and arguments.get(parameter.name) is None:
                 raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, and it is NULL.")
@@ -135,7 +135,7 @@ def procedure_names() -> list[str]:
 
 
 def procedure_named(identifier: tuple[str, ...]) -> Procedure:
-    """NotFoundError with the nearest name."""
+    """PR-3: NotFoundError with the nearest name."""
     *namespace, name = identifier
     found = _procedures.get(name.lower()) if tuple(namespace) == SYSTEM else None
     if found is None:

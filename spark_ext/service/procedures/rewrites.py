@@ -261,7 +261,7 @@ def rewrite_manifests(
 
 
 def condition(where: str | None) -> str | None:
-    """A condition in Spark's SQL as the library reads it: text in double quotes is a string, backticks quote names."""
+    """PR-8: a condition in Spark's SQL as the library reads it: double quotes are text, backticks quote names."""
     if where is None:
         return None
     try:
@@ -272,6 +272,7 @@ def condition(where: str | None) -> str | None:
 
 
 def _check_order(table: Table, strategy: str | None, sort_order: str | None) -> None:
+    """PR-9."""
     if strategy is not None and strategy.lower() not in {"binpack", "sort"}:
         raise InvalidArgumentError(f"strategy must be 'binpack' or 'sort', not {strategy!r}.")
     if (strategy or "").lower() == "sort" and not table.key:

@@ -99,7 +99,7 @@ class Layouts:
             return Layout(filters=filters, names=tuple(sorted(_names(opened.schema))))
 
     def _is_read_by_current_names(self, stored: pa.Schema) -> bool:
-        """Whether the file has every field that is read under its name of today, or not at all, nor its name."""
+        """SP-1: whether the file has every field that is read under its name of today, or not at all, nor its name."""
         by_path = dict(_paths(stored))
         paths_by_id = {field_id: path for path, field_id in by_path.items()}
         return all(
@@ -108,7 +108,7 @@ class Layouts:
         )
 
     def _names_agree(self, stored: pa.Schema) -> bool:
-        """Whether every filtered column that the file has under some spelling of its name is the field of that id."""
+        """SP-1, SP-2: whether each filtered column that the file has under any spelling of its name has that id."""
         by_path = dict(_paths(stored))
         for column in self._filtered:
             wanted = self._schema.find_field(".".join(column)).field_id if _has(self._schema, column) else None

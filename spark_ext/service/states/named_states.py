@@ -21,7 +21,7 @@ def is_state(name: str) -> bool:
 
 
 def pin_of_state(table: Table, identifier: tuple[str, ...], name: str) -> Pin:
-    """The state; SnapshotNotFoundError where the table has none of that name."""
+    """ST-5: the state; SnapshotNotFoundError where the table has none of that name."""
     location, refs = table.iceberg.metadata_location, table.metadata.refs
     if name.startswith(_SNAPSHOT):
         snapshot = table.at(snapshot_id=int(name[len(_SNAPSHOT) :])).snapshot

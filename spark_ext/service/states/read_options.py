@@ -50,7 +50,7 @@ def check_named_state(identifier: tuple[str, ...], options: Mapping[str, str]) -
 
 @method("check_read")
 def check_read(session: Session, request: Request) -> None:
-    """The options of a batch read: raises UnknownOptionError, InvalidArgumentError, SnapshotNotFoundError."""
+    """ST-6: the options of a batch read: raises UnknownOptionError, InvalidArgumentError, SnapshotNotFoundError."""
     pin = Pin.from_json(request.arguments["pin"])
     given = {
         name: value
@@ -69,6 +69,7 @@ def _folded(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_one_state(given: Mapping[str, str], identifier: tuple[str, ...]) -> None:
+    """ST-6."""
     names = [name for name in STATE_OPTIONS if name in given]
     if len(names) > 1:
         raise _two_states(identifier, *names)

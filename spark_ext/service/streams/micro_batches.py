@@ -58,7 +58,7 @@ def stream_open(session: Session, request: Request) -> dict[str, Any]:
 def _check_goes_on(
     session: Session, pin: Pin, options: StreamOptions, head: SnapshotView, *, has_changes: bool
 ) -> None:
-    """A stream is not of one state. One that begins with `snapshot-id` was loaded with the columns of that snapshot."""
+    """SS-2: a stream is not of one state; one that begins with `snapshot-id` has that snapshot's columns."""
     name = ".".join(pin.table)
     if pin.snapshot_id is None:
         return
@@ -122,7 +122,7 @@ class _Budget:
     is_untouched: bool = True
 
     def take(self, piece: Piece) -> bool:
-        """Whether it fits; the first one always does."""
+        """SS-5: whether it fits; the first one always does."""
         fits = self.is_untouched or (
             (self.files is None or self.files >= piece.file_count)
             and (self.rows is None or self.rows >= piece.row_count)
@@ -219,7 +219,7 @@ class _Stream:
         return SnapshotView(self.table.metadata, self.table.iceberg.io, snapshot, schema)
 
     def _check_schema(self, snapshot: Snapshot) -> None:
-        """A query has the columns that it was started with: rows that may have others are for its next run."""
+        """SS-7: a query has the columns that it was started with: rows that may have others are for its next run."""
         is_new = (snapshot.sequence_number or 0) > self.state["sequence_number"]
         if is_new and snapshot.schema_id not in (None, self.state["schema_id"]):
             raise UnsupportedFeatureError(

@@ -65,7 +65,7 @@ class Appends:
                 files.add(task.data_file, deleted, constants=_ALIVE)
 
     def _appends(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot's files are to be read; False for one to leave out."""
+        """SS-3: whether the snapshot's files are to be read; False for one to leave out."""
         operation = Operation.OVERWRITE if snapshot.summary is None else snapshot.summary.operation
         if operation is Operation.APPEND:
             return True
@@ -79,7 +79,7 @@ class Appends:
 
 
 def _files(view: SnapshotView, part: Part) -> list[DataFile]:
-    """Data files of the part, in an order that never changes: that of the snapshot's manifests."""
+    """SS-4: data files of the part, in an order that never changes: that of the snapshot's manifests."""
     found = []
     for manifest in manifests_of(view):
         is_older = manifest.added_snapshot_id != part.snapshot.snapshot_id

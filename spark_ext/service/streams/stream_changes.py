@@ -22,7 +22,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 @dataclass(frozen=True, slots=True)
 class ChangesOf:
-    """The changes of one table. A snapshot's are never split: Spark, and whoever applies them, takes a commit whole."""
+    """SS-9: the changes of one table. A snapshot's are never split: who applies them takes a commit whole."""
 
     session: Session
     table: str
@@ -66,7 +66,7 @@ class ChangesOf:
         return plan_snapshot(view, snapshot, context=context)
 
     def _check_time(self, view: SnapshotView, snapshot: Snapshot) -> None:
-        """Spark derives by event time: it would leave out, and not say so, rows no younger than those it has seen."""
+        """SS-10: Spark derives by event time, and leaves out rows no younger than those it has seen without a word."""
         older = (each for each in ancestors(view.metadata, snapshot) if each.snapshot_id != snapshot.snapshot_id)
         if snapshot.timestamp_ms <= max((each.timestamp_ms for each in older), default=-1):
             raise UnsupportedFeatureError(

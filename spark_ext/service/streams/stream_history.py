@@ -34,7 +34,7 @@ class History:
     head: Snapshot | None
 
     def initial(self, options: StreamOptions, head: Snapshot) -> StreamOffset:
-        """Where a stream begins that has read nothing yet."""
+        """SS-1: where a stream begins that has read nothing yet."""
         if options.start_snapshot_id is not None:
             return StreamOffset(options.start_snapshot_id)
         if options.from_timestamp_ms is not None:
@@ -69,7 +69,7 @@ class History:
             yield Part(snapshot, False, 0)
 
     def _after(self, snapshot_id: int | None) -> list[Snapshot]:
-        """The snapshots after that one, oldest first. It may itself be expired, none of those after it may."""
+        """SS-6: the snapshots after that one, oldest first. It may itself be expired, none of those after it may."""
         newer: list[Snapshot] = []
         for snapshot in ancestors(self.metadata, self.head):
             if snapshot.snapshot_id == snapshot_id:

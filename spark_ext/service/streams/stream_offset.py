@@ -48,7 +48,7 @@ class StreamOffset:
 
 
 def batch_start(start: Mapping[str, Any], end: Mapping[str, Any]) -> StreamOffset:
-    """Where a batch that was planned begins."""
+    """SS-2, SS-4: where a batch that was planned begins."""
     offset = StreamOffset.from_json(start) or StreamOffset.from_json(end["since"])
     assert offset is not None, "a batch never ends where it begins"
     return offset

@@ -57,7 +57,7 @@ class StreamOptions:
         default_branch: str = MAIN_BRANCH,
         has_changes: bool = False,
     ) -> StreamOptions:
-        """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads.
+        """SS-1: names are case-insensitive. Raises UnknownOptionError for one that nothing reads.
 
         With `has_changes` those of a stream of changes, which begins where Spark's own options say.
         """

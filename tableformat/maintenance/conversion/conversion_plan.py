@@ -83,7 +83,10 @@ class ConversionPlan:
 def plan_conversion(
     view: SnapshotView, context: MergeContext, where: BooleanExpression | None, max_slices: int
 ) -> ConversionPlan:
-    """Reads the manifests, and range delete files within the span budget; no data file."""
+    """Reads the manifests, and range delete files within the span budget; no data file.
+
+    MT-16: with a filter there is no record, because what it chose has gaps between the paths.
+    """
     manifests = manifests_of(view)
     live = [
         list(live_files(view.io, view.metadata, manifests, content))
@@ -106,7 +109,6 @@ def plan_conversion(
     leaving: Mapping[int, Sequence[DeleteFile]] = {0: keyed}
     if len(parts) > 1 or len(chosen) < len(met):
         leaving = _leaving(by_proof, met, keyed, data_indexes, _column_index(view, context))
-    # A filter leaves gaps between the paths, so what it chose cannot be told by the last path (MT-16).
     has_records = where is None
     slices = tuple(
         ConversionSlice(

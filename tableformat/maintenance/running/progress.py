@@ -19,7 +19,7 @@ class Progress(Protocol):
 
 
 def silent(done: int, total: int, what: str) -> None:
-    """For a caller who does not want to know."""
+    """MT-62: the callback of a caller who gave none."""
 
 
 MAX_COMMITS_DEFAULT: Final = 10

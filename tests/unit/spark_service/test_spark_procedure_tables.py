@@ -75,5 +75,6 @@ def test_values_that_cannot_be(name: str, value: str, message: str) -> None:
 
 
 def test_unknown_option_names_the_nearest() -> None:
+    """PR-3."""
     with pytest.raises(UnknownOptionError, match=r"unknown option 'thread' of job\. Did you mean 'threads'"):
         OPTIONS.read({"thread": "3"})

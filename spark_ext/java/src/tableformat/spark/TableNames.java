@@ -12,7 +12,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class TableNames {
   private TableNames() {}
 
-  /** The table in the catalog; parts with dots or other signs are quoted by backticks, as in SQL. */
+  /** PR-2: the table in the catalog; parts with dots or other signs are quoted by backticks, as in SQL. */
   static Identifier parse(String catalog, String text) {
     if (text.isBlank()) {
       throw Errors.invalid("the argument table names no table: table => 'namespace.table'.");
