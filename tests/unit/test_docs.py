@@ -1,4 +1,5 @@
-"""The README's Python runs, top to bottom, and prints what it says."""
+"""What the documents at the top of the repository say is so: the README runs and prints what it says, and paths that are
+named exist."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ import io
 import re
 from pathlib import Path
 
+import pytest
 import typer.main
 
 from tableformat.cli.main import app
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -40,3 +43,40 @@ def test_readme_names_every_command() -> None:
     rows = re.findall(r"(?m)^\| (?:look|read|change|maintain) \| (.*) \|$", README.read_text())
     named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
     assert named | {"demo"} == commands
+
+
+PATH = re.compile(r"`((?:tableformat|spark_ext|tests|specs|\.ci)/[^`\s]*|[A-Z]+\.md|\.[\w-]+\.yaml|pyproject\.toml)`")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md"])
+def test_every_path_that_a_document_names_exists(name: str) -> None:
+    """A file that is moved is moved in the documents too."""
+    text = (ROOT / name).read_text()
+    named = {*PATH.findall(text), *LINK.findall(text)}
+    assert named, f"{name} names no file"
+    assert sorted(path for path in named if not (ROOT / path).exists()) == []
+
+
+def test_architecture_walks_from_the_verb_to_the_catalog() -> None:
+    """Both walks begin at the handle; the names of modules are whole paths, which the test above looks up."""
+    walks = re.split(r"(?m)^## ", (ROOT / "ARCHITECTURE.md").read_text())[2:]
+    assert [walk.partition("\n")[0] for walk in walks] == ["A blind delete", "A scan"]
+    for walk in walks:
+        steps = re.findall(r"(?m)^\| (\d+) \| (.*?) \|", walk)
+        assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1))
+        assert steps[0][1].startswith("`tableformat/table.py`")
+        assert all(PATH.search(where) for _, where in steps)
+
+
+def test_contributing_names_targets_that_make_has() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"(?m)^([a-z][a-z-]*):", makefile))
+    assert set(re.findall(r"\bmake ([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text())) <= targets
+
+
+def test_hooks_run_the_tools_of_lint() -> None:
+    """What is checked before a commit is what `make lint` checks, with the tools of the same environment."""
+    tools = set(re.findall(r"entry: \.venv/bin/([\w-]+)", (ROOT / ".pre-commit-config.yaml").read_text()))
+    assert tools == {"ruff", "mypy", "lint-imports", "python"}
+    assert [tool for tool in tools - {"python"} if f"/{tool}" not in (ROOT / "Makefile").read_text()] == []
