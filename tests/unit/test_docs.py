@@ -1,5 +1,4 @@
-"""What the documents at the top of the repository say is so: the README runs and prints what it says, and paths that are
-named exist."""
+"""What the documents at the top of the repository say is so: the README prints what it says, named paths exist."""
 
 from __future__ import annotations
 
