@@ -95,6 +95,11 @@ class CommitOutcome:
     def metadata_location(self) -> str:
         return self.table.metadata_location
 
+    def move(self, handle: Table) -> None:
+        """Move a handle of the same table to what the commit left."""
+        handle.metadata = self.table.metadata
+        handle.metadata_location = self.table.metadata_location
+
 
 def commit_change(
     table: Table,

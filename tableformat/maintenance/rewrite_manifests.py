@@ -73,8 +73,7 @@ def rewrite_manifests(
         return TableChange(operation=Operation.REPLACE, manifest_rewrite=planned[-1])
 
     outcome = commit_change(iceberg, prepare, ref=branch)
-    iceberg.metadata = outcome.table.metadata
-    iceberg.metadata_location = outcome.table.metadata_location
+    outcome.move(iceberg)
     return _result(head_view(iceberg.metadata, iceberg.io, branch), planned[-1], started, dry_run=False)
 
 

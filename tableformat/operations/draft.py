@@ -213,8 +213,7 @@ class Draft:
         )
         if not outcome.committed:
             self.discard()
-        self._iceberg.metadata = outcome.table.metadata
-        self._iceberg.metadata_location = outcome.table.metadata_location
+        outcome.move(self._iceberg)
         committed = change.committed(outcome, self._iceberg.io)
         files = (*committed.added_data_files, *committed.added_delete_files) if committed else ()
         return CommitResult(

@@ -131,8 +131,7 @@ class Rewrite:
             planned_sequence_number=view.sequence_number,
         )
         outcome = transaction.commit_change(table.iceberg, change, ref=table.branch)
-        table.iceberg.metadata = outcome.table.metadata
-        table.iceberg.metadata_location = outcome.table.metadata_location
+        outcome.move(table.iceberg)
         return outcome.snapshot_id
 
 

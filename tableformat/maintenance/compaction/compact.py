@@ -230,8 +230,7 @@ class _Compaction:
     def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> None:
         change = only_in_version(_change(batch, plan), view, "compaction")
         outcome = commit_change(self._iceberg, change, ref=self._branch)
-        self._iceberg.metadata = outcome.table.metadata
-        self._iceberg.metadata_location = outcome.table.metadata_location
+        outcome.move(self._iceberg)
         self._result = _added(self._result, batch, outcome.snapshot_id)
 
 

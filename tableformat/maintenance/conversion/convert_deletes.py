@@ -265,8 +265,7 @@ class _Conversion:
             snapshot_properties={ROWS_UNCHANGED: "true", **record},
             accompany=accompany(view, self._branch),
         )
-        self._iceberg.metadata = outcome.table.metadata
-        self._iceberg.metadata_location = outcome.table.metadata_location
+        outcome.move(self._iceberg)
         self._committed_locations.update(delete.file_path for delete in change.added_delete_files)
         so_far.removed |= file_keys((*change.removed_data_files, *change.removed_delete_files))
         so_far.last_snapshot_id = outcome.snapshot_id

@@ -96,8 +96,7 @@ def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedF
         accompany=accompany,
         snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
     )
-    iceberg.metadata = outcome.table.metadata
-    iceberg.metadata_location = outcome.table.metadata_location
+    outcome.move(iceberg)
     files = outcome.change.added_data_files if outcome.change is not None else ()
     return CarriedFiles(len(files), sum(file.record_count for file in files))
 

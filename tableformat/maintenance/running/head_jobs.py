@@ -77,8 +77,7 @@ def commit_on_head(iceberg: IcebergTable, branch: str, plan: PlanChange) -> Comm
         return asserting_target(state.target if state is not None else None)
 
     outcome = commit_change(iceberg, prepare, ref=branch, accompany=accompany)
-    iceberg.metadata = outcome.table.metadata
-    iceberg.metadata_location = outcome.table.metadata_location
+    outcome.move(iceberg)
     return outcome
 
 
