@@ -11,8 +11,9 @@
     conversion      | CP-11           CP-4          CP-10            CP-4, CP-21        retry         CP-4
 
 "Positions" are position deletes and deletion vectors; "keyed" are equality and range deletes. A rule that finds nothing
-lets the change retry on the new head. A change that was planned on the current head meets no rule, except that a
-conversion always proves CP-11 and CP-21: deletes that leave too early cannot be brought back.
+lets the change retry on the new head. All of this is about a head that descends from the snapshot that the change was
+planned on; any other aborts every kind but blind (CP-22). A change that was planned on the current head meets no rule,
+except that a conversion always proves CP-11 and CP-21: deletes that leave too early cannot be brought back.
 """
 
 from __future__ import annotations
@@ -135,9 +136,7 @@ def no_newer_delete_of_rewritten_data_left(evidence: Evidence) -> Iterator[str]:
     if evidence.planned is None or head.snapshot is None:
         return
     path = lineage(head.metadata, head.snapshot, evidence.planned.snapshot_id)
-    if path is None:
-        yield "the snapshots in between are expired, so deletes that came and went cannot be ruled out"
-        return
+    assert path is not None, "looked at before (CP-22)"
     for delete in delete_files_removed_along(head.io, head.metadata, evidence.planned, path):
         if not is_keyed(delete) or committed_sequence_number(delete) <= change.planned_sequence_number:
             continue
@@ -183,12 +182,9 @@ def removed_deletes_were_converted(evidence: Evidence) -> Iterator[str]:
 
 
 def positions_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
-    """CP-21: rows that were deleted by position when the conversion was planned are still, unless the head is no
+    """CP-21: rows that an earlier snapshot of the same conversion deleted by position are still, unless the head is no
     descendant: then a rollback may have taken the positions, and the keyed delete is all that deletes the rows."""
-    change, head = evidence.change, evidence.head
-    relied_on = change.planned_snapshot_id if change.relied_on_snapshot_id is None else change.relied_on_snapshot_id
-    if relied_on is not None and lineage(head.metadata, head.snapshot, relied_on) is None:
-        yield f"the branch was moved to where snapshot {relied_on} is not in its history, or the way there has expired"
+    yield from _not_in_history(evidence.head, evidence.change.relied_on_snapshot_id)
 
 
 CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = {
@@ -228,7 +224,7 @@ CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = 
 
 
 def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> None:
-    """CP-3: raise CommitConflictError when what others did since the change was planned makes it wrong.
+    """CP-3, CP-22: raise CommitConflictError when what others did since the change was planned makes it wrong.
 
     `subject` names the table and branch for the message.
     """
@@ -238,8 +234,10 @@ def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> No
         return
     if head_id == change.planned_snapshot_id and change.kind is not ChangeKind.CONVERSION:
         return
-    evidence = _collect_evidence(change, head, subject)
-    found = list(dict.fromkeys(sentence for rule in _rules_to_ask(rules, evidence) for sentence in rule(evidence)))
+    found = list(_not_in_history(head, change.planned_snapshot_id))
+    if not found:
+        evidence = _collect_evidence(change, head)
+        found = list(dict.fromkeys(sentence for rule in _rules_to_ask(rules, evidence) for sentence in rule(evidence)))
     if found:
         raise CommitConflictError(
             f"{change.kind.value} change of {subject} cannot commit: since snapshot {change.planned_snapshot_id}, on "
@@ -259,16 +257,24 @@ def _rules_to_ask(rules: Mapping[Theirs, tuple[Rule, ...]], evidence: Evidence) 
         yield from (rule for rule in candidates if event in happened or rule in ASKED_ALWAYS)
 
 
-def _collect_evidence(change: TableChange, head: SnapshotView, subject: str) -> Evidence:
-    planned = None
-    if change.planned_snapshot_id is not None:
-        planned = head.metadata.snapshot_by_id(change.planned_snapshot_id)
-        if planned is None:
-            raise CommitConflictError(
-                f"{change.kind.value} change of {subject} cannot commit: snapshot {change.planned_snapshot_id}, on "
-                "which it was planned, has expired, so what happened since is not known. Nothing was changed. Run the "
-                "operation again."
-            )
+def _not_in_history(head: SnapshotView, snapshot_id: int | None) -> Iterator[str]:
+    """CP-22: whatever was read in a snapshot says nothing of a head that does not descend from it.
+
+    After a rollback rows are alive that a delete had taken when they were looked for, and the difference of live files
+    would show no more than that a delete file left, which conversions bring about every day. None, the state before the
+    first snapshot, leads everywhere.
+    """
+    if snapshot_id is None or lineage(head.metadata, head.snapshot, snapshot_id) is not None:
+        return
+    if head.metadata.snapshot_by_id(snapshot_id) is None:
+        yield f"snapshot {snapshot_id} has expired, so what happened since is not known"
+    else:
+        yield f"the branch was moved to where {snapshot_id} is not in its history, or snapshots in between have expired"
+
+
+def _collect_evidence(change: TableChange, head: SnapshotView) -> Evidence:
+    planned_id = change.planned_snapshot_id
+    planned = None if planned_id is None else head.metadata.snapshot_by_id(planned_id)
     return Evidence(change, head, planned, diff_snapshots(head.io, head.metadata, planned, head.snapshot))
 
 

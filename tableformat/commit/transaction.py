@@ -32,7 +32,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from tableformat.commit.change import TableChange
+from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.conflicts import check_conflicts
 from tableformat.commit.delete_scope import check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
@@ -218,6 +218,9 @@ class _Commit:
                 return self._already_applied(table, stored.snapshot_id)
         change = self._prepare(base, self._attempts)
         if change.is_empty:
+            if change.kind is ChangeKind.SCAN_BASED:
+                # That nothing matched, or that every key was there, is a decision on what was read like any other.
+                check_conflicts(change, base, self._subject)
             return self._nothing_to_do(table, base)
         check_publish_target(change, table.metadata, self._ref)
         check_writable(change, table.metadata, self._subject)

@@ -2,7 +2,7 @@
 
     handles   two of the branch main, which fall behind each other, and one of a second branch
     steps     a verb, several in a transaction, a job, a rewrite of data files, a rollback, and races: one of them is
-              planned, others commit, then it commits
+              planned, others commit or move the branch back, then it commits
     checks    after each step the rows at the heads; every few steps all snapshots; counts, filters and DuckDB
 
 `machine_on(catalog)` gives the class that Hypothesis runs.
@@ -139,6 +139,24 @@ class TableMachine(RuleBasedStateMachine):
     def race(self, at: int, act: Act, others: list[Act]) -> None:
         """Another handle commits between the plan and the commit."""
         self.perform(at, act, others)
+
+    @precondition(lambda self: self.heads[MAIN] is not None)
+    @rule(at=st.integers(0, 1), act=acts(), others=st.lists(acts(), max_size=1), pick=st.integers(0, 3))
+    def race_with_rollback(self, at: int, act: Act, others: list[Act], pick: int) -> None:
+        """CP-22: what the act has seen is undone before it commits."""
+        self.handle(at).refresh()
+        self.perform(at, act, others, rolled_back=pick)
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS, verb=st.sampled_from(["ignore", "error", "scan"]))
+    def decision_on_a_row_whose_delete_is_undone(self, at: int, pick: int, kind: str, verb: str) -> None:
+        """A row is deleted; its key is looked for, and not found; the delete is rolled back."""
+        row = self.rows_of_main[pick % len(self.rows_of_main)]
+        self.perform(at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+        self.handle(at).refresh()
+        prefix = {"id": row["id"]}
+        deciding = Verb("delete_prefix", (prefix,), mode="scan") if verb == "scan" else _unique(row, verb)
+        self.perform(at, OneVerb(deciding), rolled_back=1)
 
     @precondition(lambda self: self.rows_of_main)
     @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS)
@@ -292,42 +310,55 @@ class TableMachine(RuleBasedStateMachine):
     def rows_of_main(self) -> Rows:
         return self.snapshots[self.heads[MAIN]]
 
-    def perform(self, at: int, act: Act, others: Sequence[Act] = ()) -> None:
-        """Run the act with a handle, the others with the next one in between, and judge what came of it."""
+    def perform(self, at: int, act: Act, others: Sequence[Act] = (), rolled_back: int | None = None) -> None:
+        """Run the act with a handle, the others with the next one in between, and judge what came of it.
+
+        `rolled_back`: how many snapshots the branch is moved back after the others.
+        """
         handle, act = self.handle(at), act.numbered(self.row_numbers)
-        if any(verb.decides_by_reading for verb in act.verbs):
-            # What it decides is as old as what it read, so no other commit may come after that.
-            handle.refresh()
-            others = ()
         seen = handle.snapshot_id
-        may_conflict = act.may_conflict and (bool(others) or seen != self.heads[handle.branch])
+        was_moved = rolled_back is not None
+        may_conflict = (act.may_conflict or was_moved) and (bool(others) or seen != self.heads[handle.branch])
 
         def interrupt() -> None:
             for other in others:
                 self.perform(at + 1, other)
+            if rolled_back is not None:
+                self.roll_back(at + 1, rolled_back)
 
         try:
-            with interrupted_by(interrupt) if others else nullcontext():
+            with interrupted_by(interrupt) if others or was_moved else nullcontext():
                 snapshot_id = act.commit(handle)
         except CommitConflictError:
-            assert may_conflict, f"{act} met a conflict although nobody else committed, or did not start again"
+            assert may_conflict or was_moved, f"{act} met a conflict although nobody else committed, or gave up"
         except (DuplicateKeyError, InvalidArgumentError) as error:
-            refusal = _after(act.verbs, self.snapshots[self.heads[handle.branch]])
-            is_expected = isinstance(refusal, Exception) and isinstance(error, type(refusal))
-            if not is_expected:
-                raise AssertionError(f"{act} was refused, and the model has {refusal!r}") from error
+            refusals = self._outcomes(handle, act, seen)
+            if not any(isinstance(error, type(refusal)) for refusal in refusals if isinstance(refusal, Exception)):
+                raise AssertionError(f"{act} was refused, and the model has {refusals!r}") from error
         else:
             self._settle(handle, act, snapshot_id, seen)
 
-    def _settle(self, handle: Table, act: Act, snapshot_id: int | None, seen: int | None) -> None:
-        """The act came last, so it applies to the rows that were there just before it."""
+    def _outcomes(self, handle: Table, act: Act, seen: int | None) -> list[Rows | Exception]:
+        """What may come of an act that comes last: it applies to the rows that were there just before it.
+
+        CP-5: which keys were there it may have seen in the snapshot that it was planned on, where nothing but deletes
+        came since.
+        """
         before = self.snapshots[self.heads[handle.branch]]
-        expected = _after(act.verbs, before)
-        assert not isinstance(expected, Exception), f"{act} should have raised {expected!r}"
+        decides = any(verb.decides_by_reading for verb in act.verbs)
+        return [_after(act.verbs, before, read) for read in ((before, self.snapshots[seen]) if decides else (before,))]
+
+    def _settle(self, handle: Table, act: Act, snapshot_id: int | None, seen: int | None) -> None:
+        before = self.snapshots[self.heads[handle.branch]]
+        outcomes = [rows for rows in self._outcomes(handle, act, seen) if not isinstance(rows, Exception)]
+        assert outcomes, f"{act} should have been refused"
         if snapshot_id in self.snapshots:
-            bases = (before, self.snapshots[seen])
-            assert any(_is_unchanged(act.verbs, rows) for rows in bases), f"{act} changes rows but committed nothing"
+            assert any(_are_equal(before, rows) for rows in outcomes), f"{act} changes rows but committed nothing"
             return
+        expected = outcomes[0]
+        if len(outcomes) > 1:
+            found = self.readers[MAIN].refresh().scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+            expected = next((rows for rows in outcomes if _are_equal(tuple(found), rows)), expected)
         # A job may have committed several snapshots, all with the same rows.
         new = [
             snapshot.snapshot_id for snapshot in handle.metadata.snapshots if snapshot.snapshot_id not in self.snapshots
@@ -348,15 +379,30 @@ def check(found: pa.Table, rows: Sequence[Row], subject: str) -> None:
     assert have == want, f"{subject}: missing {dict(want - have)}, too many {dict(have - want)}"
 
 
-def _after(verbs: Sequence[Verb], rows: Rows) -> Rows | Exception:
-    """The rows after the verbs, or why one of them must be refused."""
+def _after(verbs: Sequence[Verb], rows: Rows, read: Rows) -> Rows | Exception:
+    """The rows after the verbs, or why one of them must be refused; which keys are there is asked of the rows read."""
     model = ModelVerbs(tuple(SCHEMA.names), KEY, list(rows))
+    reader = ModelVerbs(tuple(SCHEMA.names), KEY, list(read))
     try:
         for verb in verbs:
-            verb.apply_to_model(model)
+            known_count = len(reader.current)
+            verb.apply_to_model(reader)
+            if verb.decides_by_reading:
+                model.append(reader.current[known_count:])
+            else:
+                verb.apply_to_model(model)
     except (DuplicateKeyError, InvalidArgumentError) as refusal:
         return refusal
     return tuple(model.current)
+
+
+def _are_equal(some: Rows, others: Rows) -> bool:
+    return fingerprint(some, SCHEMA.names) == fingerprint(others, SCHEMA.names)
+
+
+def _unique(row: Row, on_duplicate: str) -> Verb:
+    """An append of the row, if its key is free, and of one with another key."""
+    return Verb("append", (row, {**row, "number": row["number"] ^ 1}), {"on_duplicate": on_duplicate})
 
 
 def _append_beside(row: Row) -> Verb:
@@ -378,10 +424,3 @@ def _delete_of(rows: Rows, pick: int, kind: str) -> Verb:
             return Verb("delete_rows", ({"at": row["at"], "note": row["note"]},))
         case _:
             return Verb("delete_prefix", ({"id": row["id"]},))
-
-
-def _is_unchanged(verbs: Sequence[Verb], rows: Rows) -> bool:
-    after = _after(verbs, rows)
-    if isinstance(after, Exception):
-        return False
-    return fingerprint(after, SCHEMA.names) == fingerprint(rows, SCHEMA.names)

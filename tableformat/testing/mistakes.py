@@ -95,6 +95,11 @@ def _nothing_alive(task: FileScanTask, _context: Any) -> PositionSet:
     return PositionSet.empty()
 
 
+def _any_history(_head: Any, _snapshot_id: int | None) -> Iterable[str]:
+    """A branch may be moved to anywhere: only the difference of live files counts."""
+    return ()
+
+
 def _no_conflict(*_arguments: Any) -> None:
     """Whatever others did, the commit goes on."""
 
@@ -146,6 +151,11 @@ MISTAKES: Final = (
         "conflicts-are-not-looked-for",
         ("CP-3",),
         partial(replaced, conflicts.check_conflicts, _no_conflict),
+    ),
+    Mistake(
+        "branch-was-moved-unnoticed",
+        ("CP-22",),
+        partial(replaced, conflicts._not_in_history, _any_history),
     ),
     Mistake(
         "change-feed-repeats-rows-that-are-alive",

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,14 @@ SCHEMA = pa.schema(
         pa.field("payload", pa.int64()),
     ]
 )
+READERS: dict[str, Any] = {
+    "delete by scan": lambda table, rows: table.delete(f"id2 = {rows[0]['id2']}", mode="scan"),
+    "append if new": lambda table, rows: table.append(pa.Table.from_pylist(rows, schema=SCHEMA), on_duplicate="ignore"),
+    "overwrite": lambda table, rows: table.overwrite(
+        pa.Table.from_pylist(rows, schema=SCHEMA), where=f"id2 = {rows[0]['id2']} AND payload >= 0"
+    ),
+}
+"""Verbs that decide by reading: they are planned on one snapshot and commit on whatever the branch is at then."""
 FAST = {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "2", "commit.manifest.min-count-to-merge": "4"}
 FUTURE = 10**15
 ID1, ID2 = st.sampled_from("ab"), st.integers(0, 5)
@@ -118,6 +127,16 @@ class World:
         self.table.refresh().delete(where=f"id2 = {id2}", mode="scan")
         self.model.delete(lambda row: row["id2"] == id2)
 
+    def read_and_decide(self, verb: str, rows: list[dict[str, Any]]) -> None:
+        """What a verb of READERS does to the rows."""
+        id2 = rows[0]["id2"]
+        if verb == "delete by scan":
+            self.model.delete(lambda row: row["id2"] == id2)
+        elif verb == "append if new":
+            self.model.append(rows, on_duplicate="ignore")
+        else:
+            self.model.overwrite(rows, where=lambda row: row["id2"] == id2)
+
     def tag(self) -> None:
         if len(self.kept) < 3:
             name = f"t{len(self.kept)}"
@@ -169,6 +188,33 @@ class World:
         for name in ("convert", "drop dead"):
             self.end(self.start(name, 1))
         self.end(compaction)
+
+    def rollback_race(self, verb: str, id1: str, ids: list[int], delete: str, steps: int) -> None:
+        """CP-22: rows are deleted, a verb looks for them, the delete is undone, and the verb commits. Jobs that are
+        under way meet the rollback as well."""
+        if len(self.running) == 3:
+            self.end(self.running[0])
+        before, rows_before = self.table.refresh().snapshot_id, list(self.model.current)
+        if delete == "positions":
+            self.delete_found_rows(ids[0])
+        else:
+            self.delete_prefix(id1, ids[0])
+        rows = self._rows(id1, ids)
+        run = partial(READERS[verb], rows=rows)
+        reader = SteppedJob(verb, f"{self.directory}/lake", run, branch=self.table.branch)
+        for _ in range(steps):
+            if not reader.is_done:
+                reader.step()
+        was_undone = reader.is_done
+        if self.table.refresh().snapshot_id != before:
+            self.table.rollback(snapshot_id=before)
+        self.model.current = rows_before
+        reader.finish()
+        event(f"{verb}: {'was undone' if was_undone else 'met a rollback'}")
+        if reader.error is not None:
+            raise reader.error
+        if not was_undone:
+            self.read_and_decide(verb, rows)
 
     def publishing_race(self, id2: int, first: int, ids: list[int]) -> None:
         """Rows come to `main` and are deleted on the branch while it is being published."""
@@ -250,6 +296,7 @@ def starts(*names: str) -> st.SearchStrategy[tuple[Any, ...]]:
     return act("start", st.sampled_from(names), st.integers(0, 12))
 
 
+READS = st.integers(1, 3)
 UPKEEP = st.one_of(
     WRITES,
     act("delete_found_rows", ID2),
@@ -259,6 +306,7 @@ UPKEEP = st.one_of(
     act("stop", st.integers(3, 12), ID2),
     act("race", ID2, st.integers(1, 8)),
     act("layers", ID1, ID2, IDS, st.sampled_from(["merge ranges", "drop dead"])),
+    act("rollback_race", st.sampled_from(sorted(READERS)), ID1, IDS, st.sampled_from(["range", "positions"]), READS),
     act("tag"),
 )
 PUBLISHING = st.one_of(
@@ -275,7 +323,7 @@ PUBLISHING = st.one_of(
 @settings(max_examples=20)
 @given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25))
 def test_jobs_beside_writers_and_one_another(version: str, first: list[int], acts: list[tuple[Any, ...]]) -> None:
-    """MT-3, MT-10, MT-11, MT-14, MT-51, CP-7 to CP-11, CP-21: jobs change how rows are stored and never which rows
+    """MT-3, MT-10, MT-11, MT-14, MT-51, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are stored and never which rows
     there are, nor what tags show."""
     world = World(version, first)
     with every_file_is_a_slice(), closing(world):

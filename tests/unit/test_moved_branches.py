@@ -1,0 +1,156 @@
+"""A branch is moved to where rows are that a verb, which decides by reading, has seen deleted: CP-22."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from commit_tables import FAST_RETRIES
+
+import tableformat as tf
+from tableformat.errors import CommitConflictError, DuplicateKeyError
+from tableformat.testing.acts import interrupted_by
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
+
+
+def rows_of(*ids: int, note: str = "old") -> pa.Table:
+    return pa.table({"id": list(ids), "note": [note] * len(ids)}, schema=SCHEMA)
+
+
+def contents(table: tf.Table) -> list[tuple[int, str]]:
+    rows = table.refresh().scan().to_arrow()
+    return sorted(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True))
+
+
+DELETES: dict[str, Callable[[tf.Table], Any]] = {
+    "equality": lambda table: table.delete_rows(pa.table({"id": pa.array([2], pa.int64())})),
+    "range": lambda table: table.delete_prefix({"id": 2}),
+    "positions": lambda table: table.delete("id = 2", mode="scan"),
+    "data file": lambda table: table.delete("id > 0", mode="scan"),
+}
+"""What deletes the row with id 2, and in the end all rows of its file."""
+
+MOVES: dict[str, Callable[[tf.Table, int], Any]] = {
+    "rollback": lambda table, before: table.rollback(snapshot_id=before),
+    "set_current_snapshot": lambda table, before: table.set_current_snapshot(before),
+    "replaced branch": lambda table, before: table.drop_branch("b").create_branch("b", before),
+}
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
+    """The branch b with ids 1 to 3 in one file, and `main`, which nobody writes to."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    properties = {**FAST_RETRIES, "format-version": request.param}
+    main = catalog.create_table("db.t", SCHEMA, key=["id"], properties=properties)
+    main.append(rows_of(1, 2, 3))
+    main.create_branch("b")
+    return catalog.load_table("db.t", branch="b")
+
+
+def moved_back(table: tf.Table, delete: str, move: str) -> Callable[[], None]:
+    """Deletes rows, and returns what moves the branch to where they are alive again."""
+    before = table.snapshot_id
+    assert before is not None
+    DELETES[delete](table)
+    catalog, name = table.catalog, table.name
+    assert catalog is not None
+    return lambda: MOVES[move](catalog.load_table(name, branch="b"), before)
+
+
+every_move = pytest.mark.parametrize("move", MOVES)
+every_delete = pytest.mark.parametrize("delete", DELETES)
+
+
+@every_move
+@every_delete
+def test_key_that_came_back_is_a_duplicate(table: tf.Table, delete: str, move: str) -> None:
+    """CP-22: the check of keys is made again on the head that the rows come to."""
+    with interrupted_by(moved_back(table, delete, move)), pytest.raises(DuplicateKeyError):
+        table.append(rows_of(2, note="new"), on_duplicate="error")
+    assert contents(table) == [(1, "old"), (2, "old"), (3, "old")]
+
+
+@every_move
+@every_delete
+def test_key_that_came_back_is_ignored(table: tf.Table, delete: str, move: str) -> None:
+    """CP-22."""
+    with interrupted_by(moved_back(table, delete, move)):
+        table.append(rows_of(2, 4, note="new"), on_duplicate="ignore")
+    assert contents(table) == [(1, "old"), (2, "old"), (3, "old"), (4, "new")]
+
+
+@every_delete
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda table: table.delete("note = 'old' AND id < 3 AND id <> 0", mode="scan"),
+        lambda table: table.delete_range(lower=(1,), upper=(3,), mode="scan"),
+        lambda table: table.delete_prefix(pa.table({"id": pa.array([1, 2], pa.int64())}), mode="scan"),
+        lambda table: table.overwrite(rows_of(1, 2, note="new"), where="note = 'old' AND id < 3 AND id <> 0"),
+    ],
+    ids=["delete", "delete_range", "delete_prefix", "overwrite"],
+)
+def test_rows_that_came_back_are_deleted(table: tf.Table, delete: str, verb: Callable[[tf.Table], Any]) -> None:
+    """CP-22, CP-17: positions say nothing of rows that were not there to be found, nor does finding nothing."""
+    with interrupted_by(moved_back(table, delete, "rollback")):
+        verb(table)
+    assert (2, "old") not in contents(table)
+    assert (3, "old") in contents(table)
+
+
+@every_move
+def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None:
+    """CP-22: what it read cannot be read again."""
+
+    def fill_and_delete() -> None:
+        with table.transaction() as tx:
+            tx.append(rows_of(2, note="new"), on_duplicate="ignore")
+            tx.delete_prefix({"id": 3})
+
+    with (
+        interrupted_by(moved_back(table, "positions", move)),
+        pytest.raises(CommitConflictError, match=r"moved to where \d+ is not in its history"),
+    ):
+        fill_and_delete()
+    assert contents(table) == [(1, "old"), (2, "old"), (3, "old")]
+
+
+@every_move
+def test_blind_change_goes_to_wherever_the_branch_is(table: tf.Table, move: str) -> None:
+    """CP-3: it read nothing, so there is nothing that it could have missed."""
+    with interrupted_by(moved_back(table, "positions", move)):
+        result = table.upsert(rows_of(2, note="new"))
+    assert result.attempts == 1
+    assert contents(table) == [(1, "old"), (2, "new"), (3, "old")]
+
+
+def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> None:
+    """CP-22: the head is the planned snapshot again, so what was read is what is there."""
+    before, catalog = table.snapshot_id, table.catalog
+    assert before is not None
+    assert catalog is not None
+    table.delete_prefix({"id": 2})
+    after = table.snapshot_id
+    other = catalog.load_table("db.t", branch="b")
+    with interrupted_by(lambda: other.rollback(snapshot_id=before).set_current_snapshot(after)):
+        result = table.append(rows_of(2, note="new"), on_duplicate="error")
+    assert result.attempts == 1
+    assert contents(table) == [(1, "old"), (2, "new"), (3, "old")]
+
+
+def test_handle_that_is_behind_and_finds_nothing_looks_again(table: tf.Table) -> None:
+    """CP-17: nothing to commit is a conclusion from what was read, which others have changed since."""
+    catalog = table.catalog
+    assert catalog is not None
+    behind, also_behind = (catalog.load_table("db.t", branch="b") for _ in range(2))
+    table.append(rows_of(4, 5))
+    assert behind.delete("id = 4", mode="scan").deleted_row_count == 1
+    table.refresh().delete("id = 3", mode="scan")
+    also_behind.append(rows_of(3, 5, note="new"), on_duplicate="ignore")
+    assert contents(table) == [(1, "old"), (2, "old"), (3, "new"), (5, "old")]
