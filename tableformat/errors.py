@@ -15,6 +15,7 @@
     ├── AlreadyExistsError
     ├── RowsRefusedError                rows that do not fit the schema; carries the report
     ├── DuplicateKeyError               `on_duplicate="error"` met a key twice
+    ├── AlreadyCommittedError           staged files that the branch has, or had; they are not committed again
     ├── CommitConflictError             another commit made this one wrong; nothing was changed
     ├── CommitStateUnknownError         the catalog did not say whether the commit happened; no file was removed
     │   └── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
@@ -117,6 +118,17 @@ class RowsRefusedError(TableFormatError, ValueError):
 
 class DuplicateKeyError(TableFormatError, ValueError):
     """A key occurs twice although the caller asked for unique keys; nothing was committed."""
+
+
+class AlreadyCommittedError(TableFormatError):
+    """Staged files that were committed to the branch before; nothing was changed. They belong to the table now."""
+
+    def __init__(self, message: str, *, file_paths: Iterable[str], snapshot_id: int) -> None:
+        super().__init__(message)
+        self.file_paths = tuple(file_paths)
+        """The files that the branch has, or had."""
+        self.snapshot_id = snapshot_id
+        """The oldest snapshot known to name one of them."""
 
 
 class CommitConflictError(TableFormatError):

@@ -147,9 +147,9 @@ class _Pair:
             here, there, whole_files = self._after, self._before, self._diff.added_data_files
         yield from (NarrowedTask(scan=task) for task in self._plan(here, whole_files, where))
         stay = self._touched if change_type is ChangeType.DELETE else self._touched_by_removal()
-        others = {task.data_file.file_path: task for task in self._plan(there, stay, where)}
+        others = {_entry(task.data_file): task for task in self._plan(there, stay, where)}
         for task in self._plan(here, stay, where):
-            other = others.get(task.data_file.file_path)
+            other = others.get(_entry(task.data_file))
             if other is None:
                 # Covered whole on the other side (RD-10), so every row that is alive here is not alive there.
                 yield NarrowedTask(scan=task)
@@ -174,15 +174,20 @@ def _touched(before: SnapshotView, diff: TableDiff) -> list[DataFile]:
     """CF-7: data files of both snapshots that a delete of only one of them may reach, by number, scope and bounds."""
     if not (diff.added_delete_files or diff.removed_delete_files):
         return []
-    removed = {data.file_path for data in diff.removed_data_files}
+    removed = set(map(_entry, diff.removed_data_files))
     manifests = manifests_of_snapshot(before.io, before.snapshot)
     live = live_files(before.io, before.metadata, manifests, ManifestContent.DATA)
-    stay = [data for data in live if isinstance(data, DataFile) and data.file_path not in removed]
+    stay = [data for data in live if isinstance(data, DataFile) and _entry(data) not in removed]
     # Apart, because a data file has one deletion vector on either side.
     reached = reached_data_files(before.metadata, stay, diff.added_delete_files)
-    known = {data.file_path for data in reached}
-    others = [data for data in stay if data.file_path not in known] if diff.removed_delete_files else []
+    known = set(map(_entry, reached))
+    others = [data for data in stay if _entry(data) not in known] if diff.removed_delete_files else []
     return reached + reached_data_files(before.metadata, others, diff.removed_delete_files)
+
+
+def _entry(data: DataFile) -> tuple[str, int | None]:
+    """A path that other writers committed twice has entries of two ages, which deletes do not reach alike (MT-64)."""
+    return data.file_path, data.sequence_number
 
 
 def _constants(snapshot: Snapshot, change_type: ChangeType) -> dict[int, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -70,6 +71,11 @@ class TableChange:
     """CONVERSION: the last snapshot whose position deletes stand for removed ones; None: the planned one (CP-21)."""
     resolved_data_files: frozenset[str] = frozenset()
     """CONVERSION: the data files in which every removed delete was looked for, or ruled out by bounds."""
+    adopted_paths: frozenset[str] = frozenset()
+    """Those of the added files that another process staged, so that they may have been committed before (CP-23). Files
+    that the committing process has just written under new names cannot have been."""
+    adopted_since: int = 0
+    """The table's last sequence number before any of them was written."""
     manifest_rewrite: ManifestRewrite | None = None
     """Manifests that are written anew without a change of files."""
     may_match: Callable[[DataFile], bool] | None = None
@@ -88,6 +94,10 @@ class TableChange:
             raise InvalidArgumentError(
                 "position deletes of committed data files were planned on a snapshot: not blind."
             )
+        added = (*self.added_data_files, *self.added_delete_files)
+        if len(file_keys(added)) < len(added):
+            twice = next(path for (path, _), count in Counter(map(file_key, added)).items() if count > 1)
+            raise InvalidArgumentError(f"{twice} is added twice by one commit. Nothing was changed. Give it once.")
         if self.kind is ChangeKind.REWRITE:
             _check_rewritten_numbers(self)
 

@@ -7,6 +7,7 @@ change, not the table.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -79,15 +80,19 @@ def _difference(
     new: Sequence[ManifestFile],
     content: ManifestContent,
 ) -> tuple[list[DataFile | DeleteFile], list[DataFile | DeleteFile]]:
-    before: dict[FileKey, DataFile | DeleteFile] = {
-        file_key(file): file for file in live_files(io, metadata, old, content)
-    }
-    after: dict[FileKey, DataFile | DeleteFile] = {
-        file_key(file): file for file in live_files(io, metadata, new, content)
-    }
-    added = [file for key, file in after.items() if key not in before]
-    removed = [file for key, file in before.items() if key not in after]
+    before = _by_entry(live_files(io, metadata, old, content))
+    after = _by_entry(live_files(io, metadata, new, content))
+    added = [file for key, files in after.items() for file in files[len(before.get(key, ())) :]]
+    removed = [file for key, files in before.items() for file in files[len(after.get(key, ())) :]]
     return added, removed
+
+
+def _by_entry(files: Iterable[DataFile | DeleteFile]) -> dict[tuple[FileKey, int | None], list[DataFile | DeleteFile]]:
+    """Other writers name a path more than once: an entry is told apart by its age, and otherwise counted (MT-64)."""
+    found: defaultdict[tuple[FileKey, int | None], list[DataFile | DeleteFile]] = defaultdict(list)
+    for file in files:
+        found[file_key(file), file.sequence_number].append(file)
+    return found
 
 
 def lineage(metadata: TableMetadata, head: Snapshot | None, planned_snapshot_id: int) -> list[Snapshot] | None:

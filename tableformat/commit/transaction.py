@@ -18,7 +18,7 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata, TableMetadataV1
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
@@ -33,6 +33,7 @@ from pyiceberg.table.update import (
 )
 
 from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.committed_once import check_committed_once
 from tableformat.commit.conflicts import check_conflicts
 from tableformat.commit.delete_scope import check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
@@ -50,7 +51,7 @@ from tableformat.errors import (
 )
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.storage.storage import delete_if_present
 
 logger = logging.getLogger(__name__)
@@ -117,8 +118,8 @@ def commit_change(
     nothing. Metadata files of a commit that failed are removed; staged files belong to the caller, who removes them on
     any error except CommitStateUnknownError.
 
-    Raises CommitConflictError, CommitStateUnknownError, TableNotFoundError, SnapshotNotFoundError (no such branch),
-    UnsupportedFeatureError, InvalidArgumentError.
+    Raises CommitConflictError, AlreadyCommittedError, CommitStateUnknownError, TableNotFoundError,
+    SnapshotNotFoundError (no such branch), UnsupportedFeatureError, InvalidArgumentError.
     """
     properties = dict(snapshot_properties or {})
     check_snapshot_properties(properties)
@@ -225,6 +226,7 @@ class _Commit:
         check_publish_target(change, table.metadata, self._ref)
         check_writable(change, table.metadata, self._subject)
         check_delete_scope(change, base, self._subject)
+        check_committed_once(change, base, self._subject)
         check_conflicts(change, base, self._subject)
         snapshot = self._producer.produce(base, change)
         return self._send(table, base, change, snapshot)
@@ -298,7 +300,7 @@ class _Commit:
             landed = self._landed(seen)
             if landed is not None:
                 return landed
-            if _last_sequence_number(seen.metadata) >= (snapshot.sequence_number or 0):
+            if last_sequence_number(seen.metadata) >= (snapshot.sequence_number or 0):
                 # Another ref took the sequence number; some catalogs say so with a plain error. Should the request be
                 # applied after all, the snapshot id and the asserted head keep the repetition from being a second
                 # commit.
@@ -377,10 +379,6 @@ def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -
         raise UnsupportedFeatureError(
             f"{subject} has format version 3, which takes no new position delete files; write deletion vectors."
         )
-
-
-def _last_sequence_number(metadata: TableMetadata) -> int:
-    return 0 if isinstance(metadata, TableMetadataV1) else metadata.last_sequence_number
 
 
 def _move_ref(base: SnapshotView, ref: str, snapshot: Snapshot) -> SetSnapshotRefUpdate:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV1
 from pyiceberg.table.snapshots import Snapshot
 
 
@@ -32,3 +32,8 @@ class SnapshotView:
 
     def spec(self, spec_id: int) -> PartitionSpec:
         return self.metadata.specs()[spec_id]
+
+
+def last_sequence_number(metadata: TableMetadata) -> int:
+    """The table's, over all of its branches; v1 tables, which cannot be written to, have none."""
+    return 0 if isinstance(metadata, TableMetadataV1) else int(metadata.last_sequence_number)

@@ -154,15 +154,24 @@ class Draft:
         context = self.context if memory_bytes is None else self.context.with_memory(memory_bytes)
         staged = write_conformed(context, batches)
         self._written.extend(staged.file_paths)
-        self.adopt_files(staged)
+        self._add(staged)
 
     def note_refused(self, rows: ConformedRows) -> None:
         """Report the rows that the stream diverted; call it when the stream is exhausted."""
         if rows.refused is not None:
             self._refused.append(rows.refused)
 
-    def adopt_files(self, staged: StagedFiles) -> None:
-        """Take data files of another writer, whose they remain if the commit fails."""
+    def adopt_files(self, staged: StagedFiles, *, since: int | None = None) -> None:
+        """Take data files of another writer, whose they remain if the commit fails.
+
+        `since`: the table's last sequence number before they were written, for the check that they were not committed
+        before (CP-23); None where the batch that they belong to says so (CP-14).
+        """
+        if since is not None:
+            self._change.note_adopted(staged.file_paths, since)
+        self._add(staged)
+
+    def _add(self, staged: StagedFiles) -> None:
         self._change.add_data_files(staged.data_files)
         self._row_count += staged.row_count
         if staged.refused is not None:

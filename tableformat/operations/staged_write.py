@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import leading_columns, stage_prefixes
@@ -36,6 +36,8 @@ class StagedWrite:
     prefix: tuple[str, ...] = ()
     """The leading key columns that a replacement goes by."""
     table_uuid: str
+    planned_sequence_number: int = 0
+    """The table's last sequence number before any file was written (CP-23)."""
 
     @classmethod
     def of(cls, view: SnapshotView, *, kind: str, prefix: Sequence[str] | None) -> StagedWrite:
@@ -46,7 +48,13 @@ class StagedWrite:
             raise InvalidArgumentError("prefix belongs to kind='replace'.")
         names = leading_columns(key, prefix if prefix is not None else key) if kind == "replace" else ()
         context = WriteContext.of(view.metadata, view.io)
-        return cls(context=context, kind=kind, prefix=names, table_uuid=str(view.metadata.table_uuid))
+        return cls(
+            context=context,
+            kind=kind,
+            prefix=names,
+            table_uuid=str(view.metadata.table_uuid),
+            planned_sequence_number=last_sequence_number(view.metadata),
+        )
 
     def write(self, batches: Any, *, on_refused: str = "fail") -> StagedFiles:
         """Write the rows to data files, sorted by the key. What is returned is small and picklable; pass it to
@@ -79,14 +87,14 @@ class StagedWrite:
         return StagedFiles(prefixes=ConformedRows(table.to_reader(), schema).to_reader().read_all())
 
     def abort(self, staged: Sequence[StagedFiles]) -> None:
-        """Remove staged files that will not be committed."""
+        """Remove staged files that will not be committed: never those of a commit that succeeded, or may have."""
         for files in staged:
             files.delete_all(self.context.io)
 
 
 def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFiles]) -> None:
     """Stage files that other processes wrote; the files stay theirs, so a failed commit leaves them for another
-    attempt."""
+    attempt. Files that were committed before are an AlreadyCommittedError (CP-23)."""
     if isinstance(staged, StagedFiles):
         raise InvalidArgumentError("commit takes a list of staged files: commit(write, [staged]).")
     if write.table_uuid != str(draft.view.metadata.table_uuid):
@@ -94,6 +102,6 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     refuse_changed_checks(write.context.properties, draft.context.properties, table=write.context.table_location)
     draft.begin_verb()
     merged = StagedFiles.merge(staged)
-    draft.adopt_files(merged)
+    draft.adopt_files(merged, since=write.planned_sequence_number)
     if merged.prefixes is not None and merged.prefixes.num_rows:
         stage_prefixes(draft, merged.prefixes)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.table.metadata import TableMetadataV1
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
@@ -15,7 +14,8 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
-from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
+from tableformat.scan.named_twice import named_twice_error, paths_named_twice
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
@@ -52,12 +52,20 @@ class StagedChange:
         """Committed files of which rows are written anew."""
         self._reads: list[_Read] = []
         self._counted_row_count = 0
+        self._adopted: dict[str, int] = {}
+        """Files that other processes staged, each with the table's last sequence number before it was written."""
+        self._named_twice: frozenset[str] = frozenset()
+        """Planned data files that stay in the table even without a row (MT-64)."""
 
     def begin_verb(self) -> None:
         self._verbs.append(_Verb())
 
     def add_data_files(self, files: Iterable[DataFile]) -> None:
         self._verbs[-1].data_files.extend(files)
+
+    def note_adopted(self, paths: Iterable[str], since: int) -> None:
+        """CP-23: these files may have been committed before, by a snapshot with a number above `since`."""
+        self._adopted.update(dict.fromkeys(paths, since))
 
     def add_delete_file(self, delete: DeleteFile) -> None:
         self._verbs[-1].delete_files.append(delete)
@@ -75,7 +83,7 @@ class StagedChange:
     @property
     def next_sequence_number(self) -> int:
         """Above the numbers of everything that a plan of the current verb holds."""
-        return self._last_sequence_number + len(self._verbs) + 1
+        return last_sequence_number(self._view.metadata) + len(self._verbs) + 1
 
     def plan(
         self, where: BooleanExpression | None, may_match: Callable[[DataFile], bool] | None = None
@@ -86,7 +94,9 @@ class StagedChange:
         could, where the verb knows it better than the filter.
         """
         self._reads.append(_Read(where, may_match))
-        return tuple(self._with_staged(plan_scan(self._view, where, staged=self._on_top(self._verbs)).tasks))
+        plan = plan_scan(self._view, where, staged=self._on_top(self._verbs))
+        self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
+        return tuple(self._with_staged(plan.tasks))
 
     def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
         """Delete live rows of a planned file; with its last row gone the file leaves the table, its row deletes too.
@@ -97,9 +107,21 @@ class StagedChange:
         if written_anew:
             self._updated[data.file_path] = data
         self._counted_row_count += len(positions)
-        self._positions[data.file_path] = RowsToDelete(scan_of(task), self._staged_positions(data).union(positions))
+        scan = scan_of(task)
+        if data.file_path in self._named_twice:
+            self._check_entries_agree(scan)
+        self._positions[data.file_path] = RowsToDelete(scan, self._staged_positions(data).union(positions))
+        if data.file_path in self._named_twice:
+            return
         if len(deleted_positions(task, self._context).union(positions)) == data.record_count:
-            self._remove(scan_of(task))
+            self._remove(scan)
+
+    def _check_entries_agree(self, task: FileScanTask) -> None:
+        """MT-64: a row delete reaches the rows of all entries of a path, so what was deleted by position in one of them
+        must be deleted in all."""
+        earlier = self._positions.get(task.data_file.file_path)
+        if earlier is not None and own_row_deletes(earlier.task) != own_row_deletes(task):
+            raise named_twice_error(task.data_file.file_path, "rows cannot be deleted in it by position")
 
     def finish(self, context: WriteContext, written: list[str]) -> TableChange:
         """Write the row deletes in the form of the context's format version; the change that the draft commits.
@@ -126,6 +148,8 @@ class StagedChange:
             updated_data_files=tuple(
                 data for path, data in self._updated.items() if path not in {*self._removed, *staged_paths}
             ),
+            adopted_paths=frozenset(self._adopted),
+            adopted_since=min(self._adopted.values(), default=0),
             planned_snapshot_id=self._view.snapshot.snapshot_id if self._view.snapshot else None,
             planned_sequence_number=self._view.sequence_number,
             may_match=self._may_match() if self._reads else None,
@@ -160,12 +184,6 @@ class StagedChange:
                 staged = self._positions.get(path)
                 yield task if staged is None else NarrowedTask(scan=task, known_positions=staged.positions)
 
-    @property
-    def _last_sequence_number(self) -> int:
-        """The table's, over all of its branches; v1 tables, which cannot be written to, have none."""
-        metadata = self._view.metadata
-        return 0 if isinstance(metadata, TableMetadataV1) else int(metadata.last_sequence_number)
-
     def _staged_positions(self, data: DataFile) -> PositionSet:
         staged = self._positions.get(data.file_path)
         return PositionSet.empty() if staged is None else staged.positions
@@ -175,7 +193,7 @@ class StagedChange:
         return lambda data: any(may_match(data) for may_match in filters)
 
     def _on_top(self, verbs: list[_Verb]) -> StagedFilesOnTop:
-        first = self._last_sequence_number + 1
+        first = last_sequence_number(self._view.metadata) + 1
         return StagedFilesOnTop(
             tuple(_numbered(data, first + step) for step, verb in enumerate(verbs) for data in verb.data_files),
             tuple(_numbered(delete, first + step) for step, verb in enumerate(verbs) for delete in verb.delete_files),

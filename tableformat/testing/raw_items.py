@@ -1,6 +1,7 @@
 """The entries of a "raw" step: files made by hand, as `specs/corpus/README.md` describes them.
 
 {"data": rows, "as": name}                       rows in this order, no sort marker
+{"again": name}                                  that data file once more, as a retry of its commit would add it
 {"equality": rows, "by": [columns]}              further columns of the rows are no delete columns
 {"positions": {name: [0, 3]}}                    one delete file; a name is that of a data file, or a path
 {"ranges": [[lower, upper]], "on": [columns]}    or {"prefixes": [values], "on": ...}
@@ -9,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pyiceberg.schema import Schema
@@ -26,7 +28,7 @@ from tableformat.testing.raw_files import (
 )
 from tableformat.write.context import WriteContext
 
-_KINDS: Final = ("data", "equality", "positions", "ranges", "prefixes")
+_KINDS: Final = ("data", "again", "equality", "positions", "ranges", "prefixes")
 
 
 class RawItems:
@@ -45,6 +47,11 @@ class RawItems:
         match kind:
             case "data":
                 self._add_data(item)
+            case "again":
+                (data,) = self._known[item["again"]]
+                self.data_files.append(
+                    replace(data, sequence_number=None, file_sequence_number=None, first_row_id=None)
+                )
             case "equality":
                 self.delete_files.append(self._equality(item))
             case "positions":

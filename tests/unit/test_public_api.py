@@ -38,6 +38,7 @@ EXPORTED = [
     "read_metadata",
 ]
 ERRORS = [
+    "AlreadyCommittedError",
     "AlreadyExistsError",
     "CatalogNotFoundError",
     "CommitConflictError",

@@ -21,6 +21,7 @@ from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context
+from tableformat.scan.named_twice import paths_named_twice
 from tableformat.scan.planner import file_filter, plan_scan
 
 _EVERYWHERE = KeyBounds(b"", AFTER_MARKER)
@@ -75,15 +76,18 @@ def file_statistics(
     """The data files that may hold a row that matches `where`, and are among `only_paths` if given.
 
     The filter chooses files and nothing else: every delete of a chosen file is kept, also those that cannot meet a row
-    that matches.
+    that matches. Files that the snapshot names more than once are left out (MT-64).
     """
     may_match: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
 
-    def is_chosen(data: DataFile) -> bool:
-        return (only_paths is None or data.file_path in only_paths) and may_match(data)
-
     context = merge_context(view)
     plan = plan_scan(view, context=context)
+    named_twice = paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
+
+    def is_chosen(data: DataFile) -> bool:
+        is_asked_for = only_paths is None or data.file_path in only_paths
+        return is_asked_for and data.file_path not in named_twice and may_match(data)
+
     own, index = _row_deletes(view)
     key = _key(view)
 

@@ -28,6 +28,7 @@ from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT, positive_int
+from tableformat.scan.named_twice import named_twice_error, paths_named_twice
 from tableformat.scan.planner import file_filter, match_deletes
 
 
@@ -86,6 +87,7 @@ def plan_conversion(
     """Reads the manifests, and range delete files within the span budget; no data file.
 
     MT-16: with a filter there is no record, because what it chose has gaps between the paths.
+    UnsupportedFeatureError for a data file that keyed deletes may meet and that is named more than once (MT-64).
     """
     manifests = manifests_of(view)
     live = [
@@ -102,6 +104,10 @@ def plan_conversion(
     for data in data_files:
         by_proof[converted_until(records, data)].append(data)
     met = [file for until, members in by_proof.items() for file in _met(view, context, members, deletes, until)]
+    named_twice = paths_named_twice(data_files)
+    for file in met if named_twice else ():
+        if file.data_file.file_path in named_twice:
+            raise named_twice_error(file.data_file.file_path, "its equality and range deletes cannot be converted")
     is_chosen: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
     chosen = sorted((file for file in met if is_chosen(file.data_file)), key=lambda file: file.data_file.file_path)
     parts = _cut(chosen, max_slices, least_slice_weight(view))

@@ -31,6 +31,7 @@ from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
+from tableformat.scan.named_twice import paths_named_twice
 from tableformat.scan.planner import plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.deletion_vectors import write_deletion_vectors
@@ -159,11 +160,13 @@ def _folded(
 
 
 def _chosen_paths(state: HeadState, where: str | BooleanExpression | None) -> frozenset[str]:
-    """The live data files that may hold a matching row."""
+    """The live data files that may hold a matching row, without those that are named more than once: a position delete
+    with the number of the commit would reach all their entries (MT-64)."""
+    named_twice = paths_named_twice(state.data_files)
     if where is None:
-        return frozenset(data.file_path for data in state.data_files)
+        return frozenset(data.file_path for data in state.data_files) - named_twice
     plan = plan_scan(state.view, parse_where(where, state.view.schema), context=state.context)
-    return frozenset(data.file_path for data in (*(task.data_file for task in plan.tasks), *plan.covered))
+    return frozenset(data.file_path for data in (*(task.data_file for task in plan.tasks), *plan.covered)) - named_twice
 
 
 def _change(state: HeadState, rewrite: _Rewrite, added: Sequence[DeleteFile]) -> TableChange:

@@ -1,0 +1,99 @@
+"""Files that another process staged are committed once, also by a writer that does not name its batches (CP-23).
+
+    new_write        table at sequence number 40
+    write            files f, g                     no snapshot up to 40 can name them
+    commit           snapshot 41, adds f, g
+    commit again     the line of the head from 41 on is asked: 41 has f, g
+
+What a table had before the write began is not looked at, so a commit costs what others have committed since, not what
+the table holds. Each snapshot is asked for the entries that it added or removed itself, which never change, so they are
+kept; files that a job has removed since are found by them too. Where the line has been cut by expiry, the oldest
+snapshot left is asked for everything that it lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.commit.change import TableChange
+from tableformat.errors import AlreadyCommittedError
+from tableformat.metadata.manifests.manifest_entry import ManifestFile
+from tableformat.metadata.manifests.manifest_list import read_manifest_list
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.storage import actual_location
+
+_CACHED_PATHS: Final = 200_000
+_cache: Final[BoundedCache[str, frozenset[str]]] = BoundedCache(_CACHED_PATHS)
+
+
+def check_committed_once(change: TableChange, head: SnapshotView, subject: str) -> None:
+    """CP-23: raise AlreadyCommittedError when the branch has, or had, a file that the change adopts.
+
+    `subject` names the table and branch for the message.
+    """
+    for snapshot, paths in _named_since(head, change.adopted_since) if change.adopted_paths else ():
+        found = sorted(change.adopted_paths & paths)
+        if found:
+            raise AlreadyCommittedError(
+                f"{len(found)} of the staged files were committed to {subject} before, by snapshot "
+                f"{snapshot.snapshot_id} or earlier, among them {found[0]}. Nothing was changed. They belong to the "
+                "table, so neither commit nor remove them; a commit that is named by application_id and batch_id may "
+                "be repeated.",
+                file_paths=found,
+                snapshot_id=snapshot.snapshot_id,
+            )
+
+
+def _named_since(head: SnapshotView, sequence_number: int) -> Iterator[tuple[Snapshot, frozenset[str]]]:
+    """The snapshots of the head's line after that number, oldest first, each with the paths that it added or removed;
+    the oldest retained one with all that it lists."""
+    line: list[Snapshot] = []
+    for snapshot in ancestors(head.metadata, head.snapshot):
+        if (snapshot.sequence_number or 0) <= sequence_number:
+            break
+        line.append(snapshot)
+    else:
+        if line:
+            yield line[-1], frozenset(_all_paths(head.io, head.metadata, line.pop(), sequence_number))
+    for snapshot in reversed(line):
+        yield snapshot, _paths_of(head.io, head.metadata, snapshot)
+
+
+def _paths_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> frozenset[str]:
+    """The files that the snapshot added or removed; kept, because a snapshot never changes."""
+    key = actual_location(io, snapshot.manifest_list)
+    paths = _cache.get(key)
+    if paths is None:
+        own = [
+            manifest
+            for manifest in read_manifest_list(io, snapshot.manifest_list)
+            if manifest.added_snapshot_id == snapshot.snapshot_id and _tells_of_a_change(manifest)
+        ]
+        paths = frozenset(
+            entry.file.file_path
+            for manifest in own
+            for entry in read_manifest(io, manifest, metadata)
+            if entry.snapshot_id == snapshot.snapshot_id
+        )
+        _cache.put(key, paths, len(paths) + 1)
+    return paths
+
+
+def _all_paths(io: FileIO, metadata: TableMetadata, snapshot: Snapshot, sequence_number: int) -> Iterator[str]:
+    """Every path in the manifests that were written after that number."""
+    for manifest in read_manifest_list(io, snapshot.manifest_list):
+        if (manifest.sequence_number or 0) > sequence_number:
+            yield from (entry.file.file_path for entry in read_manifest(io, manifest, metadata))
+
+
+def _tells_of_a_change(manifest: ManifestFile) -> bool:
+    """Not of one that only holds what others wrote, merged."""
+    return manifest.added_files_count + manifest.deleted_files_count > 0

@@ -1,0 +1,33 @@
+"""Data files that a snapshot names more than once, which Iceberg does not allow and other writers bring about all the
+same: by a retry of a commit that had succeeded, or by adding files of another table twice.
+
+    entry a #1     rows 1, 2        a scan gives the rows of each entry
+    delete 1 #2
+    entry a #3     rows 1, 2        rows 2, 1, 2
+
+A row delete names a path, and so does whoever takes a file out of the table. Neither can mean one entry alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tableformat.errors import UnsupportedFeatureError
+from tableformat.metadata.content_file import DataFile
+
+
+def paths_named_twice(files: Sequence[DataFile]) -> frozenset[str]:
+    """MT-64: the paths that more than one of the files has."""
+    if len({file.file_path for file in files}) == len(files):
+        return frozenset()
+    return frozenset(path for path, count in Counter(file.file_path for file in files).items() if count > 1)
+
+
+def named_twice_error(path: str, consequence: str) -> UnsupportedFeatureError:
+    """What to raise where the entries of one path cannot be told apart."""
+    return UnsupportedFeatureError(
+        f"data file {path} is in the table more than once, as another writer committed it, with different deletes, so "
+        f"{consequence}. Nothing was changed. Delete the rows of the file by key (delete_rows, or delete with a filter "
+        "of values) and append once those that are to stay."
+    )

@@ -1,0 +1,212 @@
+"""Staged files are committed once (CP-23), and a path that another writer committed twice keeps its rows (MT-64)."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from commit_tables import FAST_RETRIES
+from pyiceberg.table.snapshots import Operation
+
+import tableformat as tf
+from tableformat.commit import committed_once
+from tableformat.commit.change import TableChange
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, UnsupportedFeatureError
+from tableformat.metadata.content_file import DataFile
+from tableformat.testing.table_builder import live_files
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
+    """Ids 1 and 2."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    properties = {**FAST_RETRIES, "format-version": request.param}
+    created = catalog.create_table("db.t", SCHEMA, key=["id"], properties=properties)
+    created.append(rows_of(1, 2))
+    return created
+
+
+def rows_of(*ids: int) -> pa.Table:
+    return pa.table({"id": list(ids), "note": ["x"] * len(ids)}, schema=SCHEMA)
+
+
+def ids(table: tf.Table, **at: Any) -> list[int]:
+    return sorted(table.refresh().scan(**at).to_arrow()["id"].to_pylist())
+
+
+NOTHING: Callable[[tf.Table], Any] = lambda _table: None  # noqa: E731 - one of several acts
+SINCE: dict[str, Callable[[tf.Table], Any]] = {
+    "nothing": NOTHING,
+    "other commits": lambda table: [table.append(rows_of(number)) for number in (11, 12)],
+    "compaction": lambda table: table.maintenance.compact(rewrite_all=True),
+    "manifests": lambda table: table.maintenance.rewrite_manifests(),
+    "deleted": lambda table: table.delete("id = 3 OR id = 4", mode="scan"),
+    "expired": lambda table: (
+        table.append(rows_of(11)),
+        table.maintenance.expire_snapshots(older_than=10**15, retain_last=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("since", SINCE)
+@pytest.mark.parametrize("kind", ["append", "replace"])
+def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since: str) -> None:
+    """CP-23: whatever became of them since."""
+    write = table.new_write(kind=kind)
+    staged = [write.write(rows_of(3)), write.write(rows_of(4))]
+    first = table.commit(write, staged)
+    SINCE[since](table)
+    before = ids(table)
+    with pytest.raises(AlreadyCommittedError, match=r"2 of the staged files .* snapshot \d+") as raised:
+        table.commit(write, pickle.loads(pickle.dumps(staged)))
+    assert sorted(raised.value.file_paths) == sorted(path for each in staged for path in each.file_paths)
+    assert since == "expired" or raised.value.snapshot_id == first.snapshot_id
+    assert ids(table) == before
+
+
+def test_one_of_them_was_committed(table: tf.Table) -> None:
+    """CP-23: nothing of the second commit is applied."""
+    write = table.new_write()
+    staged = [write.write(rows_of(3)), write.write(rows_of(4))]
+    table.commit(write, staged[:1])
+    with pytest.raises(AlreadyCommittedError, match="1 of the staged files"):
+        table.commit(write, staged)
+    table.commit(write, staged[1:])
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_files_given_twice_to_one_commit(table: tf.Table) -> None:
+    """CP-23."""
+    write = table.new_write()
+    staged = write.write(rows_of(3))
+    with pytest.raises(InvalidArgumentError, match="twice"):
+        table.commit(write, [staged, staged])
+    assert ids(table) == [1, 2]
+
+
+def test_named_batch_is_applied_once_and_no_error(table: tf.Table) -> None:
+    """CP-14 comes before CP-23; another batch with the same files does not."""
+    write = table.new_write()
+    staged = [write.write(rows_of(3))]
+    table.commit(write, staged, application_id="a", batch_id=1)
+    assert table.commit(write, staged, application_id="a", batch_id=1).already_applied
+    with pytest.raises(AlreadyCommittedError):
+        table.commit(write, staged, application_id="a", batch_id=2)
+    assert ids(table) == [1, 2, 3]
+
+
+def test_rolled_back_files_may_be_committed_again_and_to_another_branch(table: tf.Table) -> None:
+    """CP-23: it is about what the branch has had."""
+    before = table.snapshot_id
+    table.create_branch("b")
+    write = table.new_write()
+    staged = [write.write(rows_of(3))]
+    table.commit(write, staged)
+    table.rollback(snapshot_id=before)
+    table.commit(write, staged)
+    assert table.catalog is not None
+    table.catalog.load_table("db.t", branch="b").commit(write, staged)
+    assert ids(table) == ids(table, branch="b") == [1, 2, 3]
+
+
+def test_only_what_was_committed_since_the_write_began_is_read(
+    table: tf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CP-23: a commit costs the same whatever the table holds."""
+    for number in range(10, 30):
+        table.append(rows_of(number))
+    read: list[int] = []
+    monkeypatch.setattr(
+        committed_once, "_paths_of", lambda *arguments: read.append(arguments[2].sequence_number) or frozenset()
+    )
+    for number in range(3):
+        write = table.new_write()
+        staged = write.write(rows_of(100 + number))
+        table.append(rows_of(200 + number))
+        table.commit(write, [staged])
+    assert read == [22, 24, 26]
+
+
+# -- tables of writers that did it all the same
+
+
+def add_again(table: tf.Table, *, times: int = 1) -> None:
+    """What a writer without the check does: the newest data file comes once more, each time in a commit of its own."""
+    newest = max(
+        (file for file in live_files(table.refresh()) if isinstance(file, DataFile)),
+        key=lambda file: file.sequence_number or 0,
+    )
+    again = replace(newest, sequence_number=None, file_sequence_number=None, first_row_id=None)
+    for _ in range(times):
+        commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=(again,)))
+        table.refresh()
+
+
+JOBS: dict[str, Callable[[tf.Table], Any]] = {
+    "compact": lambda table: table.maintenance.compact(rewrite_all=True),
+    "compact in parts": lambda table: table.maintenance.compact(min_input_files=2, delete_ratio_threshold=0.01),
+    "positions": lambda table: table.maintenance.rewrite_position_delete_files(rewrite_all=True),
+    "drop dead": lambda table: table.maintenance.drop_dead_deletes(),
+    "merge ranges": lambda table: table.maintenance.merge_range_deletes(),
+    "manifests": lambda table: table.maintenance.rewrite_manifests(),
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    "delete",
+    [
+        NOTHING,
+        lambda table: table.delete_prefix({"id": 1}),
+        lambda table: table.delete_range(lower=(0,), upper=(9,)),
+        lambda table: table.delete("id = 1", mode="scan"),
+    ],
+    ids=["no delete", "prefix", "whole file", "positions"],
+)
+def test_jobs_keep_the_rows_of_a_file_that_is_named_more_than_once(
+    table: tf.Table, delete: Callable[[tf.Table], Any], job: str
+) -> None:
+    """MT-64: deletes reach the entries that are older than they are, and jobs leave such files alone."""
+    add_again(table)
+    delete(table)
+    add_again(table)
+    table.append(rows_of(7))
+    table.append(rows_of(8))
+    before = Counter(ids(table))
+    JOBS[job](table.refresh())
+    assert Counter(ids(table)) == before
+    table.append(rows_of(9))
+    JOBS[job](table.refresh())
+    assert Counter(ids(table)) == before + Counter([9])
+
+
+def test_conversion_says_which_file_it_cannot_convert(table: tf.Table) -> None:
+    """MT-64: row deletes name paths, so they cannot delete a row of one entry and keep it of the other."""
+    table.delete_prefix({"id": 1})
+    add_again(table)
+    (path, _) = {file.file_path: file for file in live_files(table) if isinstance(file, DataFile)}.popitem()
+    before = ids(table)
+    with pytest.raises(UnsupportedFeatureError, match=path):
+        table.maintenance.convert_deletes()
+    assert ids(table) == before == [1, 2, 2]
+    table.delete("id < 3", mode="scan")
+    assert ids(table) == []
+
+
+def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf.Table) -> None:
+    """MT-64: the file stays in the table, its rows are deleted by position."""
+    add_again(table)
+    assert table.delete("id = 1", mode="scan").deleted_row_count == 2
+    assert ids(table) == [2, 2]
+    table.overwrite(rows_of(5), where="note = 'x' AND id < 3 AND id <> 0")
+    assert ids(table) == [5]
