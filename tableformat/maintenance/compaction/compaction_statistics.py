@@ -19,9 +19,9 @@ from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.named_twice import paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context
-from tableformat.scan.named_twice import paths_named_twice
 from tableformat.scan.planner import file_filter, plan_scan
 
 _EVERYWHERE = KeyBounds(b"", AFTER_MARKER)

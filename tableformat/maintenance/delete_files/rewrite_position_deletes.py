@@ -30,8 +30,8 @@ from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_da
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.named_twice import paths_named_twice
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.scan.named_twice import paths_named_twice
 from tableformat.scan.planner import plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.deletion_vectors import write_deletion_vectors
