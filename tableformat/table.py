@@ -308,6 +308,7 @@ class Table:
         """Apply change events: the last event of a key, by `order_by` and then by position, decides.
 
         The column `op` holds I, U or D, or the words insert, update, upsert, delete, update_before and update_after.
+        InvalidKeyError for a table without a key (CF-9).
         """
         verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
         return self._run(verb, changes, commit)

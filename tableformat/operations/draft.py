@@ -84,6 +84,11 @@ class Draft:
         return self.context.schema
 
     @property
+    def name(self) -> str:
+        """The dotted identifier of the table."""
+        return ".".join(self._iceberg.name())
+
+    @property
     def has_key(self) -> bool:
         return bool(self.context.key_field_ids)
 
@@ -92,8 +97,7 @@ class Draft:
         """Field ids of the key. InvalidKeyError for a table without one."""
         if not self.has_key:
             raise InvalidKeyError(
-                f"table {'.'.join(self._iceberg.name())} has no key: create it with key=[...] or name one with "
-                "set_key([...])."
+                f"table {self.name} has no key: create it with key=[...] or name one with set_key([...])."
             )
         return self.context.key_field_ids
 
@@ -135,7 +139,7 @@ class Draft:
             as_reader(rows, schema=arrow_schema(self.schema)),
             self.schema,
             on_refused=on_refused,
-            checks=row_checks(self.context.properties, self.schema, table=".".join(self._iceberg.name())),
+            checks=row_checks(self.context.properties, self.schema, table=self.name),
         )
 
     def add_rows(
@@ -244,9 +248,7 @@ class Draft:
     def _change_on(self, change: ChangeByFormatVersion, head: SnapshotView, attempt: int) -> TableChange:
         made = change(head, attempt)
         if made.added_data_files:
-            refuse_changed_checks(
-                self.context.properties, head.metadata.properties, table=".".join(self._iceberg.name())
-            )
+            refuse_changed_checks(self.context.properties, head.metadata.properties, table=self.name)
         return made
 
     def _change_in(self, format_version: int) -> TableChange:

@@ -120,13 +120,10 @@ class ModelVerbs:
         self.current.extend(newest.values())
 
     def apply_changes(self, changes: Iterable[Row], *, op: str = "_op", order_by: str | None = "_ts") -> None:
-        """Apply the last event of each key, by `order_by` (null below NaN below values) and then by position.
-
-        Without a key whole rows stand for themselves.
-        """
+        """Apply the last event of each key, by `order_by` (null below NaN below values) and then by position."""
         events = list(changes)
         names = tuple(dict.fromkeys(name for event in events for name in event if name not in (op, order_by)))
-        by = self.key or names
+        by = self._required_key()
         last: dict[Any, Row] = {}
         for event in sorted(events, key=lambda event: event_sort_key(event, order_by)):
             last[sort_keys(self._values(event, by))] = event

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.write.rows.last_per_key import last_row_per_key
@@ -26,16 +26,22 @@ def apply_changes(
     """Stage the last event of each key: deletes of all keys that occur, and the rows of those whose last event is no
     delete.
 
-    A table without a key goes by whole rows: an event inserts or deletes the row equal to it, and repeating an event
-    changes nothing. Delete events may leave columns outside the key null or out.
+    CF-9: InvalidKeyError for a table without a key, whose equal rows an event cannot tell apart. Delete events may
+    leave columns outside the key null or out.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     events = as_reader(changes)
     for name, option in ((op, "op"), (order_by, "order_by")):
         if name is not None and name not in events.schema.names:
             raise UnknownColumnError(name, events.schema.names, where=f"the changes ({option}=)")
+    if not draft.has_key:
+        raise InvalidKeyError(
+            f"table {draft.name} has no key, so an event does not say which of several equal rows it is about. Name "
+            "the columns that identify a row with set_key([...]); or append() what was inserted, and where rows were "
+            "deleted take all of them anew: overwrite(source.scan().to_arrow())."
+        )
     row_columns = [name for name in events.schema.names if name not in (op, order_by)]
-    key = draft.key_names if draft.has_key else tuple(row_columns)
+    key = draft.key_names
     draft.begin_verb()
     newest = last_row_per_key(events, key, order_by=order_by)
     upserts = pa.RecordBatchReader.from_batches(

@@ -17,7 +17,13 @@ import tableformat as tf
 from tableformat.changes.plan import ChangeTask, plan_snapshot
 from tableformat.commit import transaction
 from tableformat.commit.change import ChangeKind, TableChange
-from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, UnknownColumnError, UnsupportedFeatureError
+from tableformat.errors import (
+    InvalidArgumentError,
+    InvalidKeyError,
+    SnapshotNotFoundError,
+    UnknownColumnError,
+    UnsupportedFeatureError,
+)
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.scan.context import merge_context
@@ -354,6 +360,21 @@ def test_every_form_gives_the_same_events(table: tf.Table) -> None:
     deleted = relation.filter("_change_type = 'delete' AND _commit_version > 1").project("id, note").fetchall()
     assert deleted == [(2, "A2")]
     assert "from snapshot None" in repr(feed)
+
+
+def test_equal_rows_of_a_table_without_a_key_are_not_followed_by_events(tmp_path: Path) -> None:
+    """CF-9, CF-6: the feed tells of each of them; what goes by keys would make one of three."""
+    catalog = new_catalog(tmp_path)
+    table, copy = (catalog.create_table(("db", name), pa.schema([("n", pa.int64())])) for name in ("t", "copy"))
+    table.append(pa.table({"n": [7, 7, 7]}))
+    feed = table.changes(columns=["n", "_change_type", "_commit_version"]).to_arrow()
+    assert feed["n"].to_pylist() == [7, 7, 7]
+    with pytest.raises(InvalidKeyError, match=r"db\.copy has no key.*set_key"):
+        copy.apply_changes(feed, op="_change_type", order_by="_commit_version")
+    with copy.transaction() as tx, pytest.raises(InvalidKeyError, match="has no key"):
+        tx.apply_changes(feed, op="_change_type", order_by="_commit_version")
+    copy.overwrite(table.scan().to_arrow())
+    assert copy.scan().to_arrow()["n"].to_pylist() == [7, 7, 7]
 
 
 def test_follower_that_takes_range_after_range_has_the_table(tmp_path: Path) -> None:

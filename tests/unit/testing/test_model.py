@@ -180,14 +180,12 @@ def test_the_last_event_of_a_key_decides_by_order_and_then_by_position() -> None
     )
 
 
-def test_events_without_a_key_stand_for_whole_rows() -> None:
-    model = ModelTable(("id", "v"))
-    model.append([{"id": 1, "v": None}, {"id": 1, "v": "x"}])
-    model.apply_changes([{"id": 1, "v": None, "_op": "D"}, {"id": 2, "v": "y", "_op": "I"}], order_by=None)
-    model.apply_changes([{"id": 2, "v": "y", "_op": "I"}], order_by=None)
-    assert [(each["id"], each["v"]) for each in model.rows()] == [(1, "x"), (2, "y")]
+def test_events_need_a_key_and_a_known_operation() -> None:
+    """CF-9."""
+    with pytest.raises(InvalidKeyError, match="no key"):
+        ModelTable(("id", "v")).apply_changes([{"id": 2, "v": "y", "_op": "I"}], order_by=None)
     with pytest.raises(InvalidArgumentError, match="no operation"):
-        model.apply_changes([{"id": 2, "v": "y", "_op": "X"}], order_by=None)
+        model_with().apply_changes([{**row("b", 1), "_op": "X"}], order_by=None)
 
 
 def test_verbs_of_a_transaction_see_those_before_them_and_spare_those_after() -> None:
