@@ -25,6 +25,7 @@ from pyiceberg.table.update import AddPartitionSpecUpdate
 from pyiceberg.transforms import IdentityTransform
 
 from tableformat.catalogs.backends import open_backend
+from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -34,11 +35,12 @@ from tableformat.errors import (
 )
 from tableformat.keys.table_key import check_key_columns
 from tableformat.metadata.arrow_schema import iceberg_schema
+from tableformat.metadata.new_names import check_new_name
+from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.operations.format_version import refusals_of_version, requested_format_version
 from tableformat.properties import KEY_FIELD_IDS, checked_properties
-from tableformat.storage.storage import delete_if_present
 from tableformat.table import Table
 
 Identifier: TypeAlias = str | tuple[str, ...]
@@ -59,6 +61,7 @@ class Catalog:
     """A catalog of Iceberg tables with range deletes."""
 
     def __init__(self, backend: IcebergCatalog) -> None:
+        guard_metadata_removal(backend)
         self.iceberg = backend
         """The PyIceberg catalog behind this one."""
 
@@ -79,6 +82,7 @@ class Catalog:
         self, namespace: Identifier, *, properties: Mapping[str, str] | None = None, exist_ok: bool = False
     ) -> None:
         """Create a namespace. Raises AlreadyExistsError unless `exist_ok`."""
+        check_new_name(_parts(namespace), "namespace")
         try:
             self.iceberg.create_namespace(namespace, dict(properties or {}))
         except NamespaceAlreadyExistsError as error:
@@ -170,6 +174,7 @@ class Catalog:
         if isinstance(key, str) or isinstance(partition_by, str):
             raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
         _check_name(identifier)
+        check_new_name(_parts(identifier), "table")
         all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties or {})}
         version = requested_format_version(all_properties)
         fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
@@ -201,6 +206,7 @@ class Catalog:
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
         """Add a table that exists as files, by its current metadata file."""
         _check_name(identifier)
+        check_new_name(_parts(identifier), "table")
         with self._named(identifier):
             try:
                 return Table(self.iceberg.register_table(identifier, metadata_location), catalog=self)
@@ -211,6 +217,7 @@ class Catalog:
         """Rename a table; its files stay where they are."""
         _check_name(from_identifier)
         _check_name(to_identifier)
+        check_new_name(_parts(to_identifier), "table")
         with self._named(from_identifier, to_identifier):
             try:
                 return Table(self.iceberg.rename_table(from_identifier, to_identifier), catalog=self)
@@ -220,15 +227,15 @@ class Catalog:
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
         """Take a table out of the catalog; with `purge` its files are removed as well.
 
-        Purging removes the files that the table's metadata names, in every retained snapshot, and nothing else.
+        Purging removes the files of the table's own that its metadata names, in every retained snapshot, and nothing
+        else. A file that is named and lies elsewhere stays, with a warning in the log (MT-53).
         """
         _check_name(identifier)
         with self._named(identifier):
             table = self.iceberg.load_table(identifier)
             locations = reachable_files(table.metadata, table.metadata_location, table.io) if purge else frozenset()
             self.iceberg.drop_table(identifier)
-        for location in sorted(locations):
-            delete_if_present(table.io, location)
+        OwnedFiles.of(table).remove_all(sorted(locations))
 
     @contextmanager
     def _named(self, identifier: Identifier, new_identifier: Identifier | None = None) -> Iterator[None]:
@@ -265,8 +272,10 @@ def _parts(identifier: Identifier) -> tuple[str, ...]:
 
 def _check_name(identifier: Identifier) -> None:
     """A table is named with its namespace. Names of blanks and dots alone cannot be told from no name in a catalog or
-    in a path."""
+    in a path; halves of surrogate pairs are no text."""
     parts = _parts(identifier)
+    if not all(map(_is_text, parts)):
+        raise InvalidArgumentError(f"table {parts!r}: the parts of a name are text.")
     if any(not part.strip(" .\t\n") for part in parts):
         raise InvalidArgumentError(
             f"table {_dotted(identifier)!r}: a part of the name is empty. Name namespace and table."
@@ -275,6 +284,10 @@ def _check_name(identifier: Identifier) -> None:
         raise InvalidArgumentError(
             f"{_dotted(identifier)!r} is no table's name: a table is named with its namespace, as in 'db.t'."
         )
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, str) and part.encode(errors="ignore").decode() == part
 
 
 def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:

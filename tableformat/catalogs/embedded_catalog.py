@@ -11,11 +11,9 @@ PyIceberg's SQL catalog, with what it lacks for this use: several writing proces
 from __future__ import annotations
 
 import gzip
-import logging
 import os
 import uuid
 import weakref
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,11 +36,11 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy import URL, Engine, Select, bindparam, event, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.schema import CreateTable
 
+from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_update import (
     GZIP_SUFFIX,
     apply_updates,
@@ -51,14 +49,14 @@ from tableformat.commit.metadata_update import (
     upgraded_to_v3,
 )
 from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.metadata.new_names import check_new_name
+from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.storage import delete_if_present, read_bytes, write_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-logger = logging.getLogger(__name__)
 
 CATALOG_NAME: Final = "tableformat"
 """PyIceberg keys its rows by catalog name, so every alias of a directory opens it under this one."""
@@ -132,6 +130,7 @@ class EmbeddedCatalog(SqlCatalog):
                 connection.execute(CreateTable(table, if_not_exists=True))
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        check_new_name(Catalog.identifier_to_tuple(namespace), "namespace")
         try:
             super().create_namespace(namespace, properties)
         except IntegrityError as error:
@@ -149,6 +148,19 @@ class EmbeddedCatalog(SqlCatalog):
         return super().create_table(
             identifier, schema, location, partition_spec, sort_order, {**BOUNDED_METADATA, **properties}
         )
+
+    def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
+        check_new_name(Catalog.identifier_to_tuple(identifier), "table")
+        return super().register_table(identifier, metadata_location, overwrite)
+
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        check_new_name(Catalog.identifier_to_tuple(to_identifier), "table")
+        return super().rename_table(from_identifier, to_identifier)
+
+    def _resolve_table_location(self, location: str | None, database_name: str, table_name: str) -> str:
+        """PyIceberg's one way from the name of a new table to its directory, in whatever way it is made."""
+        check_new_name((database_name, table_name), "table")
+        return super()._resolve_table_location(location, database_name, table_name)
 
     @staticmethod
     def identifier_to_database_and_table(
@@ -195,7 +207,7 @@ class EmbeddedCatalog(SqlCatalog):
             delete_if_present(io, location)
             raise
         self._remember(location, metadata, io)
-        _delete_logged_out_metadata(io, current.metadata, metadata)
+        remove_logged_out_metadata(io, current.metadata, metadata, current.metadata_location)
         return _response(metadata, location)
 
     def _update_and_stage_table(
@@ -222,11 +234,15 @@ class EmbeddedCatalog(SqlCatalog):
         return staged
 
     def purge_table(self, identifier: str | Identifier) -> None:
-        """Drop the table and delete every file that its snapshots name, those of range deletes included."""
+        """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53)."""
         table = self.load_table(identifier)
         locations = reachable_files(table.metadata, table.metadata_location, table.io)
         self.drop_table(identifier)
-        _delete_all(table.io, locations)
+        OwnedFiles.of(table).remove_all(sorted(locations))
+
+    @staticmethod
+    def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
+        """PyIceberg's, after each of its own commits: `commit_table` has done it already."""
 
     @staticmethod
     def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
@@ -324,19 +340,3 @@ def _parse_metadata(io: FileIO, location: str) -> TableMetadata:
         return TableMetadataUtil.parse_raw(text.decode())
     except (ValidationError, ValueError, OSError, EOFError) as error:
         raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
-
-
-def _delete_logged_out_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
-    """Metadata files that fell off the end of the metadata log, where the table asks for it."""
-    if property_as_bool(metadata.properties, TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED, False):
-        kept = {entry.metadata_file for entry in metadata.metadata_log}
-        _delete_all(io, (entry.metadata_file for entry in base.metadata_log if entry.metadata_file not in kept))
-
-
-def _delete_all(io: FileIO, locations: Iterable[str]) -> None:
-    for location in locations:
-        try:
-            delete_if_present(io, location)
-        except OSError:
-            # The table's new state is committed; a file too many is no reason to report a failure.
-            logger.warning("could not remove %s", location, exc_info=True)

@@ -160,11 +160,14 @@ def _removed(result: RemoveOrphanFilesResult, name: str) -> RenderableType:
 
 
 def _left_behind(result: ExpireResult | RemoveOrphanFilesResult) -> Rows:
-    count = len(result.undeleted_file_locations)
-    if not count:
-        return []
-    told = f"{text.counted(count, 'file')} stayed because the store did not let go; remove-orphan-files tries again"
-    return [("not removed", Text(told, style="yellow"))]
+    rows: Rows = []
+    if count := len(result.undeleted_file_locations):
+        told = f"{text.counted(count, 'file')} stayed because the store did not let go; remove-orphan-files tries again"
+        rows.append(("not removed", Text(told, style="yellow")))
+    if count := len(result.foreign_file_locations):
+        told = f"{text.counted(count, 'file')} outside of the table's directories stayed; --output json lists them"
+        rows.append(("foreign", Text(told, style="yellow")))
+    return rows
 
 
 def _and_more(count: int) -> Sequence[RenderableType]:

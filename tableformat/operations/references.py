@@ -31,6 +31,7 @@ from tableformat.errors import (
     UnknownOptionError,
     nearest_hint,
 )
+from tableformat.metadata.new_names import check_new_ref_name
 from tableformat.metadata.snapshot_choice import ancestors, view_at
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
@@ -186,8 +187,7 @@ def commit_updates(
 
 
 def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
-    if not name or not isinstance(name, str):
-        raise InvalidArgumentError(f"a {ref.snapshot_ref_type} needs a name, not {name!r}.")
+    check_new_ref_name(name, ref.snapshot_ref_type)
     if name in iceberg.metadata.refs:
         kind = iceberg.metadata.refs[name].snapshot_ref_type
         raise AlreadyExistsError(f"a {kind} {name!r} exists already; drop_{kind}({name!r}) removes it.")
@@ -201,7 +201,9 @@ def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:
     if head is not None and head.snapshot_id == snapshot_id:
         return
     moved = _ref(snapshot_id, SnapshotRefType.BRANCH, None)
-    if head is not None:
+    if head is None:
+        check_new_ref_name(branch, SnapshotRefType.BRANCH)
+    else:
         moved = head.model_copy(update={"snapshot_id": snapshot_id})
     requirement = assert_ref(branch, None if head is None else head.snapshot_id)
     commit_updates(iceberg, (requirement,), (_set_ref(branch, moved),))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
+from pyiceberg.table.statistics import StatisticsFile
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -234,3 +237,49 @@ def test_unsetting_a_property_that_is_not_there(spark: SparkSession, lake: Catal
     spark.sql(f"ALTER TABLE lake.{namespace}.t UNSET TBLPROPERTIES ('mine', 'nowhere')")
     spark.sql(f"ALTER TABLE lake.{namespace}.t UNSET TBLPROPERTIES IF EXISTS ('mine')")
     assert "mine" not in lake.load_table((namespace, "t")).properties
+
+
+@pytest.mark.parametrize("name", ["x/../../../outside", "..", "a/b", "a\\\\b", "a\x01b"])
+def test_no_name_leads_out_of_the_lake(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    before = {
+        path for path in Path(str(lake.iceberg.properties["warehouse"]).removeprefix("file://")).parent.rglob("*")
+    }
+    for statement in (
+        f"CREATE TABLE lake.{namespace}.`{name}` (a INT)",
+        f"CREATE TABLE lake.{namespace}.`{name}` AS SELECT 1 AS a",
+        f"CREATE NAMESPACE lake.`{name}`",
+        f"ALTER TABLE lake.{namespace}.t RENAME TO {namespace}.`{name}`",
+        f"ALTER TABLE lake.{namespace}.t CREATE BRANCH `a\x01b`",
+    ):
+        with pytest.raises(Exception, match=r"separates directories|begins or ends|cannot be part|PARSE_SYNTAX"):
+            spark.sql(statement)
+    after = {path for path in Path(str(lake.iceberg.properties["warehouse"]).removeprefix("file://")).parent.rglob("*")}
+    assert {path for path in after - before if "catalog.db" not in path.name} == set()
+    assert lake.list_tables(namespace) == [f"{namespace}.t"]
+
+
+def test_purge_leaves_what_lies_outside(spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path) -> None:
+    """MT-53"""
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    spark.sql(f"INSERT INTO lake.{namespace}.t VALUES (1)")
+    victim = tmp_path / "precious.txt"
+    victim.write_text("mine")
+    table = lake.load_table((namespace, "t"))
+    snapshot_id = table.snapshot_id
+    assert snapshot_id is not None
+    with table.iceberg.update_statistics() as update:
+        update.set_statistics(
+            StatisticsFile.model_validate(
+                {
+                    "snapshot-id": snapshot_id,
+                    "statistics-path": f"file://{victim}",
+                    "file-size-in-bytes": 4,
+                    "file-footer-size-in-bytes": 4,
+                    "blob-metadata": [],
+                }
+            )
+        )
+    spark.sql(f"DROP TABLE lake.{namespace}.t PURGE")
+    assert victim.read_text() == "mine"
+    assert not lake.table_exists((namespace, "t"))

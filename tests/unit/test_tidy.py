@@ -163,6 +163,25 @@ def test_nothing_of_the_library_imports_what_is_for_tests() -> None:
     assert importing == []
 
 
+def test_what_metadata_names_is_removed_in_one_place_only() -> None:
+    """MT-53: these remove files that they, or their tasks, have created; every other removal asks `OwnedFiles`."""
+    removers = {name_of(path) for path in CODE if re.search(r"\bdelete_if_present\(|\bos\.remove\(", path.read_text())}
+    assert removers == {
+        "spark_ext/service/ddl/staged_tables.py",
+        "spark_ext/service/writes/commits.py",
+        "tableformat/commit/by_format_version.py",
+        "tableformat/commit/transaction.py",
+        "tableformat/catalogs/embedded_catalog.py",
+        "tableformat/maintenance/conversion/convert_files.py",
+        "tableformat/maintenance/running/head_jobs.py",
+        "tableformat/metadata/owned_files.py",
+        "tableformat/storage/storage.py",
+        "tableformat/operations/draft.py",
+        "tableformat/write/created_files.py",
+        "tableformat/write/staged.py",
+    }
+
+
 def test_test_files_have_names_of_their_own() -> None:
     """There are no packages under tests/, so two files of one name would hide each other."""
     names = Counter(path.name for path in TESTS if path.name not in ("conftest.py", "__init__.py"))

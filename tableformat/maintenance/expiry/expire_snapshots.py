@@ -27,10 +27,17 @@ from pyiceberg.table.update import (
 from tableformat import properties as names
 from tableformat.commit.metadata_commit import commit_metadata, refresh, refs_are_unchanged
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
-from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files, unneeded_files
+from tableformat.maintenance.expiry.expired_files import (
+    FileRole,
+    UnneededFile,
+    remove_files,
+    split_foreign,
+    unneeded_files,
+)
 from tableformat.maintenance.expiry.snapshot_retention import Expiry, RetentionRequest, plan_expiry
 from tableformat.maintenance.publishing.publish_scope import tag_publish_bases
 from tableformat.maintenance.running.progress import Progress
+from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.snapshot_choice import to_epoch_ms
 
 
@@ -55,6 +62,8 @@ class ExpireResult:
     freed_bytes: int = 0
     undeleted_file_locations: tuple[str, ...] = ()
     """Files that nothing needs and that the store did not let go; `remove_orphan_files` tries them again."""
+    foreign_file_locations: tuple[str, ...] = ()
+    """Files that only expired snapshots name and that are not in the table's directories: they stay (MT-53)."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -85,8 +94,10 @@ def expire_snapshots(
         _check_may_remove_files(iceberg.metadata)
     # Read before the commit as well: a manifest that cannot be read is met while nothing has changed yet.
     files = _files_of(iceberg, iceberg.metadata, _without(iceberg.metadata, planned)) if removes_files else ()
+    owned = OwnedFiles.of(iceberg)
     if dry_run or planned.is_empty:
-        return _describe(planned, files, (), started, dry_run=dry_run)
+        files, foreign = split_foreign(owned, files)
+        return _describe(planned, files, (), foreign, started, dry_run=dry_run)
     expiry = planned
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
@@ -97,8 +108,9 @@ def expire_snapshots(
 
     before, after = commit_metadata(iceberg, prepare)
     files = _files_of(iceberg, before, after) if removes_files else ()
-    left = remove_files(iceberg.io, files, progress)
-    return _describe(expiry, files, left, started, dry_run=False)
+    files, foreign = split_foreign(owned, files)
+    left = remove_files(owned, files, progress)
+    return _describe(expiry, files, left, foreign, started, dry_run=False)
 
 
 def _request(
@@ -156,7 +168,13 @@ def _files_of(iceberg: IcebergTable, before: TableMetadata, after: TableMetadata
 
 
 def _describe(
-    expiry: Expiry, files: Sequence[UnneededFile], left: Sequence[UnneededFile], started: float, *, dry_run: bool
+    expiry: Expiry,
+    files: Sequence[UnneededFile],
+    left: Sequence[UnneededFile],
+    foreign: tuple[str, ...],
+    started: float,
+    *,
+    dry_run: bool,
 ) -> ExpireResult:
     undeleted = {file.location for file in left}
     removed = [file for file in files if file.location not in undeleted]
@@ -175,6 +193,7 @@ def _describe(
         deleted_statistics_files_count=counts[FileRole.STATISTICS],
         freed_bytes=sum(file.size_bytes for file in removed),
         undeleted_file_locations=tuple(sorted(undeleted)),
+        foreign_file_locations=foreign,
         duration_seconds=time.perf_counter() - started,
         dry_run=dry_run,
     )

@@ -18,8 +18,9 @@ from tableformat.metadata.content_file import ContentFile, DeleteFile, DeleteKin
 from tableformat.metadata.manifests.manifest_entry import ManifestFile
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.storage.location import local_path
-from tableformat.storage.storage import delete_if_present, size_bytes
+from tableformat.storage.storage import size_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,17 @@ def unneeded_files(
     )
 
 
-def remove_files(io: FileIO, files: Collection[UnneededFile], progress: Progress | None) -> tuple[UnneededFile, ...]:
+def split_foreign(
+    owned: OwnedFiles, files: Collection[UnneededFile]
+) -> tuple[tuple[UnneededFile, ...], tuple[str, ...]]:
+    """MT-53: the files that may be removed, and the locations of the others, sorted."""
+    foreign = owned.foreign(file.location for file in files)
+    return tuple(file for file in files if file.location not in foreign), tuple(sorted(foreign))
+
+
+def remove_files(
+    owned: OwnedFiles, files: Collection[UnneededFile], progress: Progress | None
+) -> tuple[UnneededFile, ...]:
     """Remove the files, role by role in the order given; those that could not be removed are returned and logged.
 
     An exception of `progress` stops the removal; what is left is found by the removal of orphan files.
@@ -97,21 +108,20 @@ def remove_files(io: FileIO, files: Collection[UnneededFile], progress: Progress
     with ThreadPoolExecutor(_REMOTE_REMOVERS) as pool:
         for batch in _batches_of_one_role(files):
             is_local = all(local_path(file.location) is not None for file in batch)
-            removed = (map if is_local else pool.map)(partial(_remove, io), batch)
+            removed = (map if is_local else pool.map)(partial(_remove, owned), batch)
             left.extend(file for file, is_removed in zip(batch, removed, strict=True) if not is_removed)
             done += len(batch)
             tell(done, len(files), "unneeded files")
     return tuple(left)
 
 
-def _remove(io: FileIO, file: UnneededFile) -> bool:
+def _remove(owned: OwnedFiles, file: UnneededFile) -> bool:
     try:
-        delete_if_present(io, file.location)
+        return owned.remove(file.location)
     except OSError:
         # The snapshots are gone and the caller learns which files are left: no reason to stop at the first.
         logger.warning("could not remove %s", file.location, exc_info=True)
         return False
-    return True
 
 
 def _batches_of_one_role(files: Iterable[UnneededFile], batch_size: int = 1_000) -> Iterator[list[UnneededFile]]:

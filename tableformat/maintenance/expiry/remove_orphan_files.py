@@ -14,14 +14,14 @@ from datetime import datetime
 from typing import Final
 
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table import TableProperties
 
 from tableformat import properties as names
 from tableformat.commit.metadata_commit import refresh
 from tableformat.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
-from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files
+from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files, split_foreign
 from tableformat.maintenance.expiry.shared_location import check_no_metadata_of_others, check_no_table_shares
 from tableformat.maintenance.running.progress import Progress
+from tableformat.metadata.owned_files import PATH_PROPERTIES, OwnedFiles
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.metadata.snapshot_choice import to_epoch_ms
 from tableformat.storage.listing import ListedFile, list_files
@@ -31,12 +31,6 @@ DEFAULT_AGE_MS: Final = 3 * 24 * 60 * 60 * 1000
 """Files of commits that take longer than this to come about are taken for orphans."""
 _LEAST_AGE_MS: Final = 24 * 60 * 60 * 1000
 _OWN_DIRECTORIES: Final = ("data", "metadata")
-_PATH_PROPERTIES: Final = (
-    TableProperties.WRITE_DATA_PATH,
-    TableProperties.WRITE_METADATA_PATH,
-    "write.folder-storage.path",
-    "write.object-storage.path",
-)
 _KEPT_NAMES: Final = frozenset({"version-hint.text"})
 """How tables without a catalog are found: no metadata names it."""
 
@@ -51,6 +45,8 @@ class RemoveOrphanFilesResult:
     freed_bytes: int = 0
     undeleted_file_locations: tuple[str, ...] = ()
     """Orphans that the store did not let go."""
+    foreign_file_locations: tuple[str, ...] = ()
+    """Orphans that a link leads out of the table's directories to: they stay (MT-53)."""
     recent_files_count: int = 0
     """Files that nothing names and that may belong to a commit in flight."""
     ignored_entries: tuple[str, ...] = ()
@@ -90,13 +86,17 @@ def remove_orphan_files(
     own, ignored = _in_own_directories(iceberg, unnamed)
     candidates = [file for file in own if file.location not in unknown and not _is_kept(iceberg, file)]
     orphans = sorted((file for file in candidates if file.modified_ms < oldest_kept_ms), key=lambda file: file.location)
-    files = [UnneededFile(file.location, FileRole.DATA, file.size_bytes) for file in orphans]
-    left = {file.location for file in remove_files(iceberg.io, files, progress)} if not dry_run else set()
+    owned = OwnedFiles.of(iceberg)
+    files, foreign = split_foreign(
+        owned, [UnneededFile(file.location, FileRole.DATA, file.size_bytes) for file in orphans]
+    )
+    left = {file.location for file in remove_files(owned, files, progress)} if not dry_run else set()
     return RemoveOrphanFilesResult(
-        orphan_file_locations=tuple(file.location for file in orphans),
-        deleted_files_count=len(orphans) - len(left),
-        freed_bytes=sum(file.size_bytes for file in orphans if file.location not in left),
+        orphan_file_locations=tuple(file.location for file in files),
+        deleted_files_count=len(files) - len(left),
+        freed_bytes=sum(file.size_bytes for file in files if file.location not in left),
         undeleted_file_locations=tuple(sorted(left)),
+        foreign_file_locations=foreign,
         recent_files_count=len(candidates) - len(orphans),
         ignored_entries=ignored,
         listed_files_count=len(listed),
@@ -122,8 +122,7 @@ def _check_may_remove(iceberg: IcebergTable, location: str | None) -> None:
         raise UnsupportedFeatureError(
             f"the table's property {names.GC_ENABLED} is false: other tables may use its files, so none is removed."
         )
-    own = one_spelling(iceberg.location()).rstrip("/")
-    if location is not None and not f"{one_spelling(location).rstrip('/')}/".startswith(f"{own}/"):
+    if location is not None and not OwnedFiles.of(iceberg).is_inside(location):
         raise InvalidArgumentError(f"{location} is not inside the table's location {iceberg.location()}.")
 
 
@@ -145,7 +144,7 @@ def _in_own_directories(iceberg: IcebergTable, files: Iterable[ListedFile]) -> t
 def _own_directories(iceberg: IcebergTable, root: str) -> Iterator[str]:
     for name in _OWN_DIRECTORIES:
         yield f"{root}{name}/"
-    for name in _PATH_PROPERTIES:
+    for name in PATH_PROPERTIES:
         path = iceberg.metadata.properties.get(name)
         if path is not None:
             directory = f"{one_spelling(path).rstrip('/')}/"

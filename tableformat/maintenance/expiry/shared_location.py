@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable, Iterator
 
 from pyiceberg.catalog import Catalog
@@ -11,11 +9,9 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Identifier
 
 from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.metadata.owned_files import METADATA_SUFFIXES, table_uuid_of
 from tableformat.storage.listing import ListedFile
 from tableformat.storage.location import one_spelling
-from tableformat.storage.storage import read_bytes
-
-_METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
 def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
@@ -43,7 +39,7 @@ def check_no_metadata_of_others(iceberg: IcebergTable, unnamed: Iterable[ListedF
     }
     unknown: set[str] = set()
     for file in unnamed:
-        if not file.location.endswith(_METADATA_SUFFIXES):
+        if not file.location.endswith(METADATA_SUFFIXES):
             continue
         uuid = _table_uuid(iceberg, file.location)
         if uuid is None:
@@ -64,10 +60,8 @@ def check_no_metadata_of_others(iceberg: IcebergTable, unnamed: Iterable[ListedF
 
 def _table_uuid(iceberg: IcebergTable, location: str) -> str | None:
     try:
-        data = read_bytes(iceberg.io, location)
-        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-        return str(json.loads(text)["table-uuid"])
-    except (CorruptFileError, ValueError, KeyError, TypeError, OSError, EOFError):
+        return table_uuid_of(iceberg.io, location)
+    except (CorruptFileError, OSError):
         # Half written, or removed since it was listed: nothing is known of it, so it stays.
         return None
 

@@ -19,8 +19,8 @@ from tableformat.errors import (
     SnapshotNotFoundError,
     UnsupportedFeatureError,
 )
-from tableformat.maintenance.expiry import expired_files
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
+from tableformat.metadata import owned_files
 
 FUTURE = 10**15
 
@@ -295,14 +295,14 @@ def test_table_whose_files_others_use(tmp_path: Path) -> None:
 def test_file_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-3"""
     table = history(tmp_path)
-    real = expired_files.delete_if_present
+    real = owned_files.delete_if_present
 
     def refuse_data(io: Any, location: str) -> None:
         if "/data/" in location:
             raise PermissionError(location)
         real(io, location)
 
-    monkeypatch.setattr(expired_files, "delete_if_present", refuse_data)
+    monkeypatch.setattr(owned_files, "delete_if_present", refuse_data)
     result = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert (result.deleted_data_files_count, len(result.undeleted_file_locations)) == (0, 1)
     assert "/data/" in result.undeleted_file_locations[0]

@@ -1,0 +1,58 @@
+"""Which names a new table, namespace, branch or tag may have.
+
+Names become directories and keys of an object store: none may lead out of the warehouse, and none may be what a store,
+a catalog's database or a terminal takes for something else. What exists already is found by any name.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from tableformat.errors import InvalidArgumentError
+
+_SEPARATORS: Final = "/\\"
+_NAME_BYTES_MAX: Final = 255
+"""The longest name of a file or directory in the file systems of this day."""
+
+
+def check_new_name(parts: Sequence[str], kind: str) -> None:
+    """Refuse a name of a namespace or table, given in parts, that cannot be one directory below another.
+
+    Raises InvalidArgumentError, which shows the name with its unprintable characters escaped.
+    """
+    if not parts:
+        raise InvalidArgumentError(f"a {kind} needs a name.")
+    for part in parts:
+        _check_text(part, kind, parts)
+        if not part.strip() or part != part.strip("."):
+            raise _refusal(kind, parts, "a part of the name is empty, or begins or ends with a dot")
+        found = next((character for character in part if character in _SEPARATORS), None)
+        if found is not None:
+            raise _refusal(kind, parts, f"{found!r} separates directories")
+        if len(part.encode()) > _NAME_BYTES_MAX:
+            raise _refusal(kind, parts, f"a part of the name has more than {_NAME_BYTES_MAX} bytes")
+
+
+def check_new_ref_name(name: str, kind: str) -> None:
+    """Refuse a name of a branch or tag that is blank or that cannot be printed. No path is ever made of it, so slashes
+    and dots are as good as letters."""
+    _check_text(name, kind, [name])
+    if not name.strip():
+        raise InvalidArgumentError(f"a {kind} needs a name, not {name!r}.")
+
+
+def _check_text(part: str, kind: str, parts: Sequence[str]) -> None:
+    if not isinstance(part, str):
+        raise InvalidArgumentError(f"a {kind} needs a name, not {part!r}.")
+    # Cc: control characters, the null byte among them; Cs: halves of surrogate pairs, which UTF-8 has no bytes for.
+    found = next((character for character in part if unicodedata.category(character) in ("Cc", "Cs")), None)
+    if found is not None:
+        raise _refusal(kind, parts, f"{found!r} cannot be part of a name")
+
+
+def _refusal(kind: str, parts: Sequence[str], why: str) -> InvalidArgumentError:
+    name = ".".join(map(str, parts))
+    shown = name if len(name) <= 60 else f"{name[:60]}..."
+    return InvalidArgumentError(f"{kind} {shown!r}: {why}. Nothing was made; choose another name.")

@@ -1,0 +1,200 @@
+"""Which files a table may remove (MT-53): the one place that decides it, and the way to every removal by name.
+
+Metadata names files by their full location, and whoever can write metadata can name any file. A writer that removes a
+file which it has just created itself knows what it removes (`storage.delete_if_present`); everything that is removed
+because metadata names it goes through here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Final
+
+from pyiceberg.io import FileIO
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import TableProperties
+
+from tableformat.errors import CorruptFileError
+from tableformat.storage.location import local_path, one_spelling
+from tableformat.storage.storage import actual_location, delete_if_present, open_input, read_bytes
+
+logger = logging.getLogger(__name__)
+
+PATH_PROPERTIES: Final = (
+    TableProperties.WRITE_DATA_PATH,
+    TableProperties.WRITE_METADATA_PATH,
+    "write.folder-storage.path",
+    "write.object-storage.path",
+)
+"""Where a table says that its files are, besides its location."""
+METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
+_MAGICS: Final = (b"PAR1", b"PARE", b"Obj\x01", b"PFA1", b"ORC")
+"""Parquet, encrypted Parquet, Avro, Puffin, ORC: how the files of a table begin, all but the metadata files."""
+_REMOTE_READERS: Final = 16
+
+
+class OwnedFiles:
+    """MT-53: the files that are a table's own, decided after links are resolved. Safe to use from several threads.
+
+    The *location* is the table's when the metadata file that the catalog names lies in its directory `metadata`: who
+    wrote it there could write in the location. Any other directory is only *stated*, by a property or by a location
+    without that proof, and there a file is the table's only if it is of a kind that tables have.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        *,
+        location: str,
+        metadata_location: str,
+        table_uuid: str,
+        properties: Mapping[str, str],
+    ) -> None:
+        """`metadata_location` is what the catalog says, not what metadata says of itself."""
+        self._io = io
+        self._location = location
+        self._metadata_location = metadata_location
+        self._table_uuid = table_uuid
+        self._properties = properties
+        self._real_directories: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, iceberg: IcebergTable) -> OwnedFiles:
+        return cls(
+            iceberg.io,
+            location=iceberg.metadata.location,
+            metadata_location=iceberg.metadata_location,
+            table_uuid=str(iceberg.metadata.table_uuid),
+            properties=iceberg.metadata.properties,
+        )
+
+    def has(self, location: str) -> bool:
+        """Whether the file may be removed. Opens files in stated directories; one that is gone already may be."""
+        index = self._place(location)
+        if index is None:
+            return False
+        if self._proved_root is not None and index.startswith(self._proved_root):
+            return True
+        return index.startswith(self._stated_roots) and self._is_of_a_table(location)
+
+    def is_inside(self, directory: str) -> bool:
+        """Whether the directory is the table's location or lies in it."""
+        inner, outer = self._directory(directory), self._directory(self._location)
+        return inner is not None and outer is not None and inner.startswith(outer)
+
+    def foreign(self, locations: Iterable[str]) -> frozenset[str]:
+        """Those of the locations that are not the table's own."""
+        asked = list(locations)
+        if not self._stated_roots or all(local_path(location) is not None for location in asked):
+            coverages: Iterable[bool] = map(self.has, asked)
+        else:
+            with ThreadPoolExecutor(_REMOTE_READERS) as pool:
+                coverages = list(pool.map(self.has, asked))
+        return frozenset(location for location, is_own in zip(asked, coverages, strict=True) if not is_own)
+
+    def remove(self, location: str) -> bool:
+        """Remove the file, or return False when it is not the table's own. One that is gone already is no error."""
+        if not self.has(location):
+            return False
+        delete_if_present(self._io, location)
+        return True
+
+    def remove_all(self, locations: Iterable[str]) -> None:
+        """Remove what is the table's own, when the catalog needs none of it any more; what stays is logged.
+
+        A file too many is no reason to report a failure of what has happened already.
+        """
+        for location in locations:
+            try:
+                if not self.remove(location):
+                    logger.warning(
+                        "%s stays: it lies outside of the directories of the table at %s, whose metadata names it. If "
+                        "it is the table's, remove it by hand.",
+                        location,
+                        self._location,
+                    )
+            except OSError:
+                logger.warning("could not remove %s", location, exc_info=True)
+
+    @cached_property
+    def _proved_root(self) -> str | None:
+        """The location as a directory, if the current metadata file proves it."""
+        root = self._directory(self._location)
+        current = self._place(self._metadata_location)
+        if root is None or current is None:
+            return None
+        return root if current.rpartition("/")[0] == f"{root}metadata" else None
+
+    @cached_property
+    def _stated_roots(self) -> tuple[str, ...]:
+        return tuple(self._stated())
+
+    def _stated(self) -> Iterator[str]:
+        own = self._directory(self._location)
+        if own is not None and self._proved_root is None and _is_below_a_root(own):
+            yield own
+        for name in PATH_PROPERTIES:
+            root = self._directory(self._properties[name]) if name in self._properties else None
+            # What the location lies in holds other tables as well.
+            if root is not None and _is_below_a_root(root) and not (own or "").startswith(root):
+                yield root
+
+    def _directory(self, location: str) -> str | None:
+        index = self._place(location.rstrip("/") or "/")
+        return None if index is None else f"{index.rstrip('/')}/"
+
+    def _place(self, location: str) -> str | None:
+        """Where the file is, in one spelling and without links; None where that cannot be said."""
+        actual = actual_location(self._io, location)
+        path = local_path(actual)
+        if path is None:
+            # A key is a text to a store, but to some clients a path.
+            return None if {".", ".."} & set(actual.split("/")) else one_spelling(actual)
+        try:
+            return self._real(os.path.abspath(path) if ".." not in path else path)
+        except ValueError:
+            return None  # A null byte: no path at all.
+
+    def _real(self, path: str) -> str:
+        """As `os.path.realpath`; the directories are the same for most files, and resolved once."""
+        if os.path.islink(path) or not os.path.isabs(path):
+            return os.path.realpath(path)
+        folder, name = os.path.split(path)
+        if name in ("", ".", ".."):
+            return os.path.realpath(path)
+        if folder not in self._real_directories:
+            self._real_directories[folder] = os.path.realpath(folder)
+        return os.path.join(self._real_directories[folder], name)
+
+    def _is_of_a_table(self, location: str) -> bool:
+        try:
+            if location.endswith(METADATA_SUFFIXES):
+                return table_uuid_of(self._io, location) == self._table_uuid
+            with open_input(self._io, location) as file:
+                return bool(file.read(4).startswith(_MAGICS))
+        except CorruptFileError:
+            return True  # There is no such file, so there is nothing to keep.
+
+
+def table_uuid_of(io: FileIO, location: str) -> str | None:
+    """Whose metadata file it is; None when that cannot be told. Raises CorruptFileError when there is no such file."""
+    data = read_bytes(io, location)
+    try:
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        return str(json.loads(text)["table-uuid"])
+    except (ValueError, KeyError, TypeError, OSError, EOFError):
+        return None
+
+
+def _is_below_a_root(directory: str) -> bool:
+    """Whether the directory is any but the root of a file system or store."""
+    path = local_path(directory)
+    inside = PurePosixPath(path).parts[1:] if path is not None else directory.rstrip("/").split("/")[3:]
+    return bool(inside)
