@@ -44,6 +44,10 @@ WRITE_MEMORY_BYTES_DEFAULT: Final = 256 * 1024 * 1024
 RANGE_SPAN_BUDGET: Final = "tableformat.scan.range-span-budget"
 """Range delete spans that the planner loads; above it tasks carry the delete files instead."""
 RANGE_SPAN_BUDGET_DEFAULT: Final = 1_000_000
+PAGE_CHECKSUM_VERIFICATION: Final = "read.parquet.page-checksum-verification"
+"""`true`: pages of data files are compared with their checksums when they are read. Those of delete files always are
+(DA-11)."""
+PAGE_CHECKSUM_VERIFICATIONS: Final = ("false", "true")
 OPEN_FILE_COST: Final = "read.split.open-file-cost"
 """Bytes that opening one file is taken to cost as much as reading; compaction weighs files by it."""
 OPEN_FILE_COST_DEFAULT: Final = 4 * 1024 * 1024
@@ -88,6 +92,7 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
         if name.startswith("tableformat.") and name not in _NAMES and not name.startswith(_PREFIXES):
             raise UnknownOptionError(name, _NAMES, where="the table's properties")
     property_one_of(properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
+    property_one_of(properties, PAGE_CHECKSUM_VERIFICATION, PAGE_CHECKSUM_VERIFICATIONS)
     return dict(properties)
 
 

@@ -22,6 +22,7 @@ from tableformat.deletes.codecs.position_rows import (
     FILE_PATH_FIELD_ID,
     POSITION,
     POSITION_FIELD_ID,
+    path_texts,
     positions_by_path,
 )
 from tableformat.deletes.codecs.range_file import spans_from_parquets
@@ -129,7 +130,7 @@ class DeleteLoader:
             found: set[str] = set()
             for group in range(file.row_group_count):
                 (paths,) = self._read_all(file, (FILE_PATH_FIELD_ID,), (group,))
-                found.update(pc.unique(paths).to_pylist())
+                found.update(path_texts(pc.unique(paths)))
         return frozenset(found)
 
     def vector(self, delete: DeleteFile) -> PositionSet:

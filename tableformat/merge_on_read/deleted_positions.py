@@ -30,10 +30,11 @@ from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.merge_on_read.equality_positions import equality_positions
 from tableformat.merge_on_read.span_positions import span_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.content_file import ContentFile, DeleteFile
 from tableformat.parquet.key_reader import KeyReader
 from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
 from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet
+from tableformat.properties import PAGE_CHECKSUM_VERIFICATION, PAGE_CHECKSUM_VERIFICATIONS, property_one_of
 from tableformat.storage.loading_cache import LoadingCache
 
 POSITIONS_CACHE_BYTES: Final = 128 * 1024 * 1024
@@ -89,6 +90,23 @@ class MergeContext:
         return self.metadata.name_mapping()
 
     @cached_property
+    def verify_checksums(self) -> bool:
+        """Whether pages of data files are compared with their checksums (DA-11)."""
+        return (
+            property_one_of(self.metadata.properties, PAGE_CHECKSUM_VERIFICATION, PAGE_CHECKSUM_VERIFICATIONS) == "true"
+        )
+
+    def open_data_file(self, file: ContentFile) -> AbstractContextManager[OpenedFile]:
+        """A data file as every reader of the table opens it; its footer is kept."""
+        return open_parquet(
+            self.io,
+            file,
+            name_mapping=self.name_mapping,
+            footers=self.caches.footers,
+            verify_checksums=self.verify_checksums,
+        )
+
+    @cached_property
     def loader(self) -> DeleteLoader:
         return DeleteLoader.of(self.metadata, self.io, self.caches.deletes)
 
@@ -101,10 +119,6 @@ class MergeContext:
     def column_types(self) -> ColumnTypes:
         """Types of the fields, for what deletes name."""
         return ColumnTypes.of_fields(self.fields)
-
-    def open_data_file(self, data_file: DataFile) -> AbstractContextManager[OpenedFile]:
-        """The Parquet file, its footer from the cache. CorruptFileError where it cannot be opened."""
-        return open_parquet(self.io, data_file, name_mapping=self.name_mapping, footers=self.caches.footers)
 
 
 def deleted_positions(task: RowTask, context: MergeContext) -> PositionSet:
@@ -167,7 +181,7 @@ def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
             )
         return value_where_missing(context.metadata, data, context.fields[field_id])
 
-    with open_parquet(context.io, data, name_mapping=context.name_mapping, footers=context.caches.footers) as file:
+    with context.open_data_file(data) as file:
         reader = KeyReader(file, missing)
         found = [span_positions(reader, one_column_list) for one_column_list in spans]
         number = committed_sequence_number(data)

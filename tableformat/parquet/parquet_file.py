@@ -18,7 +18,7 @@ from pyiceberg.table.name_mapping import NameMapping
 
 from tableformat.errors import CorruptFileError, TableFormatError, UnsupportedFeatureError
 from tableformat.keys.sort_marker import sorted_by
-from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, ContentFile
+from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, ContentFile, DeleteFile
 from tableformat.parquet.parquet_columns import LeafColumn, leaf_columns, with_field_ids
 from tableformat.storage.loading_cache import LoadingCache
 from tableformat.storage.storage import open_input, read_bytes
@@ -42,6 +42,8 @@ class OpenedFile:
     metadata: pq.FileMetaData
     source: pa.NativeFile
     name_mapping: NameMapping | None = None
+    verifies_checksums: bool = False
+    """Pages that have a checksum are compared with it (DA-11)."""
 
     @property
     def row_count(self) -> int:
@@ -87,6 +89,7 @@ class OpenedFile:
             pre_buffer=buffer_bytes == 0,
             buffer_size=buffer_bytes,
             coerce_int96_timestamp_unit="us",
+            page_checksum_verification=self.verifies_checksums,
         )
 
     def read(self, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray | None]:
@@ -124,13 +127,20 @@ def _leaf_values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
 
 @contextlib.contextmanager
 def open_parquet(
-    io: FileIO, file: ContentFile, *, name_mapping: NameMapping | None = None, footers: FooterCache | None = None
+    io: FileIO,
+    file: ContentFile,
+    *,
+    name_mapping: NameMapping | None = None,
+    footers: FooterCache | None = None,
+    verify_checksums: bool = False,
 ) -> Iterator[OpenedFile]:
     """The file, closed at the end of the block.
 
+    DA-11: checksums of the pages of a delete file are always verified, those of a data file with `verify_checksums`.
     Raises UnsupportedFeatureError for another format than Parquet and CorruptFileError for an absent or unreadable
     file, both naming it.
     """
+    is_delete = isinstance(file, DeleteFile)
     if file.file_format not in {PARQUET, RANGE_DELETES_PARQUET}:
         raise UnsupportedFeatureError(
             f"{file.file_path} is an {file.file_format} file and only Parquet files can be read. Rewrite it as Parquet "
@@ -141,7 +151,20 @@ def open_parquet(
     with source:
         with unreadable_as_corrupt(file.file_path):
             metadata = _footer(source, file, footers)
-        yield OpenedFile(file.file_path, metadata, source, name_mapping)
+        if is_delete:
+            _check_row_count(metadata, file)
+        yield OpenedFile(file.file_path, metadata, source, name_mapping, is_delete or verify_checksums)
+
+
+def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
+    """DA-11: a footer, which has no checksum, that leaves out rows of a delete file."""
+    stored = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    if stored != metadata.num_rows or stored < file.record_count:
+        raise CorruptFileError(
+            file.file_path,
+            f"its footer states {metadata.num_rows} rows and row groups of {stored}, its manifest entry states "
+            f"{file.record_count}.",
+        )
 
 
 def _source(io: FileIO, file: ContentFile) -> pa.NativeFile:

@@ -70,6 +70,7 @@ class ParquetOutput:
                 compression_level=None if level is None else int(level),
                 use_dictionary=dictionary_columns if isinstance(dictionary_columns, bool) else list(dictionary_columns),
                 write_page_index=write_page_index,
+                write_page_checksum=True,
                 store_schema=False,
                 write_batch_size=self._write_batch_rows,
                 metadata_collector=self._finished,

@@ -269,6 +269,18 @@ def _damage(_built: BuiltTable, table: Table, kind: Any, options: dict[str, Any]
                 path.write_bytes(b"no Parquet file")
             case "swap":
                 pq.write_table(pa.table({"id": ["a"]}), path)
+            case "flip":
+                path.write_bytes(_with_flipped_bit(path.read_bytes()))
+
+
+def _with_flipped_bit(parquet: bytes) -> bytes:
+    """Another value in the last column of the first row group, as bad memory or a bad disk leaves it."""
+    row_group = pq.read_metadata(pa.BufferReader(parquet)).row_group(0)
+    chunk = row_group.column(row_group.num_columns - 1)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    damaged = bytearray(parquet)
+    damaged[start + chunk.total_compressed_size - 1] ^= 1
+    return bytes(damaged)
 
 
 def _set_properties(_built: BuiltTable, table: Table, properties: Any, _options: dict[str, Any]) -> None:

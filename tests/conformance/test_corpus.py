@@ -37,7 +37,7 @@ FILES = sorted(CORPUS.glob("*.json"))
 CASES: dict[str, dict[str, Any]] = {
     f"{path.stem}:{case['title']}": case for path in FILES for case in json.loads(path.read_text())
 }
-RULES = [f"DA-{n}" for n in range(1, 11)] + [f"RD-{n}" for n in range(1, 14)]
+RULES = [f"DA-{n}" for n in range(1, 12)] + [f"RD-{n}" for n in range(1, 14)]
 
 READABLE = [name for name, case in CASES.items() if "read_error" not in case]
 UNREADABLE = [name for name, case in CASES.items() if "read_error" in case]

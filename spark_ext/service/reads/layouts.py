@@ -22,7 +22,6 @@ from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.parquet.parquet_columns import field_id_of
-from tableformat.parquet.parquet_file import open_parquet
 from tableformat.parquet.projection import identity_constants
 
 
@@ -80,13 +79,11 @@ class Layouts:
         return sorted({name for layout in self._layouts for name in layout.lacking})
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [layout.to_json() for layout in self._layouts]
+        verifies = self._context.verify_checksums
+        return [layout.to_json() | ({"checksums": True} if verifies else {}) for layout in self._layouts]
 
     def _layout_of(self, file: DataFile) -> Layout:
-        context = self._context
-        with open_parquet(
-            context.io, file, name_mapping=context.name_mapping, footers=context.caches.footers
-        ) as opened:
+        with self._context.open_data_file(file) as opened:
             stored = opened.metadata.schema.to_arrow_schema()
             if not any(_has_id(each) for each in stored):
                 names = dict(_names(opened.schema))

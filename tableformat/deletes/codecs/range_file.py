@@ -51,6 +51,7 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
     "use_dictionary": False,
     "write_statistics": False,
     "write_page_index": False,
+    "write_page_checksum": True,
     "store_schema": False,
     "data_page_version": "2.0",
 }
@@ -214,8 +215,8 @@ def _without_nulls(table: pa.Table, name: str, location: str) -> pa.Array:
 
 
 def _single_column(table: pa.Table, name: str, arrow_type: pa.DataType, location: str) -> pa.Array:
-    if name not in table.column_names:
-        raise CorruptFileError(location, f"a range delete file without column {name!r}.")
+    if (count := table.column_names.count(name)) != 1:
+        raise CorruptFileError(location, f"a range delete file with {count} columns {name!r}.")
     try:
         column = table.column(name).cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -120,7 +120,7 @@ def footer(table: pa.Table, **changes: Any) -> pa.Table:
         (lambda table: footer(table, **{"key-types": ["string"]}), "are no key"),
         (lambda table: footer(table, **{"key-types": ["string", "long", "oops"]}), "statement cannot be read"),
         (lambda table: footer(table, **{"key-field-ids": [4, 4, 2]}), "names a column twice"),
-        (lambda table: table.drop_columns(["lower_1"]), "without column 'lower_1'"),
+        (lambda table: table.drop_columns(["lower_1"]), "with 0 columns 'lower_1'"),
         (lambda table: replaced(table, "lower_1", pa.array(["x", "y"])), "'lower_1' of Arrow type string is no int64"),
         (
             lambda table: replaced(table, "lower_depth", pa.array([2, 9], pa.int8())),

@@ -30,7 +30,8 @@ final class DataFileWriter {
     this.path = new Path(location);
     this.files = fileSystem(path, configuration);
     this.writer = new Builder(new NewFile(files, path), plan).withConf(configuration)
-        .withCompressionCodec(plan.codec).withRowGroupRowCountLimit(plan.rowGroupLimit).build();
+        .withCompressionCodec(plan.codec).withRowGroupRowCountLimit(plan.rowGroupLimit)
+        .withPageWriteChecksumEnabled(true).build();
   }
 
   /** Without Hadoop's checksum files, which nobody would remove with the data. */

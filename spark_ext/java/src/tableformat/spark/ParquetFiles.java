@@ -33,9 +33,10 @@ final class ParquetFiles {
 
   /**
    * Reads `columns` of Parquet files. Columns with an id in their metadata are found by it; row groups and pages that
-   * cannot match `filters`, which go by name, are skipped.
+   * cannot match `filters`, which go by name, are skipped. With `verifiesChecksums` pages are compared with theirs.
    */
-  static ParquetPartitionReaderFactory readerFactory(StructType columns, Filter[] filters) {
+  static ParquetPartitionReaderFactory readerFactory(
+      StructType columns, Filter[] filters, boolean verifiesChecksums) {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
     Configuration hadoop = spark.sessionState().newHadoopConf();
@@ -44,6 +45,10 @@ final class ParquetFiles {
     hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), columns.json());
     hadoop.set(SQLConf.SESSION_LOCAL_TIMEZONE().key(), conf.sessionLocalTimeZone());
     hadoop.setBoolean(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED().key(), conf.nestedSchemaPruningEnabled());
+    // Not only switched on: what a table asks for does not hang on the session.
+    hadoop.setBoolean(
+        ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED,
+        verifiesChecksums || hadoop.getBoolean(ParquetInputFormat.PAGE_VERIFY_CHECKSUM_ENABLED, false));
     // Names were resolved by the session's rules; the reader is given those that are in the file.
     hadoop.setBoolean(SQLConf.CASE_SENSITIVE().key(), true);
     hadoop.setBoolean(SQLConf.PARQUET_FIELD_ID_READ_ENABLED().key(), true);

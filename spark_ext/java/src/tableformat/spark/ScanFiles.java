@@ -20,7 +20,7 @@ import org.apache.spark.sql.types.StructType;
  *
  * <pre>
  * {"files": [{"path": "...", "size": 123, "layout": 0, "deleted": 1, "reads_deleted": false}],
- *  "layouts": [{"filters": true, "names": {"1": "id"}, "constants": ["country"]}],
+ *  "layouts": [{"filters": true, "names": {"1": "id"}, "constants": ["country"], "checksums": true}],
  *  "constants": {"type": "struct", ...}}
  * </pre>
  *
@@ -90,7 +90,8 @@ final class ScanFiles {
       if (needsRowIndex) {
         physical = physical.add(ParquetFiles.rowIndexColumn());
       }
-      readers[i] = ParquetFiles.readerFactory(physical, layout.get("filters").asBoolean() ? filters : new Filter[0]);
+      readers[i] = ParquetFiles.readerFactory(
+          physical, layout.get("filters").asBoolean() ? filters : new Filter[0], layout.path("checksums").asBoolean());
       constantPlaces[i] = constantPlaces(required, readPlaces, layout);
     }
     Broadcast<byte[][]> broadcast = shared.length == 0 ? null : ParquetFiles.broadcast(shared, byte[][].class);

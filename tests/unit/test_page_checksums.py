@@ -1,0 +1,165 @@
+"""Files that were damaged after they were written are told from whole ones (DA-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from maintenance_tables import contents, keyed_table, live, rows
+
+import tableformat as tf
+from tableformat.deletes.codecs.position_rows import positions_by_path
+from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.scan.context import merge_context
+from tableformat.storage.location import local_path
+
+VERIFY = {"read.parquet.page-checksum-verification": "true"}
+
+
+def deleted_in(directory: Path, kind: str) -> tf.Table:
+    """A table with one delete file of the kind, and nothing of it in its manifest entry but bounds."""
+    table = keyed_table(directory)
+    table.append(rows("a", range(40)))
+    match kind:
+        case "position":
+            table.delete(where="id2 IN (3, 4, 17, 38)", mode="scan")
+        case "equality":
+            table.delete_rows([{"id1": "a", "id2": number} for number in (3, 4, 17, 38)])
+        case "range":
+            table.delete_prefix([{"id1": "a", "id2": number} for number in (3, 4, 17, 20, 30, 38)])
+    return table
+
+
+def read_deletes(table: tf.Table, delete: DeleteFile) -> object:
+    """What a scan takes from the delete file, in a form that can be compared."""
+    loader = DeleteLoader.of(table.metadata, table.iceberg.io, DeleteCaches())
+    match delete.kind.value:
+        case "position":
+            (data,) = (file for file in live(table) if not isinstance(file, DeleteFile))
+            return loader.positions(delete, data.file_path).to_array().tolist()
+        case "equality":
+            fields = merge_context(table.view).fields
+            types = {field_id: fields[field_id].field_type for field_id in delete.equality_ids}
+            columns = loader._delete_columns(delete, tuple(sorted(types)), types)
+            return [column.to_pylist() for column in columns]
+        case _:
+            spans = loader._stored_spans([delete])[0]
+            return spans.lower.encoded.to_pylist(), spans.upper.encoded.to_pylist(), spans.sequence_numbers.tolist()
+
+
+@pytest.mark.parametrize("kind", ["position", "equality", "range"])
+def test_no_flipped_bit_in_a_page_of_a_delete_file_brings_rows_back(tmp_path: Path, kind: str) -> None:
+    """DA-11: every byte before the footer, three bits each: the same deletes, or an error that names the file."""
+    table = deleted_in(tmp_path, kind)
+    (delete,) = (file for file in live(table) if isinstance(file, DeleteFile))
+    path = Path(local_path(delete.file_path))
+    whole = path.read_bytes()
+    expected = read_deletes(table, delete)
+    footer_start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    wrong = []
+    refused = 0
+    for place in range(footer_start):
+        for bit in (0, 4, 7):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            try:
+                if read_deletes(table, delete) != expected:
+                    wrong.append((place, bit))
+            except CorruptFileError as error:
+                refused += error.location == delete.file_path
+    assert wrong == []
+    assert refused > footer_start
+
+
+@pytest.mark.parametrize("kind", ["position", "equality", "range"])
+def test_a_delete_file_with_other_rows_than_its_entry_states_is_corrupt(tmp_path: Path, kind: str) -> None:
+    """DA-11: a footer that leaves out a row."""
+    table = deleted_in(tmp_path, kind)
+    (delete,) = (file for file in live(table) if isinstance(file, DeleteFile))
+    path = Path(local_path(delete.file_path))
+    shorter = pq.read_table(path).slice(1)
+    pq.write_table(shorter, path, store_schema=False)
+    path.write_bytes(path.read_bytes().ljust(delete.file_size_bytes, b" "))
+    with pytest.raises(CorruptFileError, match=path.name):
+        contents(table)
+
+
+def test_paths_that_the_file_does_not_call_text_are_paths(tmp_path: Path) -> None:
+    """DA-10: a damaged or a careless footer says binary; the bytes are the same."""
+    table = deleted_in(tmp_path, "position")
+    (delete,) = (file for file in live(table) if isinstance(file, DeleteFile))
+    (data,) = (file for file in live(table) if not isinstance(file, DeleteFile))
+    stored = pq.read_table(local_path(delete.file_path))
+    as_bytes = stored.set_column(0, pa.field("file_path", pa.binary()), stored["file_path"].cast(pa.binary()))
+    assert positions_by_path(as_bytes).keys() == {data.file_path}
+
+
+def page_bytes(path: Path) -> Iterator[int]:
+    """The last byte of every column chunk: part of a value."""
+    metadata = pq.read_metadata(path)
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(number)
+            yield (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1
+
+
+def assert_all_pages_have_checksums(path: Path) -> None:
+    whole = path.read_bytes()
+    for place in page_bytes(path):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        with pytest.raises(OSError, match="CRC"):
+            pq.ParquetFile(pa.BufferReader(bytes(damaged)), page_checksum_verification=True).read()
+
+
+def test_every_parquet_file_that_is_written_has_checksums(tmp_path: Path) -> None:
+    """DA-11: appends, all kinds of deletes, the output of compaction and of conversion."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(40)))
+    table.delete(where="id2 IN (3, 4)", mode="scan")
+    table.delete_rows([{"id1": "a", "id2": 5}])
+    table.delete_prefix({"id1": "a", "id2": 6})
+    table.maintenance.merge_range_deletes()
+    table.maintenance.convert_deletes()
+    table.maintenance.compact(min_input_files=1, delete_ratio_threshold=0.01)
+    paths = sorted(Path(local_path(table.location)).rglob("*.parquet"))
+    assert len(paths) >= 5
+    for path in paths:
+        assert_all_pages_have_checksums(path)
+
+
+@pytest.mark.parametrize("kind", ["none", "position", "equality", "range"])
+def test_data_files_are_verified_where_the_table_asks_for_it(tmp_path: Path, kind: str) -> None:
+    """DA-11: a scan, and the jobs that would write the damage into new files."""
+    table = deleted_in(tmp_path, kind)
+    (data,) = (file for file in live(table) if not isinstance(file, DeleteFile))
+    path = Path(local_path(data.file_path))
+    damaged = bytearray(path.read_bytes())
+    damaged[max(page_bytes(path))] ^= 1
+    path.write_bytes(damaged)
+    table.set_properties(**VERIFY)
+    table = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    with pytest.raises(CorruptFileError, match=path.name):
+        contents(table)
+    if kind != "none":
+        with pytest.raises(CorruptFileError, match=path.name):
+            table.maintenance.compact(min_input_files=1, delete_ratio_threshold=0.0001)
+
+
+def test_the_property_has_two_values(tmp_path: Path) -> None:
+    table = keyed_table(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="must be one of false, true, not 'yes'"):
+        table.set_properties({"read.parquet.page-checksum-verification": "yes"})
+
+
+def test_files_without_checksums_are_read(tmp_path: Path) -> None:
+    """DA-11: other writers leave them out."""
+    table = keyed_table(tmp_path, properties=VERIFY)
+    table.iceberg.append(rows("a", range(3)))
+    assert contents(table.refresh()) == [("a", number, "x") for number in range(3)]
