@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog, SqlCatalogBaseTable
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -49,7 +49,7 @@ from tableformat.commit.metadata_update import (
     upgraded_to_v3,
 )
 from tableformat.errors import CorruptFileError, InvalidArgumentError
-from tableformat.metadata.new_names import check_new_name
+from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.storage.bounded_cache import BoundedCache
@@ -161,6 +161,17 @@ class EmbeddedCatalog(SqlCatalog):
         """PyIceberg's one way from the name of a new table to its directory, in whatever way it is made."""
         check_new_name((database_name, table_name), "table")
         return super()._resolve_table_location(location, database_name, table_name)
+
+    def _get_default_warehouse_location(self, database_name: str, table_name: str) -> str:
+        root: str | None = self.load_namespace_properties(database_name).get(LOCATION)
+        if root is None and WAREHOUSE_LOCATION not in self.properties:
+            raise InvalidArgumentError(
+                f"table {database_name}.{table_name}: the catalog has no warehouse. Pass warehouse= to the catalog, or "
+                "location= to the table."
+            )
+        if root is None:
+            root = f"{self.properties[WAREHOUSE_LOCATION].rstrip('/')}/{directory_of(database_name)}"
+        return f"{root.rstrip('/')}/{directory_of(table_name)}"
 
     @staticmethod
     def identifier_to_database_and_table(

@@ -230,8 +230,10 @@ class _Translator:
     def _fit(self, literals: pa.Array, leaf: Comparison) -> list[Fitted] | None:
         """The literals as internal values of the column's type; None where one is not exactly such a value."""
         wanted = self._type_of(leaf)
-        if literals.null_count or isinstance(wanted, pa.ExtensionType) or pat.is_nested(wanted):
+        if literals.null_count or pat.is_nested(wanted):
             return None
+        # The internal form of a uuid is its bytes.
+        wanted, literals = _storage_type(wanted), _storage(literals)
         try:
             values = literals.cast(wanted)
             is_same = values.cast(literals.type).equals(literals)
@@ -242,6 +244,14 @@ class _Translator:
         if pat.is_temporal(wanted):
             values = values.cast(pa.int32() if wanted.bit_width == 32 else pa.int64())
         return [Fitted(value, exact=True) for value in values.to_pylist()]
+
+
+def _storage_type(data_type: pa.DataType) -> pa.DataType:
+    return data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type
+
+
+def _storage(values: pa.Array) -> pa.Array:
+    return values.storage if isinstance(values.type, pa.BaseExtensionType) else values
 
 
 def _parse(expression: pc.Expression, arrow_schema: pa.Schema) -> _Node | None:

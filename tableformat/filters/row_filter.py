@@ -67,7 +67,8 @@ def _column(leaf: Comparison, batch: pa.RecordBatch | pa.Table) -> Any:
     column = batch.column(leaf.path[0])
     if len(leaf.path) > 1:
         column = pc.struct_field(column, list(leaf.path[1:]))
-    if not isinstance(column.type, pa.ExtensionType):
+    # pyarrow's own extension types, uuid among them, are no `pa.ExtensionType`.
+    if not isinstance(column.type, pa.BaseExtensionType):
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([chunk.storage for chunk in column.chunks], type=column.type.storage_type)

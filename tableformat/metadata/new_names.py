@@ -6,19 +6,21 @@ a catalog's database or a terminal takes for something else. What exists already
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
 from tableformat.errors import InvalidArgumentError
 
-_SEPARATORS: Final = "/\\"
+_SEPARATORS: Final = re.compile(r"[/\\]")
+_ESCAPES: Final = str.maketrans({"%": "%25", "/": "%2F", "\\": "%5C"})
 _NAME_BYTES_MAX: Final = 255
 """The longest name of a file or directory in the file systems of this day."""
 
 
 def check_new_name(parts: Sequence[str], kind: str) -> None:
-    """Refuse a name of a namespace or table, given in parts, that cannot be one directory below another.
+    """Refuse a name of a namespace or table, given in parts, that `directory_of` has no directory for.
 
     Raises InvalidArgumentError, which shows the name with its unprintable characters escaped.
     """
@@ -28,11 +30,16 @@ def check_new_name(parts: Sequence[str], kind: str) -> None:
         _check_text(part, kind, parts)
         if not part.strip() or part != part.strip("."):
             raise _refusal(kind, parts, "a part of the name is empty, or begins or ends with a dot")
-        found = next((character for character in part if character in _SEPARATORS), None)
-        if found is not None:
-            raise _refusal(kind, parts, f"{found!r} separates directories")
-        if len(part.encode()) > _NAME_BYTES_MAX:
+        if not all(step.strip(" .") for step in _SEPARATORS.split(part)):
+            raise _refusal(kind, parts, "it leads to another directory")
+        if len(directory_of(part).encode()) > _NAME_BYTES_MAX:
             raise _refusal(kind, parts, f"a part of the name has more than {_NAME_BYTES_MAX} bytes")
+
+
+def directory_of(name: str) -> str:
+    """The one directory that stands for a namespace or a table, whatever separators its name has: no two have the same,
+    and none lies in another's."""
+    return name.translate(_ESCAPES)
 
 
 def check_new_ref_name(name: str, kind: str) -> None:

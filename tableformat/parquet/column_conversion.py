@@ -71,12 +71,13 @@ class MissingValues:
             raise CorruptFileError(
                 self.location, f"the file lacks column {field.name!r} ({field.field_id}), which is required."
             )
-        return pa.scalar(None, arrow_type)
+        # `pa.scalar(None, ...)` knows no nested type with a uuid in it.
+        return pa.nulls(1, arrow_type)[0]
 
 
 def scalar_of(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
     """A Python or internal value as a scalar of the type."""
-    if isinstance(arrow_type, pa.ExtensionType):
+    if isinstance(arrow_type, pa.BaseExtensionType):
         stored = value.bytes if hasattr(value, "bytes") else value
         return pa.ExtensionScalar.from_storage(arrow_type, pa.scalar(stored, arrow_type.storage_type))
     return pa.scalar(value, arrow_type)
@@ -84,7 +85,7 @@ def scalar_of(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
 
 def repeated(scalar: pa.Scalar, length: int) -> pa.Array:
     """An array of one value."""
-    if isinstance(scalar.type, pa.ExtensionType):
+    if isinstance(scalar.type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(scalar.type, pa.repeat(scalar.value, length))
     return pa.nulls(length, scalar.type) if not scalar.is_valid else pa.repeat(scalar, length)
 
@@ -183,7 +184,7 @@ class _Cast:
             array = array.storage
         if pat.is_dictionary(array.type):
             array = array.dictionary_decode()
-        if isinstance(self._target_type, pa.ExtensionType):
+        if isinstance(self._target_type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(self._target_type, array.cast(self._target_type.storage_type))
         if pat.is_timestamp(array.type) and array.type.unit == "ns" and self._target_type.unit == "us":
             # Digits that the table's type has no room for are cut off downwards, also before 1970.

@@ -108,7 +108,8 @@ class ArrowRows(ABC):
         if len(self.schema) == 0:
             # Tables without columns lose their length when they are put together, batches do not.
             return pa.Table.from_batches([batch for table in tables for batch in table.to_batches()], self.schema)
-        return pa.concat_tables([self.schema.empty_table(), *tables])
+        # `Schema.empty_table` knows no nested type with a uuid in it.
+        return pa.concat_tables([pa.Table.from_batches([], self.schema), *tables])
 
     def to_batches(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches, read as they are asked for; memory does not grow with the table.

@@ -239,7 +239,7 @@ def test_unsetting_a_property_that_is_not_there(spark: SparkSession, lake: Catal
     assert "mine" not in lake.load_table((namespace, "t")).properties
 
 
-@pytest.mark.parametrize("name", ["x/../../../outside", "..", "a/b", "a\\\\b", "a\x01b"])
+@pytest.mark.parametrize("name", ["x/../../../outside", "..", "/outside", "a\x01b"])
 def test_no_name_leads_out_of_the_lake(
     spark: SparkSession, lake: Catalog, namespace: str, warehouse: Path, name: str
 ) -> None:
@@ -253,7 +253,7 @@ def test_no_name_leads_out_of_the_lake(
         f"ALTER TABLE lake.{namespace}.t CREATE BRANCH `a\x01b`",
     ):
         with pytest.raises(
-            Exception, match=r"separates directories|part of the name is empty|cannot be part|PARSE_SYNTAX"
+            Exception, match=r"leads to anotherectories|part of the name is empty|cannot be part|PARSE_SYNTAX"
         ):
             spark.sql(statement)
     after = set(warehouse.parent.rglob("*"))

@@ -23,11 +23,12 @@ BAD_PARTS = [
     "/outside",
     "..",
     ".",
-    "a/b",
+    "a//b",
+    "a/",
     "..a",
     "a..",
     "..\\outside",
-    "a\\b",
+    "a/./b",
     "a\0b",
     "a\nb",
     "\x1b[31m",
@@ -38,7 +39,7 @@ BAD_PARTS = [
     "x" * 256,
     "é" * 128,
 ]
-GOOD_PARTS = ["sales 2026", "größe", "表", "a-b_c", "UPPER", "x" * 200]
+GOOD_PARTS = ["sales 2026", "größe", "表", "a-b_c", "UPPER", "x" * 200, "a/b", "a\\b", "a%2Fb", "a%20b", "it's"]
 
 
 @pytest.fixture
@@ -96,6 +97,18 @@ def test_names_of_all_languages_are_names(catalog: tf.Catalog, part: str) -> Non
     table = catalog.create_table((part, part.replace(".", "_")), SCHEMA, key=["a"])
     table.append(pa.table({"a": [1]}, schema=SCHEMA))
     assert table.scan().count() == 1
+
+
+def test_no_table_lies_in_the_directory_of_another(tmp_path: Path) -> None:
+    names = [(namespace, table) for namespace in ("n", "n/m", "n%2Fm") for table in ("m", "m/metadata", "m%2Fmetadata")]
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        for namespace in dict.fromkeys(namespace for namespace, _ in names):
+            catalog.create_namespace((namespace,))
+        locations = [catalog.create_table(name, SCHEMA).location for name in names]
+        assert not any(one != other and f"{one}/".startswith(f"{other}/") for one in locations for other in locations)
+        assert len(set(locations)) == len(names)
+        for name, location in zip(names, locations, strict=True):
+            assert catalog.load_table(name).location == location
 
 
 @pytest.mark.parametrize("part", BAD_PARTS)
