@@ -47,7 +47,8 @@ RANGE_SPAN_BUDGET_DEFAULT: Final = 1_000_000
 PAGE_CHECKSUM_VERIFICATION: Final = "read.parquet.page-checksum-verification"
 """`true`: pages of data files are compared with their checksums when they are read. Those of delete files always are
 (DA-11)."""
-PAGE_CHECKSUM_VERIFICATIONS: Final = ("false", "true")
+PAGE_CHECKSUM_VERIFICATION_DEFAULT: Final = "false"
+PAGE_CHECKSUM_VERIFICATIONS: Final = (PAGE_CHECKSUM_VERIFICATION_DEFAULT, "true")
 OPEN_FILE_COST: Final = "read.split.open-file-cost"
 """Bytes that opening one file is taken to cost as much as reading; compaction weighs files by it."""
 OPEN_FILE_COST_DEFAULT: Final = 4 * 1024 * 1024

@@ -253,7 +253,7 @@ def test_no_name_leads_out_of_the_lake(
         f"ALTER TABLE lake.{namespace}.t CREATE BRANCH `a\x01b`",
     ):
         with pytest.raises(
-            Exception, match=r"leads to anotherectories|part of the name is empty|cannot be part|PARSE_SYNTAX"
+            Exception, match=r"leads to another directory|part of the name is empty|cannot be part|PARSE_SYNTAX"
         ):
             spark.sql(statement)
     after = set(warehouse.parent.rglob("*"))

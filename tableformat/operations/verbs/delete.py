@@ -14,6 +14,7 @@ from tableformat.operations.covered_rows import delete_matching
 from tableformat.operations.draft import Draft
 from tableformat.operations.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
 from tableformat.operations.options import one_of
+from tableformat.operations.verbs.delete_prefix import check_others_read_it
 
 MODES: Final = ("auto", "range", "equality", "scan")
 
@@ -67,6 +68,9 @@ def _stage_blind(draft: Draft, condition: KeyCondition, mode: str) -> None:
     by_keys = condition.interval is None and bool(condition.points) and not leads_key(condition, key)
     by_property = condition.interval is None and bool(condition.points) and draft.prefix_encoding == "equality"
     if mode == "equality" or (mode == "auto" and (by_keys or by_property)):
-        draft.add_keys(keys_of(condition))
+        keys = keys_of(condition)
+        if by_property and not by_keys:
+            check_others_read_it(draft, keys)
+        draft.add_keys(keys)
     else:
         draft.add_spans(spans_of(condition, draft.schema, key))

@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import FixedType
 
 from tableformat.deletes.spans.spans import spans_of_prefixes
-from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError, UnsupportedFeatureError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.covered_rows import delete_covered
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
+from tableformat.properties import PREFIX_ENCODING
 from tableformat.write.rows.rows import as_reader
 
 MODES: Final = ("auto", "range", "equality", "scan")
@@ -37,9 +40,23 @@ def stage_prefixes(draft: Draft, prefixes: pa.Table, *, encoding: str | None = N
     """Stage the delete of prefixes whose columns lead the key; `encoding` defaults to
     `write.delete.prefix-encoding`."""
     if (encoding or draft.prefix_encoding) == "equality":
+        check_others_read_it(draft, prefixes)
         draft.add_keys(prefixes)
     else:
         draft.add_spans(spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), prefixes))
+
+
+def check_others_read_it(draft: Draft, prefixes: pa.Table) -> None:
+    """Prefixes are written as equality deletes for engines without range deletes. Iceberg's Java library keeps one
+    value of a `fixed` column for a whole delete file, so of several it would apply one only: refused."""
+    for name in prefixes.column_names:
+        column_type = draft.schema.find_field(name).field_type
+        if isinstance(column_type, FixedType) and pc.count_distinct(prefixes[name], mode="all").as_py() > 1:
+            raise UnsupportedFeatureError(
+                f"prefixes with several values of column {name!r}, a {column_type}, cannot be written as equality "
+                "deletes: Iceberg's Java library would apply one of them only. Give one prefix at a time, or let the "
+                f"table property {PREFIX_ENCODING} be 'range' and convert deletes before others read."
+            )
 
 
 def leading_columns(key: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType
+from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType, UUIDType
 
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.metadata.content_file import DeleteFile, FileContent
@@ -112,6 +113,14 @@ def _write(
         context, created, ordered, spec_id=spec_id, partition=partition, dictionary_columns=True
     )
     metrics = data_file_metrics(written.metadata, columns, nan_value_counts={}, bound_width=KEY_BOUND_WIDTH)
+    # Iceberg's Java library orders uuids as two signed numbers: data files whose bounds straddle the sign would look
+    # like files that the delete cannot reach.
+    uuids = {field.field_id for field in columns.fields if isinstance(field.field_type, UUIDType)}
+    metrics = replace(
+        metrics,
+        lower_bounds={key: bound for key, bound in metrics.lower_bounds.items() if key not in uuids},
+        upper_bounds={key: bound for key, bound in metrics.upper_bounds.items() if key not in uuids},
+    )
     return delete_file(
         location,
         written.size_bytes,
