@@ -256,7 +256,9 @@ class DataRows:
         for partition_field in self.metadata.specs[self.entry.spec_id]:
             if partition_field["transform"] == "identity" and partition_field["source-id"] == field["id"]:
                 return promoted(values[partition_field["field-id"]], field["type"])
-        return from_json(field.get("initial-default"), field["type"])
+        default = field.get("initial-default")
+        require(default is not None or not field["required"], self.entry.location, f"lacks column {field['name']}")
+        return from_json(default, field["type"])
 
     def key(self, row: Mapping[str, Any], field_ids: Iterable[int]) -> tuple[Any, ...]:
         """DA-6: values of delete columns by field id, also of those that the schema has dropped."""

@@ -1,10 +1,11 @@
-"""What the documents at the top of the repository say is so: the README prints what it says, named paths exist."""
+"""What the documents at the top say is so: the README runs and prints what it says, and paths that are named exist."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,14 @@ def test_contributing_names_targets_that_make_has() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"(?m)^([a-z][a-z-]*):", makefile))
     assert set(re.findall(r"\bmake ([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text())) <= targets
+
+
+def test_the_licence_is_whole_and_goes_into_the_wheel() -> None:
+    text = (ROOT / "LICENSE").read_text()
+    assert text.split()[:4] == ["Apache", "License", "Version", "2.0,"]
+    assert "END OF TERMS AND CONDITIONS" in text
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
 
 
 def test_hooks_run_the_tools_of_lint() -> None:
