@@ -46,6 +46,7 @@ def test_constraint_is_a_table_property(table: Table) -> None:
 
 
 def test_constraints_are_described(spark: SparkSession, table: Table) -> None:
+    """CK-1, CK-5."""
     described = {row.col_name: row.data_type for row in spark.sql(f"DESCRIBE EXTENDED lake.{table.name}").collect()}
     assert "CHECK (v > 0) ENFORCED" in described["positive"]
     assert "PRIMARY KEY (id) NOT ENFORCED" in described["key"]
@@ -98,6 +99,7 @@ def test_replaced_table_has_the_new_constraints(spark: SparkSession, table: Tabl
 
 @pytest.mark.parametrize("constraint", ["UNIQUE (a)", "CHECK (a > 0) NOT ENFORCED"])
 def test_what_nobody_would_enforce_is_refused(spark: SparkSession, namespace: str, constraint: str) -> None:
+    """CK-5."""
     with pytest.raises(AnalysisException):
         spark.sql(f"CREATE TABLE lake.{namespace}.n (a INT, {constraint})")
 

@@ -68,7 +68,7 @@ POSITION = (1, "PARQUET")
 def test_delete_takes_the_form_that_its_predicate_allows(
     spark: SparkSession, table: Table, where: str, kind: tuple[int, str], gone: list[str]
 ) -> None:
-    """RD-5, DA-2, DA-1: one delete file each, and the same rows are gone for every reader."""
+    """SP-5, RD-5, DA-2, DA-1: one delete file each, and the same rows are gone for every reader."""
     spark.sql(f"DELETE FROM lake.{table.name} WHERE {where}")
     assert rows(spark, table) == [key for key in ALL if key not in gone]
     assert set(deletes(table)) == {kind}
@@ -78,6 +78,7 @@ def test_delete_takes_the_form_that_its_predicate_allows(
 
 @pytest.mark.parametrize("where", ["id1 = 'a'", "id2 = 4", "id1 = 'a' AND id2 > 3"])
 def test_blind_delete_runs_no_job(spark: SparkSession, table: Table, where: str) -> None:
+    """SP-5."""
     before = job_count(spark)
     spark.sql(f"DELETE FROM lake.{table.name} WHERE {where}")
     assert job_count(spark) == before

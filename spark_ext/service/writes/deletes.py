@@ -22,7 +22,7 @@ from tableformat.operations.key_condition import key_conditions
 
 @method("can_delete_where")
 def can_delete_where(session: Session, request: Request) -> bool:
-    """Whether the rows go without being looked for. False: Spark finds them and they are deleted by position."""
+    """SP-5: whether the rows go without being looked for. False: Spark finds them and they are deleted by position."""
     view = session.view(Pin.from_json(request.arguments["pin"]))
     where = exact_filter(request.arguments["predicates"], view.schema)
     if where is None:

@@ -29,7 +29,7 @@ final class DdlJson {
     return result;
   }
 
-  /** The key columns, and the CHECK constraints; an error for any other constraint, which nobody would enforce. */
+  /** CK-5: the key columns, and the CHECK constraints; an error for any other constraint, which nobody would enforce. */
   static void putConstraints(ObjectNode json, Constraint[] constraints) {
     ArrayNode key = json.putArray("key");
     ArrayNode checks = json.putArray("checks");
