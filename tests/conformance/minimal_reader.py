@@ -77,7 +77,7 @@ def read_table(location: str, *, snapshot_id: int | None = None, branch: str = "
     metadata = Metadata.read(location)
     schema_id = metadata.json["current-schema-id"]
     if snapshot_id is not None:
-        schema_id = metadata.snapshot(snapshot_id)["schema-id"]
+        schema_id = metadata.snapshot(snapshot_id).get("schema-id", schema_id)
     elif branch in metadata.json.get("refs", {}):
         snapshot_id = metadata.json["refs"][branch]["snapshot-id"]
     else:

@@ -261,7 +261,7 @@ def test_this_library_reads_every_state(tables: Tables, state: str) -> None:
 
 
 def test_equality_ids_are_written_as_int_since_java_dies_on_long(tables: Tables) -> None:
-    """RD-6: a list of long elements is what this library must never write; readers here take both."""
+    """FM-9, RD-6: a list of long elements is what this library must never write; readers here take both."""
     for state in ("equality-deletes", "range-deletes"):
         assert altered_tables.equality_id_types(tables[state].location) == {"int"}
     long_ids = tables["equality-ids-as-long"]
@@ -270,7 +270,7 @@ def test_equality_ids_are_written_as_int_since_java_dies_on_long(tables: Tables)
 
 
 def test_range_deletes_count_as_equality_deletes_in_the_summary(tables: Tables) -> None:
-    """RD-6: engines that answer COUNT(*) from the totals look there."""
+    """FM-18, RD-6: engines that answer COUNT(*) from the totals look there."""
     metadata = tf.read_metadata(tables["range-deletes"].location).metadata
     snapshot = metadata.current_snapshot()
     assert snapshot is not None

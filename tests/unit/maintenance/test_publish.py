@@ -337,7 +337,7 @@ def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
 
 
 def test_version_3_keeps_row_ids(tmp_path: Path) -> None:
-    """MT-31: a carried file brings its row ids along."""
+    """FM-20, MT-31: a carried file brings its row ids along."""
     main, ingest = branched(tmp_path, properties={"format-version": "3"})
     main.append(rows("late", [1]))
     ids = first_row_ids(main)

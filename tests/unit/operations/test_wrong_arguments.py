@@ -51,7 +51,7 @@ def test_a_misspelt_option_of_a_verb_gets_the_nearest_name(table: Table) -> None
 
 
 def test_a_call_with_nothing_to_commit_attempts_none(table: Table) -> None:
-    """`attempts` says so, whatever the verb found out first."""
+    """CP-17: `attempts` says so, whatever the verb found out first."""
     head = table.snapshot_id
     for result in (
         table.append(rows()),
