@@ -323,8 +323,8 @@ PUBLISHING = st.one_of(
 @settings(max_examples=20)
 @given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25))
 def test_jobs_beside_writers_and_one_another(version: str, first: list[int], acts: list[tuple[Any, ...]]) -> None:
-    """MT-3, MT-10 to MT-12, MT-14, MT-15, MT-51, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are stored and never
-    which rows there are, nor what tags show."""
+    """MT-3, MT-10, MT-11, MT-12, MT-14, MT-15, MT-51, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are stored and
+    never which rows there are, nor what tags show."""
     world = World(version, first)
     with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:

@@ -285,6 +285,14 @@ def test_no_decision_is_cited_that_does_not_exist() -> None:
     assert sorted(cited) == []
 
 
+def test_every_decision_says_why_and_what_follows() -> None:
+    parts = ("Context", "Decision", "Evidence", "Consequences")
+    for path in DECISIONS:
+        text = path.read_text()
+        found = [part for part in parts if re.search(rf"(?m)^(?:## {part}$|\*\*{part}\.\*\*)", text)]
+        assert sorted(found) == sorted(parts), name_of(path)
+
+
 def test_every_decision_is_in_the_index() -> None:
     index = (ROOT / "specs" / "decisions" / "README.md").read_text()
     assert [path.name for path in DECISIONS if f"]({path.name})" not in index] == []
