@@ -43,7 +43,10 @@ CACHE_BYTES: Final = 32 * 1024 * 1024
 
 _ENTRY_OVERHEAD_BYTES: Final = 256
 _STATUSES: Final = {int(status): status for status in EntryStatus}
-_DELETE_FORMATS: Final = frozenset({PARQUET, PUFFIN, RANGE_DELETES_PARQUET, "ORC", "AVRO"})
+_DELETE_FORMATS: Final = {
+    FileContent.POSITION_DELETES: frozenset({PARQUET, PUFFIN, "ORC", "AVRO"}),
+    FileContent.EQUALITY_DELETES: frozenset({PARQUET, RANGE_DELETES_PARQUET, "ORC", "AVRO"}),
+}
 _CONTENTS: Final = {int(content): content for content in FileContent}
 _cache: Final[BoundedCache[tuple[object, ...], tuple[ManifestEntry, ...]]] = BoundedCache(CACHE_BYTES)
 
@@ -221,10 +224,12 @@ def _check_delete_format(stored: Mapping[str, Any], manifest: ManifestFile) -> N
     """FM-17: a delete file in a format that nobody knows may go by rules that nobody knows, so bounds must not rule it
     out either. Known ones that are not read (ORC, Avro) go by the known rules and fail when they are opened.
     """
-    if manifest.content is ManifestContent.DELETES and stored["file_format"].upper() not in _DELETE_FORMATS:
+    known = _DELETE_FORMATS.get(stored.get("content", 0))
+    if known is not None and stored["file_format"].upper() not in known:
         raise UnsupportedFeatureError(
             f"{manifest.manifest_path}: {stored['file_path']} is a delete file of format {stored['file_format']}, "
-            "which no version that this library reads knows; its rows cannot be told from deleted ones."
+            "which no version that this library reads knows; its rows cannot be told from deleted ones. Read the table "
+            "with a newer version of the library, or with what wrote it."
         )
 
 

@@ -284,6 +284,10 @@ def test_a_delete_file_of_an_unknown_format_is_refused_unless_its_entry_is_delet
     unknown = {**FILE, "content": 2, "equality_ids": [1], "format": "CUBES_PARQUET"}
     with pytest.raises(UnsupportedFeatureError, match=r"1\.parquet is a delete file of format CUBES_PARQUET"):
         foreign(tmp_path, schema, {"status": 1, "data_file": unknown}, manifest=deletes)
+    for content, file_format in ((1, "RANGE_DELETES_PARQUET"), (2, "PUFFIN")):
+        misplaced = {**unknown, "content": content, "format": file_format}
+        with pytest.raises(UnsupportedFeatureError, match=f"is a delete file of format {file_format}"):
+            foreign(tmp_path, schema, {"status": 1, "data_file": misplaced}, manifest=deletes)
     numbers = {"data_sequence": 1, "file_ordinal": 1}
     [entry] = foreign(tmp_path, schema, {"status": 2, **numbers, "data_file": unknown}, manifest=deletes)
     assert entry.status is EntryStatus.DELETED
