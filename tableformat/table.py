@@ -272,7 +272,8 @@ class Table:
     ) -> CommitResult:
         """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read.
 
-        `prefix`: leading columns of the key, by default all of it.
+        `prefix`: leading columns of the key, by default all of it. With `on_refused="divert"` a row that is refused takes
+        all rows of its prefix along, and their old rows stay (CP-24).
         """
         return self._run(partial(replace, rows=rows, prefix=prefix, on_refused=on_refused), rows, commit)
 
@@ -286,8 +287,8 @@ class Table:
         on_refused: str = "fail",
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Delete the rows with `lower <= on < upper` and add `rows`, which must lie in that interval, in one
-        snapshot."""
+        """Delete the rows with `lower <= on < upper` and add `rows`, in one snapshot. Rows outside of the interval are
+        refused."""
         verb = partial(replace_interval, rows=rows, on=on, lower=lower, upper=upper, on_refused=on_refused)
         return self._run(verb, rows, commit)
 

@@ -12,7 +12,7 @@ draft did before. The commit then gives all files one number.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -48,7 +48,7 @@ from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
 from tableformat.write.delete_files.equality_deletes import write_equality_deletes
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
-from tableformat.write.rows.checks import refuse_changed_checks, row_checks
+from tableformat.write.rows.checks import RowTest, refuse_changed_checks, row_checks
 from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
@@ -133,13 +133,25 @@ class Draft:
         self._write_pending_deletes()
         self._change.begin_verb()
 
-    def conformed(self, rows: Any, on_refused: str = "fail") -> ConformedRows:
-        """Rows as the caller gave them, as a stream of batches in the table's schema."""
+    def conformed(
+        self,
+        rows: Any,
+        on_refused: str = "fail",
+        *,
+        whole_groups: Sequence[str] = (),
+        tests: Sequence[RowTest] = (),
+    ) -> ConformedRows:
+        """Rows as the caller gave them, as a stream of batches in the table's schema.
+
+        A diverted row takes along the rows with the same values in the columns `whole_groups` (CP-24). `tests`: what
+        the verb asks of rows besides the table's constraints.
+        """
         return ConformedRows(
             as_reader(rows, schema=arrow_schema(self.schema)),
             self.schema,
             on_refused=on_refused,
-            checks=row_checks(self.context.properties, self.schema, table=self.name),
+            checks=(*row_checks(self.context.properties, self.schema, table=self.name), *tests),
+            whole_groups=whole_groups,
         )
 
     def add_rows(

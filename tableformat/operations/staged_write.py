@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError
@@ -19,7 +20,7 @@ from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.rows.checks import refuse_changed_checks, row_checks
 from tableformat.write.rows.conform import ConformedRows
-from tableformat.write.rows.distinct import PrefixCollector
+from tableformat.write.rows.distinct import PrefixCollector, rows_among
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
@@ -67,12 +68,15 @@ class StagedWrite:
             self.context.schema,
             on_refused=on_refused,
             checks=row_checks(self.context.properties, self.context.schema, table=self.context.table_location),
+            whole_groups=self.prefix,
         )
         if self.kind == "append":
             return write_data_files(self.context, rows)
         collector = PrefixCollector(rows.schema, self.prefix)
         staged = write_data_files(self.context, rows, through=collector.through)
-        return StagedFiles.merge([staged, StagedFiles(prefixes=collector.prefixes)])
+        return StagedFiles.merge(
+            [staged, StagedFiles(prefixes=collector.prefixes, refused_prefixes=rows.spoiled_groups)]
+        )
 
     def cover(self, prefixes: Any) -> StagedFiles:
         """For a replacement: also delete these prefixes, which have no new rows. Nothing is written before the
@@ -100,8 +104,22 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     if write.table_uuid != str(draft.view.metadata.table_uuid):
         raise InvalidArgumentError("the staged files were written for another table.")
     refuse_changed_checks(write.context.properties, draft.context.properties, table=write.context.table_location)
-    draft.begin_verb()
     merged = StagedFiles.merge(staged)
+    _refuse_parts(merged)
+    draft.begin_verb()
     draft.adopt_files(merged, since=write.planned_sequence_number)
     if merged.prefixes is not None and merged.prefixes.num_rows:
         stage_prefixes(draft, merged.prefixes)
+
+
+def _refuse_parts(staged: StagedFiles) -> None:
+    """CP-24: what one writer diverted, and another one has a part of, which is in a file with other rows."""
+    if staged.prefixes is None or staged.refused_prefixes is None:
+        return
+    shared = staged.prefixes.filter(pa.array(rows_among(staged.prefixes, staged.refused_prefixes)))
+    if shared.num_rows:
+        raise InvalidArgumentError(
+            f"{shared.num_rows} prefixes have rows that one writer diverted and others that another writer staged, the "
+            f"first {shared.slice(0, 1).to_pylist()[0]}: committed, they would be replaced in part. Nothing was "
+            "changed. Give all rows of a prefix to one call of write."
+        )

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tableformat.catalogs.catalog import Catalog
-from tableformat.errors import CommitConflictError, DuplicateKeyError, InvalidArgumentError
+from tableformat.errors import CommitConflictError, DuplicateKeyError, InvalidArgumentError, RowsRefusedError
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.storage.location import local_path
 from tableformat.table import Table
@@ -331,7 +331,7 @@ class TableMachine(RuleBasedStateMachine):
                 snapshot_id = act.commit(handle)
         except CommitConflictError:
             assert may_conflict or was_moved, f"{act} met a conflict although nobody else committed, or gave up"
-        except (DuplicateKeyError, InvalidArgumentError) as error:
+        except (DuplicateKeyError, InvalidArgumentError, RowsRefusedError) as error:
             refusals = self._outcomes(handle, act, seen)
             if not any(isinstance(error, type(refusal)) for refusal in refusals if isinstance(refusal, Exception)):
                 raise AssertionError(f"{act} was refused, and the model has {refusals!r}") from error
@@ -391,7 +391,7 @@ def _after(verbs: Sequence[Verb], rows: Rows, read: Rows) -> Rows | Exception:
                 model.append(reader.current[known_count:])
             else:
                 verb.apply_to_model(model)
-    except (DuplicateKeyError, InvalidArgumentError) as refusal:
+    except (DuplicateKeyError, InvalidArgumentError, RowsRefusedError) as refusal:
         return refusal
     return tuple(model.current)
 

@@ -17,11 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+import pyarrow as pa
+
 from tableformat.errors import (
     AlreadyExistsError,
     DuplicateKeyError,
     InvalidArgumentError,
     InvalidKeyError,
+    RowsRefusedError,
     SnapshotNotFoundError,
     UnknownColumnError,
 )
@@ -108,7 +111,7 @@ class ModelVerbs:
         new = self._complete(rows)
         for row in new:
             if not is_covered(self._values(row, names), lower_bound, upper_bound):
-                raise InvalidArgumentError(f"{row} lies outside {lower!r} <= {names} < {upper!r}.")
+                raise RowsRefusedError(f"{row} lies outside {lower!r} <= {names} < {upper!r}.", pa.table({}))
         self.delete_range(lower=lower_bound, upper=upper_bound, on=names)
         self.current.extend(new)
 

@@ -29,6 +29,9 @@ class StagedFiles:
     prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
     """For a replacement: the distinct prefixes that occur in the rows, in the types of the table's schema."""
 
+    refused_prefixes: pa.Table | None = field(default=None, compare=False, repr=False)
+    """For a replacement: the prefixes of diverted rows, of which no row may be stored (CP-24)."""
+
     @staticmethod
     def merge(parts: Iterable[StagedFiles]) -> StagedFiles:
         """The files of several writers as one; prefixes are made distinct again."""
@@ -40,6 +43,7 @@ class StagedFiles:
             written_bytes=sum(part.written_bytes for part in staged),
             refused=_concatenated(part.refused for part in staged),
             prefixes=_distinct(_concatenated(part.prefixes for part in staged)),
+            refused_prefixes=_distinct(_concatenated(part.refused_prefixes for part in staged)),
         )
 
     @property

@@ -54,7 +54,7 @@ BAD_CALLS: dict[str, tuple[type[Exception], str, Callable[[tf.Table], object]]] 
     "bounds swapped": (errors.InvalidKeyError, "above", lambda t: t.delete_range(lower=(5,), upper=(1,))),
     "bound of another type": (errors.InvalidKeyError, "'id'", lambda t: t.delete_range(lower=("x",), upper=None)),
     "row outside interval": (
-        errors.InvalidArgumentError,
+        errors.RowsRefusedError,
         "outside",
         lambda t: t.replace_interval(pa.table(ROW), on="id", lower=5, upper=9),
     ),

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
+from tableformat.operations.verbs.upsert import deleting_older
 from tableformat.write.rows.last_per_key import last_row_per_key
 from tableformat.write.rows.rows import as_reader
 
@@ -48,17 +49,20 @@ def apply_changes(
         pa.schema([events.schema.field(name) for name in row_columns]),
         _split(draft, newest, op=op, key=key, row_columns=row_columns),
     )
-    draft.add_rows(draft.conformed(upserts, on_refused))
+    conformed = draft.conformed(upserts, on_refused)
+    draft.add_rows(conformed, deleting_older(draft, conformed, key))
 
 
 def _split(
     draft: Draft, events: pa.RecordBatchReader, *, op: str, key: Sequence[str], row_columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Stage the keys of all events, and pass on the rows of those that are no deletes."""
+    """Stage the keys of deletes, and pass on the rows of the other events; their keys follow when the rows fit (CP-24),
+    so that a refused event leaves the row that is there."""
     for batch in events:
-        if batch.num_rows:
-            draft.add_keys(pa.Table.from_batches([batch.select(list(key))]))
-            yield batch.select(list(row_columns)).filter(pa.array(_is_upsert(batch.column(op), op)))
+        is_upsert = _is_upsert(batch.column(op), op)
+        if not is_upsert.all():
+            draft.add_keys(pa.Table.from_batches([batch.select(list(key)).filter(pa.array(~is_upsert))]))
+        yield batch.select(list(row_columns)).filter(pa.array(is_upsert))
 
 
 def _is_upsert(codes: pa.Array, op: str) -> np.ndarray:

@@ -17,18 +17,21 @@ _COPIES: Final = 2
 
 
 def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail") -> None:
-    """Stage the last row of each key, and equality deletes of those keys: older rows with them disappear."""
+    """Stage the last row of each key, and equality deletes of those keys: older rows with them disappear.
+
+    A diverted row takes all rows of its key along, so that no older state of it is stored as the newest (CP-24).
+    """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     key = draft.key_names
     draft.begin_verb()
-    conformed = draft.conformed(rows, on_refused)
+    conformed = draft.conformed(rows, on_refused, whole_groups=key)
     # Rows are held here while others are written (MT-63).
     half = draft.context.memory_bytes // 2
     newest = last_row_per_key(conformed.to_reader(), key, memory_bytes=half // _COPIES)
-    draft.add_rows(conformed, _deleting_older(draft, newest, key), memory_bytes=half)
+    draft.add_rows(conformed, deleting_older(draft, newest, key), memory_bytes=half)
 
 
-def _deleting_older(draft: Draft, batches: Iterable[pa.RecordBatch], key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def deleting_older(draft: Draft, batches: Iterable[pa.RecordBatch], key: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The same batches; on the way their keys are staged as equality deletes."""
     for batch in batches:
         # A copy: columns of a batch may lie in one buffer, and the keys are kept longer than the rows.

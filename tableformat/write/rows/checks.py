@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,13 @@ class RowCheck:
             return None
         reason = f"breaks CHECK constraint {self.name!r}: {self.condition}"
         return Misfits(positions, _repeated(self.column, len(positions)), _repeated(reason, len(positions)))
+
+
+class RowTest(Protocol):
+    """Whatever rows are held against besides the types of the columns: a constraint, an interval, groups."""
+
+    def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
+        """The rows of a batch in the table's schema that must not be written."""
 
 
 def check_conditions(properties: Mapping[str, str]) -> dict[str, str]:
@@ -94,6 +102,6 @@ def _repeated(text: str, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.large_string()), count)
 
 
-def misfits_of(checks: Sequence[RowCheck], batch: pa.RecordBatch) -> list[Misfits]:
+def misfits_of(checks: Sequence[RowTest], batch: pa.RecordBatch) -> list[Misfits]:
     """What the rows break, in the order of the constraints."""
     return [found for check in checks if (found := check.misfits(batch)) is not None]

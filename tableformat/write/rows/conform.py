@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,9 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError, RowsRefusedError
-from tableformat.write.rows.checks import RowCheck, misfits_of
+from tableformat.write.held_batches import HeldBatches
+from tableformat.write.refused_groups import SpoiledGroups, SpoiledGroupsCollector
+from tableformat.write.rows.checks import RowTest, misfits_of
 from tableformat.write.rows.column_casts import ArrayCast, Misfits, Positions
 from tableformat.write.rows.nested_casts import default_column, field_cast, matched_columns
 
@@ -40,6 +42,8 @@ class ConformedBatch:
 
     batch: pa.RecordBatch
     refused: RefusedRows | None
+    unfit: pa.RecordBatch | None = None
+    """The refused rows in the table's schema, null where a value does not fit."""
 
 
 def table_arrow_schema(schema: Schema) -> pa.Schema:
@@ -50,7 +54,7 @@ def table_arrow_schema(schema: Schema) -> pa.Schema:
 class Conformer:
     """Conforms batches of one Arrow schema to a table's; everything that depends on schemas alone is decided once."""
 
-    def __init__(self, source: pa.Schema, schema: Schema, checks: Sequence[RowCheck] = ()) -> None:
+    def __init__(self, source: pa.Schema, schema: Schema, checks: Sequence[RowTest] = ()) -> None:
         """Raises UnknownColumnError or SchemaMismatchError when no row of such a schema could be written."""
         self.source = source
         self._checks = checks
@@ -79,7 +83,7 @@ class Conformer:
         refused = _first_of_each_row(misfits)
         kept = np.ones(batch.num_rows, dtype=np.bool_)
         kept[refused.positions] = False
-        return ConformedBatch(conformed.filter(pa.array(kept)), refused)
+        return ConformedBatch(conformed.filter(pa.array(kept)), refused, conformed.take(pa.array(refused.positions)))
 
 
 def conform(batch: pa.RecordBatch, schema: Schema) -> ConformedBatch:
@@ -92,7 +96,8 @@ class ConformedRows:
 
     With `on_refused="fail"` the first row that does not fit ends the stream: the rest of the input is only counted, and
     RowsRefusedError says how many rows do not fit and which are the first. With "divert" they are left out, held in
-    memory and come back from `refused`.
+    memory and come back from `refused`; with `whole_groups`, names of columns, they take along the rows with the same
+    values in these (CP-24), and the first row goes on when the last one is read.
     """
 
     def __init__(
@@ -101,12 +106,17 @@ class ConformedRows:
         schema: Schema,
         *,
         on_refused: str = "fail",
-        checks: Sequence[RowCheck] = (),
+        checks: Sequence[RowTest] = (),
+        whole_groups: Sequence[str] = (),
     ) -> None:
-        """`checks`: constraints of the table that rows must not break (CK-2)."""
+        """`checks`: constraints of the table that rows must not break (CK-2), and those of the verb."""
         if on_refused not in ON_REFUSED:
             raise InvalidArgumentError(f"on_refused must be 'fail' or 'divert', not {on_refused!r}.")
         self._reader = reader
+        self._schema = schema
+        self._checks = tuple(checks)
+        self._whole_groups = tuple(whole_groups)
+        self._spoiled: pa.Table | None = None
         self._conformer = Conformer(reader.schema, schema, checks)
         self._diverts = on_refused == "divert"
         self._diverted: list[pa.RecordBatch] = []
@@ -124,10 +134,35 @@ class ConformedRows:
         """
         return pa.Table.from_batches(self._diverted) if self._diverted else None
 
+    @property
+    def spoiled_groups(self) -> pa.Table | None:
+        """The values of `whole_groups` that a refused row has; None where there is none."""
+        return self._spoiled
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        first_row = 0
+        if self._diverts and self._whole_groups:
+            with HeldBatches(self._reader.schema) as held:
+                yield from self._fitting(held, self._conformer_of_whole_groups(held))
+        else:
+            yield from self._fitting(self._reader, self._conformer)
+
+    def _conformer_of_whole_groups(self, held: HeldBatches) -> Conformer:
+        """CP-24: reads all rows, and refuses those of groups that have a refused one."""
+        collector = SpoiledGroupsCollector(self.schema, self._whole_groups)
         for batch in self._reader:
-            conformed = self._conformer.conform(batch)
+            held.append(batch)
+            unfit = self._conformer.conform(batch).unfit
+            if unfit is not None:
+                collector.observe(unfit)
+        if not len(collector.values):
+            return self._conformer
+        self._spoiled = collector.values
+        return Conformer(self._reader.schema, self._schema, (*self._checks, SpoiledGroups(self._spoiled)))
+
+    def _fitting(self, batches: Iterable[pa.RecordBatch], conformer: Conformer) -> Iterator[pa.RecordBatch]:
+        first_row = 0
+        for batch in batches:
+            conformed = conformer.conform(batch)
             if conformed.refused is not None:
                 if not self._diverts:
                     raise self._refusal(conformed.refused, first_row, batch.num_rows)

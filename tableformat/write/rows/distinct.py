@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 _ROW: Final = "row"
@@ -22,6 +23,18 @@ def distinct_rows(table: pa.Table) -> pa.Table:
     # One thread: groups then come in the order of their first rows, and it is no slower.
     first = groups.group_by(keys, use_threads=False).aggregate([(_ROW, "min")]).column(f"{_ROW}_min")
     return table if len(first) == len(table) else table.take(first)
+
+
+def rows_among(table: pa.Table, wanted: pa.Table) -> npt.NDArray[np.bool_]:
+    """For each row of the table whether `wanted`, of the same columns, has it too; null equals null (DA-4)."""
+    both = with_fixed_width(pa.concat_tables([wanted, table]))
+    codes = np.zeros(len(both), np.int64)
+    for column in both.columns:
+        encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        values = np.asarray(encoded.dictionary_encode(null_encoding="encode").indices, np.int64)
+        # Numbered anew for each column, so that the product stays below the square of the number of rows.
+        codes = np.unique(codes * (len(both) + 1) + values, return_inverse=True)[1]
+    return np.isin(codes[len(wanted) :], codes[: len(wanted)])
 
 
 def with_fixed_width(table: pa.Table) -> pa.Table:

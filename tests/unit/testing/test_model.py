@@ -12,6 +12,7 @@ from tableformat.errors import (
     DuplicateKeyError,
     InvalidArgumentError,
     InvalidKeyError,
+    RowsRefusedError,
     SnapshotNotFoundError,
     UnknownColumnError,
 )
@@ -140,7 +141,7 @@ def test_an_interval_is_replaced_whole_and_takes_no_row_from_outside() -> None:
     model = model_with(row("a", 1), row("b", 5), row("c", 7))
     model.replace_interval([row("x", 6)], on="n", lower=5, upper=7)
     assert ids(model) == ["a", "c", "x"]
-    with pytest.raises(InvalidArgumentError, match="outside"):
+    with pytest.raises(RowsRefusedError, match="outside"):
         model.replace_interval([row("y", 7)], on="n", lower=5, upper=7)
 
 

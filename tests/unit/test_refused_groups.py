@@ -1,0 +1,165 @@
+"""A refused row takes along the rows that would replace the same old rows: no message is stored in part (CP-24)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, RowsRefusedError
+from tableformat.write import held_batches
+
+SCHEMA = pa.schema(
+    [pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False), ("v", pa.int32())]
+)
+TOO_LARGE = 2**40
+OLD = [("a", 1, 0), ("a", 2, 0), ("b", 1, 0)]
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
+    """Messages a, of two rows, and b; v is 0."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    created = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties={"format-version": request.param})
+    created.append(rows_of(*OLD))
+    return created
+
+
+def rows_of(*rows: tuple[Any, Any, Any]) -> pa.Table:
+    names = ("id", "n", "v")
+    return pa.table(
+        {name: pa.array([row[place] for row in rows], kind) for place, (name, kind) in enumerate(
+            zip(names, (pa.string(), pa.int64(), pa.int64()), strict=True)
+        )}
+    )  # fmt: skip
+
+
+def contents(table: tf.Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist())
+
+
+def refused(result: Any) -> list[tuple[int, str]]:
+    return sorted((row["_row_index"], row["_refused_reason"]) for row in result.refused.to_pylist())
+
+
+def one_by_one(rows: pa.Table) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(rows.schema, iter(rows.to_batches(max_chunksize=1)))
+
+
+NEW = rows_of(("a", 7, 1), ("b", 8, 1), ("a", 9, TOO_LARGE), ("c", 1, 1), ("b", 9, 1))
+
+
+@pytest.mark.parametrize("carrier", [lambda rows: rows, one_by_one], ids=["table", "stream"])
+@pytest.mark.parametrize("held_bytes", [held_batches.HELD_BYTES, 0])
+def test_message_with_a_refused_row_is_refused_whole(
+    table: tf.Table, carrier: Any, held_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CP-24: also where the bad row comes after the good ones; the old message stays."""
+    monkeypatch.setattr(held_batches, "HELD_BYTES", held_bytes)
+    result = table.replace(carrier(NEW), prefix=["id"], on_refused="divert")
+    assert contents(table) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
+    (first, why), (second, bad) = refused(result)
+    assert (first, second) == (0, 2)
+    assert why == "another row with the same id was refused"
+    assert str(TOO_LARGE) in bad
+    assert result.refused is not None
+    assert result.refused.select(["id", "n", "v"]).to_pylist() == [
+        {"id": "a", "n": 7, "v": 1},
+        {"id": "a", "n": 9, "v": TOO_LARGE},
+    ]
+    assert result.added_row_count == 3
+
+
+def test_row_without_a_prefix_takes_nobody_along(table: tf.Table) -> None:
+    """CP-24: nobody knows which message it is of."""
+    result = table.replace(rows_of(("a", 7, 1), (None, 8, 1)), prefix=["id"], on_refused="divert")
+    assert contents(table) == [("a", 7, 1), ("b", 1, 0)]
+    assert [row for row, _ in refused(result)] == [1]
+
+
+def test_replacement_of_whole_keys_and_upsert_go_by_the_key(table: tf.Table) -> None:
+    """CP-24: an older state of a key is not stored in the place of the newest, which was refused."""
+    new = rows_of(("a", 1, 5), ("a", 2, 5), ("a", 1, TOO_LARGE))
+    for verb in (table.upsert, table.replace):
+        result = verb(new, on_refused="divert")
+        assert contents(table) == [("a", 1, 0), ("a", 2, 5), ("b", 1, 0)]
+        assert [row for row, _ in refused(result)] == [0, 2]
+    result = table.append(new, on_duplicate="replace", on_refused="divert")
+    assert contents(table) == [("a", 1, 0), ("a", 2, 5), ("b", 1, 0)]
+
+
+def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
+    """CP-24: its key is not deleted; an older event of the key is not applied in its place."""
+    events = rows_of(("a", 1, 5), ("a", 1, TOO_LARGE), ("a", 2, 5), ("b", 1, None))
+    events = events.append_column("_op", pa.array(["U", "U", "U", "D"])).append_column("_ts", pa.array([1, 2, 1, 1]))
+    result = table.apply_changes(events, on_refused="divert")
+    assert contents(table) == [("a", 1, 0), ("a", 2, 5)]
+    assert len(refused(result)) == 1
+
+
+def test_transaction_keeps_messages_whole(table: tf.Table) -> None:
+    """CP-24."""
+    with table.transaction() as tx:
+        tx.delete_prefix({"id": "b"})
+        tx.replace(NEW, prefix=["id"], on_refused="divert")
+    assert contents(table) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
+    assert [row for row, _ in refused(tx.result)] == [0, 2]
+
+
+def test_nothing_is_replaced_when_every_message_is_refused(table: tf.Table) -> None:
+    before = table.snapshot_id
+    result = table.replace(rows_of(("a", 7, 1), ("a", 9, TOO_LARGE)), prefix=["id"], on_refused="divert")
+    assert contents(table) == OLD
+    assert result.snapshot_id == before
+    assert [row for row, _ in refused(result)] == [0, 1]
+
+
+# -- intervals
+
+
+def test_rows_outside_of_the_interval_are_all_named(table: tf.Table) -> None:
+    outside = rows_of(("a", 5, 1), ("a", 99, 1), ("b", 6, 1), ("b", -1, 1), ("c", None, 1))
+    with pytest.raises(RowsRefusedError, match=r"3 of 5 rows") as raised:
+        table.replace_interval(outside, on="n", lower=5, upper=9)
+    assert raised.value.refused["row_index"].to_pylist() == [1, 3, 4]
+    assert contents(table) == OLD
+
+
+def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -> None:
+    """The interval is the caller's, whatever the rows are: what does not fit or lies outside is left out of it."""
+    new = rows_of(("a", 1, 1), ("a", 99, 1), ("b", 2, TOO_LARGE))
+    result = table.replace_interval(new, on="n", lower=1, upper=2, on_refused="divert")
+    assert contents(table) == [("a", 1, 1), ("a", 2, 0)]
+    assert [row for row, _ in refused(result)] == [1, 2]
+    assert "lies outside the interval 1 <= n < 2" in refused(result)[0][1]
+
+
+# -- writers in other processes
+
+
+def test_staged_replacement_keeps_messages_whole(table: tf.Table) -> None:
+    """CP-24."""
+    write = table.new_write(kind="replace", prefix=["id"])
+    result = table.commit(write, [write.write(NEW, on_refused="divert"), write.write(rows_of(("d", 1, 1)))])
+    assert contents(table) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1), ("d", 1, 1)]
+    assert [row for row, _ in refused(result)] == [0, 2]
+
+
+def parts_of_one_message(write: Any) -> Iterator[list[Any]]:
+    bad = write.write(rows_of(("a", 9, TOO_LARGE)), on_refused="divert")
+    yield [bad, write.write(rows_of(("a", 7, 1)))]
+    yield [bad, write.cover(pa.table({"id": ["a"]}))]
+
+
+def test_message_that_two_writers_have_parts_of_is_not_stored_in_part(table: tf.Table) -> None:
+    """CP-24: neither writer knows of the other's rows, the commit does."""
+    write = table.new_write(kind="replace", prefix=["id"])
+    for staged in parts_of_one_message(write):
+        with pytest.raises(InvalidArgumentError, match=r"1 prefixes.*'id': 'a'.*one call of write"):
+            table.commit(write, staged)
+        assert contents(table) == OLD
