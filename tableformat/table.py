@@ -249,14 +249,17 @@ class Table:
         upper: Sequence[Any] | None = None,
         on: Sequence[str] | None = None,
         mode: str = "auto",
+        everything: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows from `lower` up to, but without, `upper`; nothing is read.
 
         The bounds are tuples of leading values of the columns `on` (default: the key). None as a bound is open and
-        takes nulls in; None inside a tuple is the null value. Equal bounds delete nothing and make no snapshot.
+        takes nulls in; None inside a tuple is the null value. Equal bounds delete nothing and make no snapshot. Without
+        any bound every row goes, which has to be said: `everything=True`.
         """
-        return self._run(partial(delete_range, lower=lower, upper=upper, on=on, mode=mode), None, commit)
+        verb = partial(delete_range, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
+        return self._run(verb, None, commit)
 
     def delete_rows(self, keys: Any, **commit: Unpack[CommitKeywords]) -> CommitResult:
         """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null."""
@@ -272,8 +275,8 @@ class Table:
     ) -> CommitResult:
         """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read.
 
-        `prefix`: leading columns of the key, by default all of it. With `on_refused="divert"` a row that is refused takes
-        all rows of its prefix along, and their old rows stay (CP-24).
+        `prefix`: leading columns of the key, by default all of it. With `on_refused="divert"` a row that is refused
+        takes all rows of its prefix along, and their old rows stay (CP-24).
         """
         return self._run(partial(replace, rows=rows, prefix=prefix, on_refused=on_refused), rows, commit)
 
@@ -284,12 +287,16 @@ class Table:
         on: str | Sequence[str],
         lower: Any,
         upper: Any,
+        everything: bool = False,
         on_refused: str = "fail",
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows with `lower <= on < upper` and add `rows`, in one snapshot. Rows outside of the interval are
-        refused."""
-        verb = partial(replace_interval, rows=rows, on=on, lower=lower, upper=upper, on_refused=on_refused)
+        refused. None as a bound is open; with two of them all rows are replaced, which has to be said:
+        `everything=True`."""
+        verb = partial(
+            replace_interval, rows=rows, on=on, lower=lower, upper=upper, everything=everything, on_refused=on_refused
+        )
         return self._run(verb, rows, commit)
 
     def upsert(self, rows: Any, *, on_refused: str = "fail", **commit: Unpack[CommitKeywords]) -> CommitResult:

@@ -74,10 +74,11 @@ class Transaction:
         upper: Sequence[Any] | None = None,
         on: Sequence[str] | None = None,
         mode: str = "auto",
+        everything: bool = False,
     ) -> None:
         """See `Table.delete_range`."""
         if self._is_open():
-            delete_range(self._draft, lower=lower, upper=upper, on=on, mode=mode)
+            delete_range(self._draft, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
 
     def delete_rows(self, keys: Any) -> None:
         """See `Table.delete_rows`."""
@@ -90,11 +91,26 @@ class Transaction:
             replace(self._draft, rows=rows, prefix=prefix, on_refused=on_refused)
 
     def replace_interval(
-        self, rows: Any, *, on: str | Sequence[str], lower: Any, upper: Any, on_refused: str = "fail"
+        self,
+        rows: Any,
+        *,
+        on: str | Sequence[str],
+        lower: Any,
+        upper: Any,
+        everything: bool = False,
+        on_refused: str = "fail",
     ) -> None:
         """See `Table.replace_interval`."""
         if self._is_open():
-            replace_interval(self._draft, rows=rows, on=on, lower=lower, upper=upper, on_refused=on_refused)
+            replace_interval(
+                self._draft,
+                rows=rows,
+                on=on,
+                lower=lower,
+                upper=upper,
+                everything=everything,
+                on_refused=on_refused,
+            )
 
     def upsert(self, rows: Any, *, on_refused: str = "fail") -> None:
         """See `Table.upsert`."""

@@ -83,9 +83,16 @@ class ModelVerbs:
             self._delete_equal(names, {self._values(each, names)})
 
     def delete_range(
-        self, *, lower: Values | None = None, upper: Values | None = None, on: Sequence[str] | None = None
+        self,
+        *,
+        lower: Values | None = None,
+        upper: Values | None = None,
+        on: Sequence[str] | None = None,
+        everything: bool = False,
     ) -> None:
         """Delete the rows in before(lower) .. before(upper) of the columns `on`, by default the key."""
+        if everything is not (lower is None and upper is None):
+            raise InvalidArgumentError("everything goes without bounds, and without bounds goes everything.")
         names = self._range_columns(on)
         _check_bounds(names, lower, upper)
         self.current = [row for row in self.current if not is_covered(self._values(row, names), lower, upper)]
@@ -103,7 +110,9 @@ class ModelVerbs:
         self._delete_equal(names, {self._values(row, names) for row in new})
         self.current.extend(new)
 
-    def replace_interval(self, rows: Iterable[Row], *, on: str | Sequence[str], lower: Any, upper: Any) -> None:
+    def replace_interval(
+        self, rows: Iterable[Row], *, on: str | Sequence[str], lower: Any, upper: Any, everything: bool = False
+    ) -> None:
         """Delete lower <= on < upper and add rows, all of which lie in there."""
         names = (on,) if isinstance(on, str) else tuple(on)
         lower_bound, upper_bound = _as_bound(lower), _as_bound(upper)
@@ -112,7 +121,7 @@ class ModelVerbs:
         for row in new:
             if not is_covered(self._values(row, names), lower_bound, upper_bound):
                 raise RowsRefusedError(f"{row} lies outside {lower!r} <= {names} < {upper!r}.", pa.table({}))
-        self.delete_range(lower=lower_bound, upper=upper_bound, on=names)
+        self.delete_range(lower=lower_bound, upper=upper_bound, on=names, everything=everything)
         self.current.extend(new)
 
     def upsert(self, rows: Iterable[Row]) -> None:

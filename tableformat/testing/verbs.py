@@ -159,7 +159,8 @@ def _interval_replacement(new: Sequence[Row], found: Range, chance: int) -> Verb
 
 
 def _range_options(found: Range) -> dict[str, Any]:
-    return {"on": found.on, "lower": found.lower, "upper": found.upper}
+    everything = found.lower is None and found.upper is None
+    return {"on": found.on, "lower": found.lower, "upper": found.upper, "everything": everything}
 
 
 _VERBS: Final = st.one_of(_row_writers(), _row_writers(), _keyed_deletes(), _scan_deletes())

@@ -166,5 +166,5 @@ class TestScan:
     @pytest.mark.limit_memory("48 MB")
     def test_changes_do_not_grow_with_the_deleted_rows(self, table: tf.Table) -> None:
         """CF-7: four files come, and one range delete, which covers them whole, takes every row away."""
-        table.delete_range(lower=None, upper=None)
+        table.delete_range(everything=True)
         assert sum(batch.nbytes for batch in table.changes().to_batches()) > 2 * 45 * MIB

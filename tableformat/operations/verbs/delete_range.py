@@ -22,9 +22,12 @@ def delete_range(
     upper: Sequence[Any] | None,
     on: Sequence[str] | None = None,
     mode: str = "auto",
+    everything: bool = False,
 ) -> None:
-    """Stage the span before(lower) .. before(upper) over the columns `on`, by default the key."""
+    """Stage the span before(lower) .. before(upper) over the columns `on`, by default the key; of every row only when
+    that is said."""
     one_of(mode, MODES, option="mode")
+    check_everything_is_meant(lower, upper, everything=everything, consequence="every row would go")
     span = span_of_bounds(range_columns(draft, on), _bound(lower, option="lower"), _bound(upper, option="upper"))
     draft.begin_verb()
     if len(span) == 0:
@@ -33,6 +36,19 @@ def delete_range(
         delete_covered(draft, span)
     else:
         draft.add_spans(span)
+
+
+def check_everything_is_meant(lower: Any, upper: Any, *, everything: bool, consequence: str) -> None:
+    """InvalidArgumentError for a range without bounds unless `everything` says so, and for `everything` beside bounds:
+    a bound that a caller's program lost must not empty the table."""
+    is_unbounded = lower is None and upper is None
+    if is_unbounded and not everything:
+        raise InvalidArgumentError(
+            f"give lower=, upper= or both; without any {consequence}. Nothing was changed. Say everything=True where "
+            "that is meant."
+        )
+    if everything and not is_unbounded:
+        raise InvalidArgumentError("everything=True goes without lower= and upper=. Nothing was changed.")
 
 
 def range_columns(draft: Draft, on: Sequence[str] | None) -> KeyColumns:

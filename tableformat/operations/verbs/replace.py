@@ -15,7 +15,7 @@ from tableformat.deletes.spans.spans import SpanArray, span_of_bounds
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import leading_columns, stage_prefixes
-from tableformat.operations.verbs.delete_range import range_columns
+from tableformat.operations.verbs.delete_range import check_everything_is_meant, range_columns
 from tableformat.write.rows.column_casts import Misfits
 from tableformat.write.rows.distinct import PrefixCollector
 
@@ -37,7 +37,14 @@ def replace(draft: Draft, *, rows: Any, prefix: Sequence[str] | None = None, on_
 
 
 def replace_interval(
-    draft: Draft, *, rows: Any, on: str | Sequence[str], lower: Any, upper: Any, on_refused: str = "fail"
+    draft: Draft,
+    *,
+    rows: Any,
+    on: str | Sequence[str],
+    lower: Any,
+    upper: Any,
+    everything: bool = False,
+    on_refused: str = "fail",
 ) -> None:
     """Stage the rows, and the delete of the interval before(lower) .. before(upper) of the columns `on`.
 
@@ -45,6 +52,7 @@ def replace_interval(
     again. The interval is deleted whatever rows are diverted: its bounds are the caller's and not the rows'.
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
+    check_everything_is_meant(lower, upper, everything=everything, consequence="every row would be replaced")
     columns = range_columns(draft, [on] if isinstance(on, str) else on)
     span = span_of_bounds(columns, _as_bound(lower), _as_bound(upper))
     draft.begin_verb()

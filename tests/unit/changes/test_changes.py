@@ -82,7 +82,7 @@ def test_row_is_deleted_once_however_many_deletes_reach_it(table: tf.Table) -> N
     with table.transaction() as several:
         several.delete_prefix({"region": "A"})
         several.delete_rows(pa.table({"id": pa.array([1], pa.int64())}))
-    table.delete_range(lower=None, upper=None)
+    table.delete_range(everything=True)
     with table.transaction() as come_and_gone:
         come_and_gone.append(rows("B", 1, 2))
         come_and_gone.delete_prefix({"region": "B", "id": 1})

@@ -125,7 +125,9 @@ def test_a_range_goes_by_any_columns_and_refuses_bounds_that_make_no_sense() -> 
     with pytest.raises(InvalidKeyError):
         model.delete_range(lower=())
     with pytest.raises(UnknownColumnError):
-        model.delete_range(on=["w"])
+        model.delete_range(on=["w"], everything=True)
+    with pytest.raises(InvalidArgumentError, match="everything"):
+        model.delete_range()
     assert model.head() == 1, "a verb that fails makes no snapshot"
     model.delete_range(on=["v"], lower=(math.nan,))
     assert ids(model) == ["a", "c"]
@@ -193,7 +195,7 @@ def test_verbs_of_a_transaction_see_those_before_them_and_spare_those_after() ->
     model = model_with(row("a", 1))
     with model.transaction() as transaction:
         transaction.append([row("b", 1, "before")])
-        transaction.delete_range()
+        transaction.delete_range(everything=True)
         transaction.append([row("b", 1, "after")])
     assert [each["v"] for each in model.rows()] == ["after"]
     assert model.head() == 2
