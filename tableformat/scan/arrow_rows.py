@@ -20,6 +20,7 @@ from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.dataset import LakeDataset
+from tableformat.scan.nested_offsets import struct_offset_remover
 from tableformat.scan.reader import ReadContext, read_tables
 
 if TYPE_CHECKING:
@@ -109,14 +110,16 @@ class ArrowRows(ABC):
             # Tables without columns lose their length when they are put together, batches do not.
             return pa.Table.from_batches([batch for table in tables for batch in table.to_batches()], self.schema)
         # `Schema.empty_table` knows no nested type with a uuid in it.
-        return pa.concat_tables([pa.Table.from_batches([], self.schema), *tables])
+        without_offsets = struct_offset_remover(self.schema)
+        return pa.concat_tables([pa.Table.from_batches([], self.schema), *map(without_offsets, tables)])
 
     def to_batches(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches, read as they are asked for; memory does not grow with the table.
 
         Can be read once. Close it, or let it go, to stop the reading early.
         """
-        batches = (batch for table in self._tables() for batch in table.to_batches() if batch.num_rows)
+        without_offsets = struct_offset_remover(self.schema)
+        batches = (without_offsets(batch) for table in self._tables() for batch in table.to_batches() if batch.num_rows)
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

@@ -20,6 +20,7 @@ from tableformat.filters.arrow_filter import Translation, translate
 from tableformat.filters.bound_filter import TRUE, to_expression
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.nested_offsets import struct_offset_remover
 
 
 class FilterableRows(Protocol):
@@ -168,6 +169,7 @@ def _both(left: pc.Expression | None, right: pc.Expression | None) -> pc.Express
 
 
 def _resized(batches: pa.RecordBatchReader, batch_size: int) -> Iterator[pa.RecordBatch]:
+    without_offsets = struct_offset_remover(batches.schema)
     for batch in batches:
         for start in range(0, batch.num_rows, batch_size):
-            yield batch.slice(start, batch_size)
+            yield without_offsets(batch.slice(start, batch_size))

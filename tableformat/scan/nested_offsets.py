@@ -1,0 +1,50 @@
+"""Structs in structs whose rows begin at an offset, without the offset.
+
+A batch that is cut out of a larger one, as where the first row is deleted, shares its buffers and says at which row it
+begins. Every Arrow reader has to add up these offsets on the way down; DuckDB 2.0 refuses to where a struct lies in a
+struct. Moving the offset down to the leaves copies no value, and touches no other column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
+
+def struct_offset_remover(schema: pa.Schema) -> Callable[[Rows], Rows]:
+    """A function that gives rows of the schema the same values without offsets of structs that have structs in them.
+
+    Where no column is of that kind it returns its argument; else it costs the validity of the structs that have an
+    offset, a byte for each of their rows.
+    """
+    indexes = [index for index, field in enumerate(schema) if _has_struct_in_struct(field.type)]
+
+    def remove(rows: Rows) -> Rows:
+        for index in indexes:
+            column = rows.column(index)
+            chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+            if any(chunk.offset for chunk in chunks):
+                moved = [_without_offset(chunk) for chunk in chunks]
+                new = pa.chunked_array(moved, column.type) if isinstance(column, pa.ChunkedArray) else moved[0]
+                rows = rows.set_column(index, rows.schema.field(index), new)
+        return rows
+
+    return remove if indexes else lambda rows: rows
+
+
+def _has_struct_in_struct(data_type: pa.DataType) -> bool:
+    return pat.is_struct(data_type) and any(pat.is_struct(child.type) for child in data_type)
+
+
+def _without_offset(array: pa.Array) -> pa.Array:
+    """The same values; `field` gives a child with the parent's offset added to its own."""
+    if not pat.is_struct(array.type):
+        return array
+    children = [_without_offset(array.field(index)) for index in range(array.type.num_fields)]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(array.type), mask=mask)
