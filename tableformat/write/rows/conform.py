@@ -12,11 +12,11 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError, RowsRefusedError
-from tableformat.write.held_batches import HeldBatches
-from tableformat.write.refused_groups import SpoiledGroups, SpoiledGroupsCollector
 from tableformat.write.rows.checks import RowTest, misfits_of
 from tableformat.write.rows.column_casts import ArrayCast, Misfits, Positions
+from tableformat.write.rows.held_batches import HeldBatches
 from tableformat.write.rows.nested_casts import default_column, field_cast, matched_columns
+from tableformat.write.rows.refused_groups import SpoiledGroups, SpoiledGroupsCollector
 
 REPORTED_ROWS: Final = 1_000
 """Rows that a RowsRefusedError carries; its message has the total."""
