@@ -31,7 +31,17 @@ _AFTER: Final = pa.scalar(AFTER_MARKER, pa.large_binary())
 
 @dataclass(frozen=True, eq=False)
 class CutArray:
-    """n cuts of one key."""
+    """n cuts of one key.
+
+    >>> from pyiceberg.types import LongType, StringType
+    >>> from tableformat.keys.key_columns import KeyColumns
+    >>> key = KeyColumns((1, 2), ("id1", "id2"), (StringType(), LongType()))
+    >>> cuts = CutArray.concat([cut_after(key, ("A",)), cut_before(key, ("A", 3)), cut_before(key, ("A",))])
+    >>> cuts.depth.tolist(), cuts.after.tolist()
+    ([1, 2, 1], [True, False, False])
+    >>> [cut.hex(" ") for cut in sorted(cuts.encoded.to_pylist())]
+    ['02 41 00 01', '02 41 00 01 02 80 00 00 00 00 00 00 03', '02 41 00 01 ff']
+    """
 
     key: KeyColumns
     columns: tuple[pa.Array, ...]
@@ -40,6 +50,13 @@ class CutArray:
     """How many leading columns each cut binds, 0 to len(key)."""
     after: npt.NDArray[np.bool_]
     """True: above the keys that begin with the bound values; False: below them."""
+
+    def __post_init__(self) -> None:
+        count = len(self.depth)
+        assert len(self.columns) == len(self.key), f"{len(self.columns)} columns of cuts for key {self.key}"
+        assert len(self.after) == count, f"{count} depths and {len(self.after)} sides of cuts"
+        lengths = [len(column) for column in self.columns]
+        assert all(length == count for length in lengths), f"columns of {lengths} values for {count} cuts"
 
     def __len__(self) -> int:
         return len(self.depth)

@@ -42,7 +42,19 @@ def skyline(spans: SpanArray) -> SpanArray:
 def newest_per_interval(
     lower: npt.NDArray[np.int64], upper: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64], interval_count: int
 ) -> npt.NDArray[np.int64]:
-    """The largest number over each interval [rank, rank + 1); NOTHING where no span is. Numbers are 0 or more."""
+    """The largest number over each interval [rank, rank + 1); NOTHING where no span is. Numbers are 0 or more.
+
+    The picture of the module: b, c, e, g, h, j, p, s are the ranks 0 to 7. A span of three intervals is two blocks of
+    two, so it begins on the level of blocks of two: [2, 5) with number 7 is the blocks [2, 4) and [3, 5).
+
+        blocks of two, by their first interval     3 5 7 7 - - -
+        intervals: a block's number for both       3 5 7 7 7 - -
+        and [6, 7), which is one interval          3 5 7 7 7 - 3
+
+    >>> lower, upper, numbers = np.array([2, 1, 0, 6]), np.array([5, 4, 3, 7]), np.array([7, 5, 3, 3])
+    >>> newest_per_interval(lower, upper, numbers, 7).tolist()
+    [3, 5, 7, 7, 7, -1, 3]
+    """
     is_filled = lower < upper
     lower, upper, numbers = lower[is_filled], upper[is_filled], numbers[is_filled]
     newest = np.full(interval_count, NOTHING)

@@ -28,13 +28,30 @@ INHERITED: Final = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanArray:
-    """n spans of one key; span i covers the keys between lower cut i and upper cut i."""
+    """n spans of one key; span i covers the keys between lower cut i and upper cut i.
+
+    >>> from pyiceberg.types import LongType, StringType
+    >>> from tableformat.keys.key_columns import KeyColumns
+    >>> key = KeyColumns((1, 2), ("id1", "id2"), (StringType(), LongType()))
+    >>> spans = SpanArray.concat([span_of_bounds(key, ("A", 3), ("C",)), span_of_bounds(key, ("B", 7), ("D",))])
+    >>> merged = sort_and_merge(spans).with_sequence_number(5)
+    >>> len(spans), len(merged), merged.sequence_numbers.tolist()
+    (2, 1, [5])
+    """
 
     key: KeyColumns
     lower: CutArray
     upper: CutArray
     sequence_numbers: npt.NDArray[np.int64] | None
     """None: all spans inherit the number of their manifest entry (RD-8); INHERITED: this one does."""
+
+    def __post_init__(self) -> None:
+        lower, upper, numbers = self.lower, self.upper, self.sequence_numbers
+        assert len(lower) == len(upper), f"{len(lower)} lower and {len(upper)} upper cuts"
+        assert numbers is None or len(numbers) == len(lower), f"{len(numbers)} sequence numbers for {len(lower)} spans"
+        ids = self.key.field_ids
+        assert lower.key.field_ids == ids, f"spans of fields {ids}, lower cuts of fields {lower.key.field_ids}"
+        assert upper.key.field_ids == ids, f"spans of fields {ids}, upper cuts of fields {upper.key.field_ids}"
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -80,6 +97,13 @@ def spans_of_prefixes(key: KeyColumns, prefixes: pa.Table) -> SpanArray:
 
     The table's columns are the leading columns of the key, in any order; null is a value like others. InvalidKeyError
     names the columns and the key when they are not.
+
+    >>> from pyiceberg.types import LongType, StringType
+    >>> from tableformat.keys.key_columns import KeyColumns
+    >>> key = KeyColumns((1, 2), ("id1", "id2"), (StringType(), LongType()))
+    >>> spans = spans_of_prefixes(key, pa.table({"id1": ["B", "A", "B"]}))
+    >>> spans.lower.columns[0].to_pylist(), spans.lower.after.tolist(), spans.upper.after.tolist()
+    (['A', 'B'], [False, False], [True, True])
     """
     depth = prefixes.num_columns
     _check_leading(key, prefixes.column_names)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.types import IntegerType, LongType, StringType
 
+from tableformat.deletes.spans.cuts import CutArray, cut_before
 from tableformat.deletes.spans.spans import INHERITED, SpanArray, span_of_bounds, spans_of_prefixes
 from tableformat.errors import InvalidKeyError
 from tableformat.keys.encoding import encode_values
@@ -112,3 +113,33 @@ def test_slices_and_pickles_hold_the_same_spans() -> None:
     assert stretches(middle) == [stretches(spans)[1]]
     assert stretches(spans.take(np.array([2, 0]))) == [stretches(spans)[2], stretches(spans)[0]]
     assert stretches(SpanArray.concat([middle, spans.slice(0, 1)])) == [stretches(spans)[1], stretches(spans)[0]]
+
+
+A_CUT = cut_before(KEY, ("a", 3))
+OTHER_KEY = KeyColumns((9,), ("id1",), (StringType(),))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: CutArray(KEY, A_CUT.columns[:2], A_CUT.depth, A_CUT.after),
+            r"2 columns of cuts for key \(id1",
+        ),
+        (lambda: CutArray(KEY, A_CUT.columns, A_CUT.depth, np.array([True, False])), "1 depths and 2 sides of cuts"),
+        (
+            lambda: CutArray(KEY, A_CUT.columns, np.zeros(3, np.int8), np.zeros(3, np.bool_)),
+            r"columns of \[1, 1, 1\] values for 3 cuts",
+        ),
+        (lambda: SpanArray(KEY, A_CUT, A_CUT.slice(0, 0), None), "1 lower and 0 upper cuts"),
+        (lambda: SpanArray(KEY, A_CUT, A_CUT, np.array([1, 2])), "2 sequence numbers for 1 spans"),
+        (lambda: SpanArray(OTHER_KEY, A_CUT, A_CUT, None), r"fields \(9,\), lower cuts of fields \(1, 2, 3\)"),
+        (
+            lambda: SpanArray(KEY, A_CUT, cut_before(OTHER_KEY, ("a",)), None),
+            r"fields \(1, 2, 3\), upper cuts of fields \(9,\)",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_named_with_both_values(make: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        make()
