@@ -63,7 +63,20 @@ class LoadsTables(Protocol):
 
 
 class Table:
-    """An Iceberg table with range deletes, on one branch."""
+    """An Iceberg table with range deletes, on one branch.
+
+    The examples of this library begin with these lines:
+
+    >>> import pyarrow as pa
+    >>> import tableformat as tf
+    >>> catalog = tf.open_catalog("lake/")
+    >>> catalog.create_namespace("db")
+    >>> columns = {"id1": pa.string(), "id2": pa.int64(), "num_cal": pa.int32(), "open_on": pa.date32()}
+    >>> table = catalog.create_table("db.calendars", pa.schema(columns), key=["id1", "id2", "num_cal"])
+    >>> result = table.append(pa.table({"id1": ["A", "A", "B"], "id2": [3, 3, 1], "num_cal": [1, 2, 1]}))
+    >>> result.added_row_count, table.scan().count()
+    (3, 3)
+    """
 
     def __init__(self, iceberg: IcebergTable, *, catalog: LoadsTables | None = None, branch: str = MAIN_BRANCH) -> None:
         self.iceberg = iceberg
@@ -121,7 +134,13 @@ class Table:
         return head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
 
     def refresh(self) -> Table:
-        """Move this handle to the newest metadata of the catalog."""
+        """Move this handle to the newest metadata of the catalog.
+
+        >>> other = catalog.load_table("db.calendars")
+        >>> result = other.delete_prefix({"id1": "A"})
+        >>> table.scan().count(), table.refresh().scan().count()
+        (3, 1)
+        """
         self.iceberg.refresh()
         return self
 
@@ -141,6 +160,13 @@ class Table:
         """Rows that match `where` (SQL text or a PyIceberg expression), with all deletes applied.
 
         At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than this handle's.
+
+        >>> table.scan(where="id2 >= 3", columns=["id1", "num_cal"]).to_arrow().to_pydict()
+        {'id1': ['A', 'A'], 'num_cal': [1, 2]}
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.scan().count(), table.scan(snapshot_id=loaded).count()
+        (1, 3)
         """
         return Scan(self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch), where, columns, limit=limit)
 
@@ -152,7 +178,13 @@ class Table:
         tag: str | None = None,
         branch: str | None = None,
     ) -> SnapshotView:
-        """The snapshot that the arguments choose; this handle's own without any."""
+        """The snapshot that the arguments choose; this handle's own without any.
+
+        >>> tagged = table.create_tag("loaded").snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.at(tag="loaded").snapshot.snapshot_id == tagged
+        True
+        """
         metadata, io = self.iceberg.metadata, self.iceberg.io
         references.at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
         if snapshot_id is not None:
@@ -182,6 +214,11 @@ class Table:
         Without a beginning from the first snapshot on, without an end up to this handle's. Timestamps stand for the
         newest snapshot committed by then. SnapshotNotFoundError where snapshots have expired that are needed, which
         names the oldest one to begin after; InvalidArgumentError where the first is no ancestor of the last.
+
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> table.changes(from_snapshot_id=loaded, columns=["_change_type", "id1", "id2"]).to_arrow().to_pylist()
+        [{'_change_type': 'delete', 'id1': 'B', 'id2': 1}]
         """
         references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp)
         references.at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
@@ -194,17 +231,33 @@ class Table:
         return Changes(changes, where, columns, limit)
 
     def history(self) -> pa.Table:
-        """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`."""
+        """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`.
+
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> first, second = table.history()["snapshot_id"].to_pylist()
+        >>> table.scan(snapshot_id=first).count(), second == table.snapshot_id
+        (3, True)
+        """
         return history_table(self.metadata, self.branch)
 
     @property
     def inspect(self) -> Inspect:
-        """Metadata tables in Arrow with Iceberg's columns."""
+        """Metadata tables in Arrow with Iceberg's columns.
+
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> table.inspect.delete_files().select(["kind", "record_count"]).to_pylist()
+        [{'kind': 'range', 'record_count': 1}]
+        """
         return Inspect(self.view, self.branch)
 
     @property
     def maintenance(self) -> Maintenance:
-        """Jobs that keep the table fast and readable by every engine."""
+        """Jobs that keep the table fast and readable by every engine.
+
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.maintenance.convert_deletes().deleted_row_count
+        2
+        """
         return Maintenance(self.iceberg, self.branch)
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -219,6 +272,12 @@ class Table:
         DuplicateKeyError and "ignore" skips rows whose key exists, which both read the keys of the files that may
         hold them. `on_refused`: "fail" raises RowsRefusedError when a row does not fit the schema; "divert" writes
         the others and returns the refused ones with their reasons.
+
+        >>> table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]})).added_row_count
+        1
+        >>> again = pa.table({"id1": ["C", "D"], "id2": [7, 7], "num_cal": [1, 1]})
+        >>> table.append(again, on_duplicate="ignore").added_row_count
+        1
         """
         return self._run(partial(append, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused), rows, commit)
 
@@ -229,6 +288,13 @@ class Table:
 
         `mode`: "range" and "equality" write a blind delete and raise InvalidPredicateError where the predicate is not
         one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact.
+
+        >>> table.delete("id1 = 'A' AND num_cal = 2", mode="scan").deleted_row_count
+        1
+        >>> print(table.delete("id1 = 'A'").deleted_row_count)  # A range delete, which counts nothing.
+        None
+        >>> table.scan().count()
+        1
         """
         return self._run(partial(delete, where=where, mode=mode), None, commit)
 
@@ -239,6 +305,10 @@ class Table:
 
         `prefix`: leading key columns and their values, or an Arrow table of many. `mode="scan"` reads instead and
         counts the deleted rows.
+
+        >>> result = table.delete_prefix({"id1": "A", "id2": 3})
+        >>> table.scan(columns=["id1", "id2"]).to_arrow().to_pydict()
+        {'id1': ['B'], 'id2': [1]}
         """
         return self._run(partial(delete_prefix, prefix=prefix, mode=mode), prefix, commit)
 
@@ -257,12 +327,24 @@ class Table:
         The bounds are tuples of leading values of the columns `on` (default: the key). None as a bound is open and
         takes nulls in; None inside a tuple is the null value. Equal bounds delete nothing and make no snapshot. Without
         any bound every row goes, which has to be said: `everything=True`.
+
+        >>> result = table.delete_range(lower=("A", 3, 2), upper=("C",))
+        >>> table.scan(columns=["id1", "id2", "num_cal"]).to_arrow().to_pylist()
+        [{'id1': 'A', 'id2': 3, 'num_cal': 1}]
+        >>> result = table.delete_range(lower=(1,), upper=(2,), on=["num_cal"])
+        >>> table.scan().count()
+        0
         """
         verb = partial(delete_range, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
         return self._run(verb, None, commit)
 
     def delete_rows(self, keys: Any, **commit: Unpack[CommitKeywords]) -> CommitResult:
-        """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null."""
+        """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null.
+
+        >>> result = table.delete_rows(pa.table({"id1": ["A"], "num_cal": [2]}))
+        >>> table.scan(columns=["id1", "num_cal"]).to_arrow().to_pydict()
+        {'id1': ['A', 'B'], 'num_cal': [1, 1]}
+        """
         return self._run(partial(delete_rows, keys=keys), keys, commit)
 
     def replace(
@@ -277,6 +359,10 @@ class Table:
 
         `prefix`: leading columns of the key, by default all of it. With `on_refused="divert"` a row that is refused
         takes all rows of its prefix along, and their old rows stay (CP-24).
+
+        >>> result = table.replace(pa.table({"id1": ["A"], "id2": [3], "num_cal": [9]}), prefix=["id1", "id2"])
+        >>> table.scan(where="id1 = 'A'", columns=["id2", "num_cal"]).to_arrow().to_pydict()
+        {'id2': [3], 'num_cal': [9]}
         """
         return self._run(partial(replace, rows=rows, prefix=prefix, on_refused=on_refused), rows, commit)
 
@@ -293,7 +379,14 @@ class Table:
     ) -> CommitResult:
         """Delete the rows with `lower <= on < upper` and add `rows`, in one snapshot. Rows outside of the interval are
         refused. None as a bound is open; with two of them all rows are replaced, which has to be said:
-        `everything=True`."""
+        `everything=True`.
+
+        >>> result = table.replace_interval(
+        ...     pa.table({"id1": ["E"], "id2": [2], "num_cal": [1]}), on="id2", lower=0, upper=3
+        ... )
+        >>> table.scan(columns=["id1", "id2"]).to_arrow().sort_by("id1").to_pydict()
+        {'id1': ['A', 'A', 'E'], 'id2': [3, 3, 2]}
+        """
         verb = partial(
             replace_interval, rows=rows, on=on, lower=lower, upper=upper, everything=everything, on_refused=on_refused
         )
@@ -301,7 +394,13 @@ class Table:
 
     def upsert(self, rows: Any, *, on_refused: str = "fail", **commit: Unpack[CommitKeywords]) -> CommitResult:
         """Add rows and delete the older rows with the same key; nothing is read. Of a key given twice the last row
-        wins."""
+        wins.
+
+        >>> from datetime import date
+        >>> result = table.upsert(pa.table({"id1": ["B"], "id2": [1], "num_cal": [1], "open_on": [date(2026, 1, 2)]}))
+        >>> table.scan(where="id1 = 'B'", columns=["open_on"]).to_arrow().to_pylist()
+        [{'open_on': datetime.date(2026, 1, 2)}]
+        """
         return self._run(partial(upsert, rows=rows, on_refused=on_refused), rows, commit)
 
     def apply_changes(
@@ -317,6 +416,11 @@ class Table:
 
         The column `op` holds I, U or D, or the words insert, update, upsert, delete, update_before and update_after.
         InvalidKeyError for a table without a key (CF-9).
+
+        >>> keys = {"id1": ["C", "B"], "id2": [7, 1], "num_cal": [1, 1]}
+        >>> result = table.apply_changes(pa.table({"_op": ["insert", "delete"], "_ts": [1, 2], **keys}))
+        >>> table.scan(columns=["id1"]).to_arrow().sort_by("id1").to_pydict()
+        {'id1': ['A', 'A', 'C']}
         """
         verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
         return self._run(verb, changes, commit)
@@ -329,7 +433,12 @@ class Table:
         on_refused: str = "fail",
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
-        """Delete the rows that match `where`, all of them without it, and add `rows`, in one snapshot."""
+        """Delete the rows that match `where`, all of them without it, and add `rows`, in one snapshot.
+
+        >>> result = table.overwrite(pa.table({"id1": ["A"], "id2": [3], "num_cal": [5]}), where="id1 = 'A'")
+        >>> table.scan(columns=["id1", "num_cal"]).to_arrow().sort_by("id1").to_pydict()
+        {'id1': ['A', 'B'], 'num_cal': [5, 1]}
+        """
         return self._run(partial(overwrite, rows=rows, where=where, on_refused=on_refused), rows, commit)
 
     @contextmanager
@@ -338,6 +447,12 @@ class Table:
 
         A delete also removes rows that the same transaction appended before it, never rows appended after it.
         `tx.result` is the CommitResult afterwards.
+
+        >>> with table.transaction() as tx:
+        ...     tx.delete_prefix({"id1": "A"})
+        ...     tx.append(pa.table({"id1": ["A"], "id2": [4], "num_cal": [1]}))
+        >>> tx.result.added_row_count, table.scan(where="id1 = 'A'").count()
+        (1, 1)
         """
         options = CommitOptions.of("transaction", **commit)
         draft = self._draft()
@@ -350,13 +465,26 @@ class Table:
         """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
 
         `kind`: "append", or "replace" with the leading key columns `prefix`, by default the whole key.
+
+        >>> write = table.new_write(kind="replace", prefix=["id1", "id2"])
+        >>> staged = [write.write(pa.table({"id1": ["A"], "id2": [3], "num_cal": [number]})) for number in (7, 8)]
+        >>> table.commit(write, staged).added_row_count
+        2
         """
         return StagedWrite.of(self.view, kind=kind, prefix=prefix)
 
     def commit(
         self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
     ) -> CommitResult:
-        """Commit what the writers of `new_write` staged, in one snapshot."""
+        """Commit what the writers of `new_write` staged, in one snapshot.
+
+        >>> write = table.new_write()
+        >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> table.commit(write, [staged], application_id="loader", batch_id=1).added_row_count
+        1
+        >>> table.commit(write, [staged], application_id="loader", batch_id=1).already_applied
+        True
+        """
         return self._run(partial(stage_written, write=write, staged=staged), staged, commit)
 
     # -- snapshots and schema -----------------------------------------------------------------------------------------
@@ -368,13 +496,24 @@ class Table:
 
         `replay=True` also forgets the batches of the snapshots rolled back, so that their writers may commit them
         again.
+
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.rollback(snapshot_id=loaded).scan().count()
+        3
         """
         references.exactly_one(snapshot_id=snapshot_id, as_of=as_of)
         references.rollback(self.iceberg, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
         return self
 
     def set_current_snapshot(self, snapshot_id: int | None = None, *, ref_name: str | None = None) -> Table:
-        """Make a snapshot current, given by id or as that of a branch or tag; unlike `rollback`, any of the table."""
+        """Make a snapshot current, given by id or as that of a branch or tag; unlike `rollback`, any of the table.
+
+        >>> loaded = table.snapshot_id
+        >>> deleted = table.delete_prefix({"id1": "A"}).snapshot_id
+        >>> table.set_current_snapshot(loaded).scan().count(), table.set_current_snapshot(deleted).scan().count()
+        (3, 1)
+        """
         references.exactly_one(snapshot_id=snapshot_id, ref_name=ref_name)
         target = self.at(snapshot_id=snapshot_id) if ref_name is None else references.ref_view(self.iceberg, ref_name)
         references.set_current_snapshot(self.iceberg, self.branch, target)
@@ -384,39 +523,85 @@ class Table:
         """Move `branch` forward to the snapshot of the branch or tag `to`, of which its own is an ancestor.
 
         A branch that is not there is made. For a branch that others are published to use `maintenance.publish`.
+
+        >>> result = table.create_branch("audited").delete_prefix({"id1": "A"})
+        >>> table.fast_forward("audited", to="main").scan(branch="audited").count()
+        1
         """
         references.fast_forward(self.iceberg, branch, to)
         return self
 
     def create_tag(self, name: str, snapshot_id: int | None = None, *, max_ref_age_ms: int | None = None) -> Table:
-        """Name a snapshot, by default this handle's, so that it is kept."""
+        """Name a snapshot, by default this handle's, so that it is kept.
+
+        >>> result = table.create_tag("loaded").delete_prefix({"id1": "A"})
+        >>> table.scan(tag="loaded").count()
+        3
+        """
         references.create_tag(self.iceberg, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)
         return self
 
     def create_branch(self, name: str, snapshot_id: int | None = None) -> Table:
-        """Start a branch at a snapshot, by default this handle's; `catalog.load_table(..., branch=name)` opens it."""
+        """Start a branch at a snapshot, by default this handle's; `catalog.load_table(..., branch=name)` opens it.
+
+        >>> table = table.create_branch("ingest")
+        >>> result = catalog.load_table("db.calendars", branch="ingest").delete_prefix({"id1": "A"})
+        >>> table.refresh().scan().count(), table.scan(branch="ingest").count()
+        (3, 1)
+        """
         references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))
         return self
 
     def drop_tag(self, name: str) -> Table:
+        """Remove a tag; its snapshot can expire if nothing else keeps it.
+
+        >>> table = table.create_tag("loaded")
+        >>> table.drop_tag("loaded").inspect.refs()["name"].to_pylist()
+        ['main']
+        """
         references.drop(self.iceberg, name, "tag")
         return self
 
     def drop_branch(self, name: str) -> Table:
+        """Remove a branch; its snapshots can expire if nothing else keeps them.
+
+        >>> table = table.create_branch("ingest")
+        >>> table.drop_branch("ingest").inspect.refs()["name"].to_pylist()
+        ['main']
+        """
         references.drop(self.iceberg, name, "branch")
         return self
 
     def update_schema(self) -> UpdateSchema:
         """Add, drop, rename, reorder and widen columns: PyIceberg's builder, a context manager that commits at its
-        end."""
+        end.
+
+        >>> with table.update_schema() as update:
+        ...     update = update.rename_column("open_on", "opens_on")
+        >>> table.schema.names
+        ['id1', 'id2', 'num_cal', 'opens_on']
+        """
         return self.iceberg.update_schema()
 
     def update_spec(self) -> UpdateSpec:
-        """Change how rows written from now on are partitioned: PyIceberg's builder, a context manager."""
+        """Change how rows written from now on are partitioned: PyIceberg's builder, a context manager.
+
+        >>> from pyiceberg.transforms import IdentityTransform
+        >>> with table.update_spec() as update:
+        ...     update = update.add_field("id1", IdentityTransform(), "id1")
+        >>> result = table.append(pa.table({"id1": ["C", "D"], "id2": [7, 7], "num_cal": [1, 1]}))
+        >>> result.added_data_file_count
+        2
+        """
         return self.iceberg.update_spec()
 
     def set_key(self, columns: Sequence[str]) -> Table:
-        """Name the key columns, most significant first; they must be required."""
+        """Name the key columns, most significant first; they must be required.
+
+        >>> required = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
+        >>> catalog.create_table("db.names", required).set_key(["id"]).key
+        ('id',)
+        """
         set_key(self.iceberg, columns)
         return self
 
@@ -424,12 +609,21 @@ class Table:
         """Set table properties, given as a mapping or as keywords, in one commit.
 
         `{"format-version": "3"}` upgrades the table, as it does in Spark's TBLPROPERTIES; it is not kept as a property.
+
+        >>> name = "write.target-file-size-bytes"
+        >>> table.set_properties({name: "134217728"}).properties[name]
+        '134217728'
         """
         references.set_properties(self.iceberg, {**(properties or {}), **more})
         return self
 
     def remove_properties(self, *names: str) -> Table:
-        """Remove table properties in one commit."""
+        """Remove table properties in one commit.
+
+        >>> table = table.set_properties(owner="calendar team")
+        >>> table.remove_properties("owner").properties.get("owner", "nobody")
+        'nobody'
+        """
         references.remove_properties(self.iceberg, names)
         return self
 
@@ -438,6 +632,9 @@ class Table:
 
         Version 3: rows get ids with the next snapshot (row lineage), and are deleted by deletion vectors; position
         deletes that the table has stay valid. UnsupportedFeatureError for a catalog that cannot hold the version.
+
+        >>> table.upgrade().metadata.format_version
+        3
         """
         return self.set_properties({FORMAT_VERSION: str(format_version)})
 

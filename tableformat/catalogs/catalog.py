@@ -53,12 +53,22 @@ def open_catalog(name_or_path: str, **options: str) -> Catalog:
     missing. Any other text is the name of a catalog in PyIceberg's configuration; `options` override its properties.
 
     Raises CatalogNotFoundError with the configured names when it is neither.
+
+    >>> tf.open_catalog("lake/").list_tables("db")
+    ['db.calendars']
     """
     return Catalog(open_backend(str(name_or_path), **options))
 
 
 class Catalog:
-    """A catalog of Iceberg tables with range deletes."""
+    """A catalog of Iceberg tables with range deletes.
+
+    A context manager that closes itself; examples begin as those of `Table`.
+
+    >>> with tf.open_catalog("lake/") as lake:
+    ...     print(lake.load_table("db.calendars").scan().count())
+    3
+    """
 
     def __init__(self, backend: IcebergCatalog) -> None:
         guard_metadata_removal(backend)
@@ -69,7 +79,13 @@ class Catalog:
         return f"Catalog({self.iceberg.name!r}, warehouse={self.iceberg.properties.get('warehouse', '')!r})"
 
     def close(self) -> None:
-        """Release the connections of the catalog; tables that were loaded stay readable."""
+        """Release the connections of the catalog; tables that were loaded stay readable.
+
+        >>> table = catalog.load_table("db.calendars")
+        >>> catalog.close()
+        >>> table.scan().count()
+        3
+        """
         self.iceberg.close()
 
     def __enter__(self) -> Catalog:
@@ -81,7 +97,13 @@ class Catalog:
     def create_namespace(
         self, namespace: Identifier, *, properties: Mapping[str, str] | None = None, exist_ok: bool = False
     ) -> None:
-        """Create a namespace. Raises AlreadyExistsError unless `exist_ok`."""
+        """Create a namespace. Raises AlreadyExistsError unless `exist_ok`.
+
+        >>> catalog.create_namespace("db.archive", properties={"owner": "calendar team"})
+        >>> catalog.create_namespace("db", exist_ok=True)
+        >>> catalog.list_namespaces(recursive=True)
+        ['db', 'db.archive']
+        """
         check_new_name(_parts(namespace), "namespace")
         try:
             self.iceberg.create_namespace(namespace, dict(properties or {}))
@@ -90,7 +112,13 @@ class Catalog:
                 raise AlreadyExistsError(f"namespace {_dotted(namespace)!r} exists already.") from error
 
     def drop_namespace(self, namespace: Identifier) -> None:
-        """Drop an empty namespace."""
+        """Drop an empty namespace.
+
+        >>> catalog.create_namespace("archive")
+        >>> catalog.drop_namespace("archive")
+        >>> catalog.list_namespaces()
+        ['db']
+        """
         with self._named(namespace):
             nested = self.list_namespaces(namespace) if self.namespace_exists(namespace) else []
             if nested:
@@ -106,21 +134,40 @@ class Catalog:
                 ) from error
 
     def list_namespaces(self, parent: Identifier = (), *, recursive: bool = False) -> list[str]:
-        """Namespaces in `parent`, dotted, sorted; `recursive`: those in them as well."""
+        """Namespaces in `parent`, dotted, sorted; `recursive`: those in them as well.
+
+        >>> catalog.create_namespace("db.archive")
+        >>> catalog.list_namespaces(), catalog.list_namespaces("db"), catalog.list_namespaces(recursive=True)
+        (['db'], ['db.archive'], ['db', 'db.archive'])
+        """
         names = [".".join(name) for name in self.iceberg.list_namespaces(parent)]
         if recursive:
             names += [inner for name in names for inner in self.list_namespaces(name, recursive=True)]
         return sorted(names)
 
     def namespace_exists(self, namespace: Identifier) -> bool:
+        """Whether there is a namespace of that name.
+
+        >>> catalog.namespace_exists("db"), catalog.namespace_exists("archive")
+        (True, False)
+        """
         return self.iceberg.namespace_exists(namespace)
 
     def list_tables(self, namespace: Identifier) -> list[str]:
-        """Tables of a namespace as identifiers that `load_table` takes, sorted."""
+        """Tables of a namespace as identifiers that `load_table` takes, sorted.
+
+        >>> catalog.list_tables("db")
+        ['db.calendars']
+        """
         with self._named(namespace):
             return sorted(".".join(name) for name in self.iceberg.list_tables(namespace))
 
     def table_exists(self, identifier: Identifier) -> bool:
+        """Whether there is a table of that name. InvalidArgumentError for a name without a namespace.
+
+        >>> catalog.table_exists("db.calendars"), catalog.table_exists("db.calendar")
+        (True, False)
+        """
         _check_name(identifier)
         return self.iceberg.table_exists(identifier)
 
@@ -143,6 +190,11 @@ class Catalog:
         vectors, row ids, nanosecond timestamps and default values, and needs a catalog that can write it.
 
         With `exist_ok` a table of that name is returned as it is.
+
+        >>> rows = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us")), ("name", pa.string())])
+        >>> events = catalog.create_table("db.events", rows, key=["id", "at"], partition_by=["day(at)"])
+        >>> events.key, [field.name for field in events.metadata.spec().fields]
+        (('id', 'at'), ['at_day'])
         """
         try:
             creation = self.stage_table(
@@ -170,6 +222,10 @@ class Catalog:
         """The creation of a table, to be committed by the caller; arguments as for `create_table`.
 
         Raises PyIceberg's TableAlreadyExistsError for a table that is there already.
+
+        >>> creation = catalog.stage_table("db.names", pa.schema([("name", pa.string())]))
+        >>> catalog.table_exists("db.names"), creation.commit_transaction().name(), catalog.table_exists("db.names")
+        (False, ('db', 'names'), True)
         """
         if isinstance(key, str) or isinstance(partition_by, str):
             raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
@@ -198,13 +254,24 @@ class Catalog:
         """The table as it is now; reads and writes go to `branch`.
 
         Raises TableNotFoundError with the nearest name, SnapshotNotFoundError for a branch that is not there.
+
+        >>> catalog.load_table("db.calendars").scan().count()
+        3
+        >>> table = table.create_branch("ingest")
+        >>> catalog.load_table("db.calendars", branch="ingest").branch
+        'ingest'
         """
         _check_name(identifier)
         with self._named(identifier):
             return Table(self.iceberg.load_table(identifier), catalog=self, branch=branch)
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
-        """Add a table that exists as files, by its current metadata file."""
+        """Add a table that exists as files, by its current metadata file.
+
+        >>> copy = catalog.register_table("db.registered", table.iceberg.metadata_location)
+        >>> copy.scan().count()
+        3
+        """
         _check_name(identifier)
         check_new_name(_parts(identifier), "table")
         with self._named(identifier):
@@ -214,7 +281,11 @@ class Catalog:
                 raise AlreadyExistsError(f"table {_dotted(identifier)!r} exists already.") from error
 
     def rename_table(self, from_identifier: Identifier, to_identifier: Identifier) -> Table:
-        """Rename a table; its files stay where they are."""
+        """Rename a table; its files stay where they are.
+
+        >>> catalog.rename_table("db.calendars", "db.opening_days").name
+        'db.opening_days'
+        """
         _check_name(from_identifier)
         _check_name(to_identifier)
         check_new_name(_parts(to_identifier), "table")
@@ -229,6 +300,10 @@ class Catalog:
 
         Purging removes the files of the table's own that its metadata names, in every retained snapshot, and nothing
         else. A file that is named and lies elsewhere stays, with a warning in the log (MT-53).
+
+        >>> catalog.drop_table("db.calendars", purge=True)
+        >>> catalog.list_tables("db")
+        []
         """
         _check_name(identifier)
         with self._named(identifier):

@@ -16,6 +16,10 @@ def read_metadata(location: str | Path, **properties: str) -> Table:
 
     `properties` configure the FileIO, as in PyIceberg. Raises TableNotFoundError, CorruptFileError naming the file, and
     UnsupportedFeatureError for a format version that came after this library.
+
+    >>> table = tf.read_metadata(catalog.load_table("db.calendars").iceberg.metadata_location)
+    >>> table.scan(where="id1 = 'A'").count()
+    2
     """
     metadata, io, metadata_location = read_table_metadata(str(location), dict(properties))
     identifier = ("static-table", metadata_location)

@@ -21,6 +21,10 @@ class Changes(ArrowRows):
     A delete carries the whole row that was deleted. An update is a delete and an insert. Columns are those of the table
     and `_change_type` ("insert", "delete"), `_commit_version` (the snapshot's sequence number) and `_commit_timestamp`;
     `_commit_snapshot_id`, and on v3 tables the row lineage columns, come when they are named.
+
+    >>> feed = table.changes(columns=["_change_type", "_commit_version", "id1", "num_cal"])
+    >>> feed.filter("id1 = 'B'").to_arrow().to_pylist()
+    [{'_change_type': 'insert', '_commit_version': 1, 'id1': 'B', 'num_cal': 1}]
     """
 
     def __init__(
@@ -47,17 +51,32 @@ class Changes(ArrowRows):
 
     @property
     def from_snapshot_id(self) -> int | None:
-        """The snapshot after which the feed begins; None: with the first one."""
+        """The snapshot after which the feed begins; None: with the first one.
+
+        >>> print(table.changes().from_snapshot_id)
+        None
+        """
         return self._range.from_snapshot_id
 
     @property
     def to_snapshot_id(self) -> int | None:
-        """The last snapshot of the feed: what to begin the next one after."""
+        """The last snapshot of the feed: what to begin the next one after.
+
+        >>> seen = table.changes().to_snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.changes(from_snapshot_id=seen).count()
+        2
+        """
         return self._range.to_snapshot_id
 
     def plan(self) -> ChangePlan:
         """Which files are read for the events of which snapshot. Reads metadata, and range delete files within a
-        budget."""
+        budget.
+
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> len(table.changes().plan().tasks)
+        2
+        """
         changes = replace(self._range, view=self._view)
         tasks = tuple(plan_changes(changes, self._where, context=self._context.merge))
         return ChangePlan(self.from_snapshot_id, self.to_snapshot_id, tasks)

@@ -24,6 +24,10 @@ class PositionSet:
     """Positions of rows, 0-based within their data file. Immutable: the arrays are not to be written to.
 
     Sets are equal when they hold the same positions: the form is canonical.
+
+    >>> deleted = PositionSet.from_array(np.array([7, 2, 3, 4])).minus(PositionSet.from_array(np.array([3])))
+    >>> deleted.starts.tolist(), deleted.ends.tolist(), deleted.to_array().tolist()
+    ([2, 4, 7], [3, 5, 8], [2, 4, 7])
     """
 
     starts: NDArray[np.int64]

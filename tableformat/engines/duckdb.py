@@ -40,6 +40,12 @@ def attach(connection: DuckDBPyConnection, catalog: Catalog, *, name: str = "lak
     schema `"outer.inner"`.
 
     Raises AlreadyExistsError when the connection has a database of that name.
+
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> tf.duckdb.attach(connection, catalog)
+    >>> connection.sql("SELECT id1, count(*) FROM lake.db.calendars GROUP BY id1 ORDER BY id1").fetchall()
+    [('A', 2), ('B', 1)]
     """
     if not name:
         raise InvalidArgumentError("attach needs a name for the catalog, such as 'lake'.")
@@ -57,6 +63,13 @@ def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[
     go.
 
     Returns each table that changed, as `<name>.<namespace>.<table>`, with the snapshot it reads now (None: it is gone).
+
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> tf.duckdb.attach(connection, catalog)
+    >>> result = table.delete_prefix({"id1": "A"})
+    >>> tf.duckdb.refresh(connection) == {"lake.db.calendars": table.snapshot_id}
+    True
     """
     attached = _attachments.get(connection, {})
     if name is not None and name not in attached:
@@ -77,7 +90,13 @@ def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[
 
 
 def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
-    """Forget an attached catalog."""
+    """Forget an attached catalog.
+
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> tf.duckdb.attach(connection, catalog, name="lake")
+    >>> tf.duckdb.detach(connection, name="lake")
+    """
     attached = _attachments.get(connection, {})
     if name not in attached:
         raise InvalidArgumentError(f"no catalog is attached as {name!r}.{nearest_hint(name, attached)}")

@@ -46,6 +46,11 @@ def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[P
 
     Columns are in the table's types or in types that promote to them. InvalidKeyError when a column does not fit its
     type.
+
+    >>> from pyiceberg.types import LongType, StringType
+    >>> keys = encode_rows([pa.array(["b", "a", None]), pa.array([1, -2, 3])], (StringType(), LongType())).to_pylist()
+    >>> [keys.index(key) for key in sorted(keys)]
+    [2, 1, 0]
     """
     if len(columns) != len(types) or not columns:
         raise InvalidKeyError(f"{len(columns)} columns given for a key of {len(types)}.")
@@ -57,7 +62,17 @@ def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[P
 
 
 def encode_values(values: tuple[Any, ...], types: Sequence[PrimitiveType]) -> bytes:
-    """RD-4: a key or prefix of Python values; None is null. InvalidKeyError when a value does not fit its type."""
+    """RD-4: a key or prefix of Python values; None is null. InvalidKeyError when a value does not fit its type.
+
+    >>> from pyiceberg.types import LongType, StringType
+    >>> types = (StringType(), LongType())
+    >>> encode_values(("A", 3), types).hex(" ")
+    '02 41 00 01 02 80 00 00 00 00 00 00 03'
+    >>> encode_values(("A",), types).hex(" ")  # A prefix of the key is a prefix of the bytes (RD-5).
+    '02 41 00 01'
+    >>> encode_values((None, 3), types) < encode_values(("", 3), types) < encode_values(("A", -3), types)
+    True
+    """
     if len(values) > len(types):
         raise InvalidKeyError(f"{len(values)} values given for a key of {len(types)} columns.")
     if not values:
@@ -71,7 +86,12 @@ def encode_values(values: tuple[Any, ...], types: Sequence[PrimitiveType]) -> by
 
 
 def encode_column(array: pa.Array, key_type: PrimitiveType) -> pa.LargeBinaryArray:
-    """RD-4: marker and payload of every value; `array` is of the Arrow type that holds `key_type`."""
+    """RD-4: marker and payload of every value; `array` is of the Arrow type that holds `key_type`.
+
+    >>> from pyiceberg.types import LongType
+    >>> [piece.hex(" ") for piece in encode_column(pa.array([-1, None, 0]), LongType()).to_pylist()]
+    ['02 7f ff ff ff ff ff ff ff', '01', '02 80 00 00 00 00 00 00 00']
+    """
     family = family_of(key_type)
     if family is KeyFamily.VARIABLE_BYTES:
         encoded = pc.binary_join_element_wise(_VALUE, _escaped(array), _TERMINATOR, _EMPTY)

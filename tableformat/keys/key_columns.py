@@ -14,7 +14,12 @@ from tableformat.keys.families import family_of
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """Field ids, names and types in key order: the table's key (FM-4), or what `on=` named."""
+    """Field ids, names and types in key order: the table's key (FM-4), or what `on=` named.
+
+    >>> from pyiceberg.types import LongType, StringType
+    >>> print(KeyColumns(field_ids=(1, 2), names=("id1", "id2"), types=(StringType(), LongType())))
+    (id1, id2)
+    """
 
     field_ids: tuple[int, ...]
     names: tuple[str, ...]

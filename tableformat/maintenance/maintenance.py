@@ -37,7 +37,14 @@ from tableformat.metadata.snapshot_choice import head_view
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """Jobs that change how a snapshot is stored and never which rows it has."""
+    """Jobs that change how a snapshot is stored and never which rows it has.
+
+    Examples begin as those of `Table`.
+
+    >>> result = table.delete_prefix({"id1": "A"})
+    >>> table.maintenance.run(only=["convert_deletes"]).is_complete
+    True
+    """
 
     iceberg: IcebergTable
     branch: str
@@ -52,6 +59,11 @@ class Maintenance:
         """What slows down reads of this handle's snapshot, in numbers, and the command to run for each finding.
 
         Print it, or take its `to_dict()`. Reads metadata and range delete files, no data file, and changes nothing.
+
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> health = table.maintenance.health()
+        >>> health.record_count, health.partial_file_count
+        (3, 1)
         """
         metadata, io = self.iceberg.metadata, self.iceberg.io
         name = ".".join(self.iceberg.name())
@@ -77,6 +89,14 @@ class Maintenance:
         session as `executor` its executors read and write, and this process plans and commits.
         With `dry_run` nothing is written and the result says what would be. `progress(done, total, "data files")` is
         called as data files are resolved. Safe beside writers: what they commit meanwhile is converted the next time.
+
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.maintenance.convert_deletes(dry_run=True).removed_range_delete_file_count
+        1
+        >>> table.maintenance.convert_deletes().deleted_row_count
+        2
+        >>> table.iceberg.scan().to_arrow().num_rows  # PyIceberg reads the table.
+        1
         """
         return convert_deletes(
             self._writable,
@@ -94,6 +114,10 @@ class Maintenance:
 
         All kinds, global ones and those that other writers left behind included. Older snapshots keep them. No data
         file is opened. Safe beside writers.
+
+        >>> result = table.delete_prefix({"id1": "Z"})
+        >>> table.maintenance.drop_dead_deletes().removed_range_delete_files_count
+        1
         """
         return drop_dead_deletes(self._writable, self.branch, dry_run=dry_run, progress=progress)
 
@@ -104,6 +128,11 @@ class Maintenance:
 
         Every span keeps its sequence number, so each data file loses the same rows as before; older snapshots keep the
         files apart. Equality deletes are left alone: only conversion gets rid of them. Safe beside writers.
+
+        >>> results = [table.delete_prefix({"id1": id1}) for id1 in ("A", "B")]
+        >>> result = table.maintenance.merge_range_deletes()
+        >>> result.removed_range_delete_files_count, result.added_range_delete_files_count
+        (2, 1)
         """
         return merge_range_deletes(self._writable, self.branch, dry_run=dry_run, progress=progress)
 
@@ -121,6 +150,11 @@ class Maintenance:
         A data file is looked at when it may hold a row that matches `where`, and rewritten when `min_input_files`
         position delete files name it, when one names others too, and with `rewrite_all` always. Row deletes that match
         nothing any more leave as well. No data file is opened. Safe beside writers.
+
+        >>> results = [table.delete(f"num_cal = {number} AND id1 = 'A'", mode="scan") for number in (1, 2)]
+        >>> result = table.maintenance.rewrite_position_delete_files(min_input_files=2)
+        >>> result.rewritten_delete_files_count, result.added_delete_files_count
+        (2, 1)
         """
         return rewrite_position_deletes(
             self._writable,
@@ -149,6 +183,11 @@ class Maintenance:
         rewrites, PublishRefusedError says which, and nothing moves.
         Set the table property `tableformat.publish-target.<source>` when the branch is made; publishing sets it too. It
         keeps row deletes and rewrites of this library away from `target`. The conversion takes the `executor`.
+
+        >>> table = table.create_branch("ingest")
+        >>> result = catalog.load_table("db.calendars", branch="ingest").delete_prefix({"id1": "A"})
+        >>> table.maintenance.publish("ingest").converted_rows_count, table.scan().count()
+        (2, 1)
         """
         return publish(self._writable, source, target, executor=executor, dry_run=dry_run, progress=progress)
 
@@ -169,6 +208,11 @@ class Maintenance:
         Settings of a branch come before both. Branches and tags older than their maximum age go too, `main` never.
         `snapshot_ids` names snapshots to expire whatever their age; given alone, nothing else expires.
         With `clean_expired_files=False` every file stays. Files are removed after the commit succeeded, never before.
+
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.maintenance.expire_snapshots(snapshot_ids=[loaded]).expired_snapshots_count
+        1
         """
         return expire_snapshots(
             self._writable,
@@ -184,6 +228,11 @@ class Maintenance:
         """What `compact` would do to this handle's snapshot, group by group, with reasons. Nothing is changed.
 
         The options are those of `compact`; print the plan, or take its `to_arrow()`.
+
+        >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> plan = table.maintenance.plan_compaction(rewrite_all=True)
+        >>> plan.rewritten_data_file_count, plan.row_count
+        (2, 4)
         """
         view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
         return plan_compaction(view, CompactionOptions.of(view, **options))
@@ -216,6 +265,11 @@ class Maintenance:
         what it has done. Safe beside writers: a group that a commit of others made wrong is planned again, or counted
         in `failed_group_count`. `progress(done, total, "rows")` is called as rows are written. With a Spark session as
         `executor` its executors rewrite the groups, and this process plans and commits.
+
+        >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> result = table.maintenance.compact(min_input_files=2)
+        >>> result.rewritten_data_file_count, result.added_data_file_count
+        (2, 1)
         """
         view = head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
         return compact(
@@ -236,6 +290,11 @@ class Maintenance:
         `commit.manifest.target-size-bytes`, so that filtered scans read few of them. No file is added or removed.
 
         `spec_id` limits the job to one partition spec; without it all are rewritten, where Iceberg takes the newest.
+
+        >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> result = table.maintenance.rewrite_manifests()
+        >>> result.rewritten_manifests_count, result.added_manifests_count
+        (2, 1)
         """
         return rewrite_manifests(self._writable, self.branch, spec_id=spec_id, dry_run=dry_run, progress=progress)
 
@@ -254,6 +313,11 @@ class Maintenance:
         last written before `older_than`, three days ago by default: younger ones may belong to a commit in flight. A
         moment less than a day ago needs `allow_recent=True`. `location` limits the search to a directory of the table.
         Refused where another table's files could be met: other tables of the catalog and metadata files are checked.
+
+        >>> write = table.new_write()
+        >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))  # and never committed
+        >>> table.maintenance.remove_orphan_files(older_than="2020-01-01").deleted_files_count  # It is too young.
+        0
         """
         return remove_orphan_files(
             self._writable,
@@ -281,6 +345,11 @@ class Maintenance:
         `byte_budget` bounds the bytes that compaction reads to rewrite. `only` names the jobs to run. An error of a job
         is in its report and the next job goes on. Print the result, or look at `report_of(job)`. `progress` gets what
         the jobs tell, and how many "jobs" are done. Conversion and compaction take the `executor`.
+
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> result = table.maintenance.run(only=["convert_deletes", "expire_snapshots"], time_budget_seconds=600)
+        >>> [(report.job, report.status.value) for report in result.jobs]
+        [('convert_deletes', 'done'), ('expire_snapshots', 'done')]
         """
         return run_jobs(
             self._writable,

@@ -88,6 +88,13 @@ def positions_in_file(starts: Rows, groups: Rows, row_starts: Rows, row_ends: Ro
 
     `starts` is the first position of every row group of the file and the row count. A run that goes on from one chosen
     row group into the next is cut between them.
+
+    Row groups 1 and 3 of a file with ten rows in each: rows 0 to 9 that were read are positions 10 to 19 of the file,
+    rows 10 to 19 are positions 30 to 39. The run of rows [5, 12) becomes two runs.
+
+    >>> starts, ends = positions_in_file(np.array([0, 10, 20, 30, 40]), np.array([1, 3]), np.array([5]), np.array([12]))
+    >>> starts.tolist(), ends.tolist()
+    ([15, 30], [20, 32])
     """
     lengths = starts[groups + 1] - starts[groups]
     ends = np.cumsum(lengths)

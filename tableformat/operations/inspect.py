@@ -17,7 +17,14 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """The metadata tables of one snapshot."""
+    """The metadata tables of one snapshot.
+
+    >>> result = table.create_tag("loaded").delete_prefix({"id1": "B"})
+    >>> table.inspect.refs().select(["name", "type"]).sort_by("name").to_pylist()
+    [{'name': 'loaded', 'type': 'TAG'}, {'name': 'main', 'type': 'BRANCH'}]
+    >>> table.inspect.snapshots()["operation"].to_pylist()
+    ['append', 'delete']
+    """
 
     view: SnapshotView
     branch: str
@@ -63,6 +70,11 @@ class Inspect:
         `Scan.explain()`.
 
         `path` as `files` gives it. InvalidArgumentError for a path that is no live data file of the snapshot.
+
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> path = table.inspect.data_files()["file_path"][0].as_py()
+        >>> table.inspect.deletes_of(path)["kind"].to_pylist()
+        ['range']
         """
         live = [
             entry.file

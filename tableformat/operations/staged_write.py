@@ -29,7 +29,14 @@ KINDS: Final = ("append", "replace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedWrite:
-    """Writes data files of one table and commits nothing. Picklable; one instance serves any number of processes."""
+    """Writes data files of one table and commits nothing. Picklable; one instance serves any number of processes.
+
+    >>> import pickle
+    >>> write = pickle.loads(pickle.dumps(table.new_write()))  # for another process
+    >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+    >>> table.commit(write, [staged]).added_row_count
+    1
+    """
 
     context: WriteContext
     kind: str
@@ -42,6 +49,15 @@ class StagedWrite:
 
     @classmethod
     def of(cls, view: SnapshotView, *, kind: str, prefix: Sequence[str] | None) -> StagedWrite:
+        """The writer of a snapshot's table, as `Table.new_write` makes it.
+
+        InvalidArgumentError for another kind and for a prefix of an append; InvalidKeyError or UnknownColumnError for a
+        prefix that is no leading part of the key.
+
+        >>> write = StagedWrite.of(table.view, kind="replace", prefix=["id1"])
+        >>> write.prefix
+        ('id1',)
+        """
         one_of(kind, KINDS, option="kind")
         schema = view.metadata.schema()
         key = key_names(schema, key_field_ids(schema, view.metadata.properties))
@@ -62,6 +78,11 @@ class StagedWrite:
         `commit`.
 
         `batches`: what `Table.append` takes, or an iterable of record batches. Files of a failed call are removed.
+
+        >>> write = table.new_write()
+        >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> staged.row_count, table.scan().count()
+        (1, 3)
         """
         rows = ConformedRows(
             as_reader(batches, schema=arrow_schema(self.context.schema)),
@@ -80,7 +101,13 @@ class StagedWrite:
 
     def cover(self, prefixes: Any) -> StagedFiles:
         """For a replacement: also delete these prefixes, which have no new rows. Nothing is written before the
-        commit."""
+        commit.
+
+        >>> write = table.new_write(kind="replace", prefix=["id1"])
+        >>> result = table.commit(write, [write.cover(pa.table({"id1": ["A"]}))])
+        >>> table.scan().count()
+        1
+        """
         if self.kind != "replace":
             raise InvalidArgumentError("cover belongs to kind='replace'.")
         table = as_reader(prefixes).read_all()
@@ -91,7 +118,14 @@ class StagedWrite:
         return StagedFiles(prefixes=ConformedRows(table.to_reader(), schema).to_reader().read_all())
 
     def abort(self, staged: Sequence[StagedFiles]) -> None:
-        """Remove staged files that will not be committed: never those of a commit that succeeded, or may have."""
+        """Remove staged files that will not be committed: never those of a commit that succeeded, or may have.
+
+        >>> write = table.new_write()
+        >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+        >>> write.abort([staged])
+        >>> [table.iceberg.io.new_input(file.file_path).exists() for file in staged.data_files]
+        [False]
+        """
         for files in staged:
             files.delete_all(self.context.io)
 

@@ -28,6 +28,13 @@ class Transaction:
 
     A delete also removes rows that the same transaction added before it, never rows added after it. Verbs that read see
     the transaction's own rows and deletes.
+
+    >>> with table.transaction(application_id="loader", batch_id=1) as tx:
+    ...     tx.append(pa.table({"id1": ["C", "C"], "id2": [1, 2], "num_cal": [1, 1]}))
+    ...     tx.delete_prefix({"id1": "C", "id2": 1})
+    ...     tx.append(pa.table({"id1": ["C"], "id2": [1], "num_cal": [9]}))
+    >>> table.scan(where="id1 = 'C'", columns=["id2", "num_cal"]).to_arrow().sort_by("id2").to_pydict()
+    {'id2': [1, 2], 'num_cal': [9, 1]}
     """
 
     def __init__(self, draft: Draft, options: CommitOptions) -> None:
@@ -39,7 +46,13 @@ class Transaction:
 
     @property
     def result(self) -> CommitResult:
-        """What the transaction committed. Asking before the block ended is an InvalidArgumentError."""
+        """What the transaction committed. Asking before the block ended is an InvalidArgumentError.
+
+        >>> with table.transaction() as tx:
+        ...     tx.append(pa.table({"id1": ["C"], "id2": [1], "num_cal": [1]}))
+        >>> tx.result.added_row_count
+        1
+        """
         if self._result is None:
             raise InvalidArgumentError("the transaction has no result before its `with` block has ended.")
         return self._result

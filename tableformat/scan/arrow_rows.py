@@ -35,6 +35,9 @@ class ArrowRows(ABC):
 
     Columns have the Arrow types of the table's schema: `string`, `binary` and `list` with 32-bit offsets, `arrow.uuid`
     for uuids, no field ids in the metadata.
+
+    >>> table.scan().filter("num_cal = 1").select(["id1", "id2"]).to_arrow().to_pydict()
+    {'id1': ['A', 'B'], 'id2': [3, 1]}
     """
 
     def __init__(
@@ -85,7 +88,13 @@ class ArrowRows(ABC):
 
     def columns_of(self, names: Sequence[str]) -> list[str]:
         """What to pass to `select` for some of the own top-level columns: a struct keeps the fields it was
-        cut down to."""
+        cut down to.
+
+        >>> address = pa.struct({"city": pa.string(), "street": pa.string()})
+        >>> shops = catalog.create_table("db.shops", pa.schema({"name": pa.string(), "address": address}))
+        >>> shops.scan(columns=["name", "address.city"]).columns_of(["address"])
+        ['address.city']
+        """
         if self._columns is None:
             return list(names)
         return [
@@ -96,15 +105,27 @@ class ArrowRows(ABC):
         ]
 
     def filter(self, where: str | BooleanExpression) -> Self:
-        """The rows that match this filter and `where`, which may name every column."""
+        """The rows that match this filter and `where`, which may name every column.
+
+        >>> table.scan().filter("id1 = 'A'").filter("num_cal > 1").count()
+        1
+        """
         return self._with(And(self._where, parse_where(where, self._view.schema)), self._columns)
 
     def select(self, columns: Sequence[str]) -> Self:
-        """The same rows in other columns; any that there are."""
+        """The same rows in other columns; any that there are.
+
+        >>> table.scan(where="id1 = 'B'").select(["num_cal", "id2"]).to_arrow().to_pylist()
+        [{'num_cal': 1, 'id2': 1}]
+        """
         return self._with(self._where, columns)
 
     def to_arrow(self) -> pa.Table:
-        """All rows in memory."""
+        """All rows in memory.
+
+        >>> table.scan(columns=["id1", "num_cal"]).to_arrow().to_pydict()
+        {'id1': ['A', 'A', 'B'], 'num_cal': [1, 2, 1]}
+        """
         tables = list(self._tables())
         if len(self.schema) == 0:
             # Tables without columns lose their length when they are put together, batches do not.
@@ -117,6 +138,10 @@ class ArrowRows(ABC):
         """The rows as a stream of batches, read as they are asked for; memory does not grow with the table.
 
         Can be read once. Close it, or let it go, to stop the reading early.
+
+        >>> with table.scan(columns=["id1"]).to_batches() as batches:
+        ...     print([batch.num_rows for batch in batches])
+        [3]
         """
         without_offsets = struct_offset_remover(self.schema)
         batches = (without_offsets(batch) for table in self._tables() for batch in table.to_batches() if batch.num_rows)
@@ -131,17 +156,29 @@ class ArrowRows(ABC):
 
         With a limit it holds the limited rows in memory, because which rows these are must not depend on the engine's
         filter.
+
+        >>> import pyarrow.dataset as ds
+        >>> table.scan().to_dataset().count_rows(filter=ds.field("id1") == "A")
+        2
         """
         if self._limit is not None:
             return ds.InMemoryDataset(self.to_arrow())
         return LakeDataset(self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """All rows as pandas; options go to `pyarrow.Table.to_pandas`."""
+        """All rows as pandas; options go to `pyarrow.Table.to_pandas`.
+
+        >>> table.scan(columns=["id1", "num_cal"]).to_pandas().groupby("id1")["num_cal"].sum().to_dict()
+        {'A': 3, 'B': 1}
+        """
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """All rows as polars; for lazy reading give `to_dataset()` to `polars.scan_pyarrow_dataset`."""
+        """All rows as polars; for lazy reading give `to_dataset()` to `polars.scan_pyarrow_dataset`.
+
+        >>> table.scan(columns=["id1", "num_cal"]).to_polars()["num_cal"].to_list()
+        [1, 2, 1]
+        """
         import polars
 
         frame = polars.from_arrow(self.to_arrow())
@@ -155,6 +192,11 @@ class ArrowRows(ABC):
         into the scan.
 
         Without a connection DuckDB's default one is used.
+
+        >>> import duckdb
+        >>> relation = table.scan().to_duckdb(duckdb.connect(), name="calendars")
+        >>> relation.aggregate("id1, count(*)").order("id1").fetchall()
+        [('A', 2), ('B', 1)]
         """
         import duckdb
 
@@ -166,7 +208,11 @@ class ArrowRows(ABC):
 
     def count(self) -> int:
         """How many rows match. From metadata where no delete and no filter is left to apply; else from the positions
-        of deleted rows; columns are read only where the filter needs them."""
+        of deleted rows; columns are read only where the filter needs them.
+
+        >>> table.scan(where="id1 = 'A'").count()
+        2
+        """
         total = 0
         filtered: list[RowTask] = []
         for task in self._tasks():

@@ -16,7 +16,11 @@ from tableformat.scan.planner import plan_scan
 
 
 class Scan(ArrowRows):
-    """Rows of one snapshot that match a filter, in no particular order, though the same one every time."""
+    """Rows of one snapshot that match a filter, in no particular order, though the same one every time.
+
+    >>> table.scan(where="id1 = 'A'", columns=["id1", "num_cal"], limit=1).to_arrow().to_pylist()
+    [{'id1': 'A', 'num_cal': 1}]
+    """
 
     def __init__(
         self,
@@ -39,7 +43,12 @@ class Scan(ArrowRows):
 
     def plan(self) -> ScanPlan:
         """Which files are read and which deletes apply to them. Reads metadata, and range delete files within a
-        budget."""
+        budget.
+
+        >>> plan = table.scan(where="id1 = 'A'").plan()
+        >>> [task.data_file.record_count for task in plan.tasks]
+        [3]
+        """
         return self._plan
 
     @cached_property
@@ -47,7 +56,12 @@ class Scan(ArrowRows):
         return plan_scan(self._view, self._where, context=self._context.merge)
 
     def explain(self) -> ScanExplanation:
-        """Why the scan reads what it reads; prints as a report, `to_dict()` for programs."""
+        """Why the scan reads what it reads; prints as a report, `to_dict()` for programs.
+
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> [(file.verdict, file.reasons) for file in table.scan().explain().files]
+        [('partial', ('1 newer deleted key ranges overlap its bounds',))]
+        """
         return explain_plan(self._plan)
 
     def _tasks(self) -> Iterable[FileScanTask]:

@@ -268,12 +268,9 @@ def test_every_public_name_has_a_docstring() -> None:
         f"{each.__name__}.{name}"
         for each in classes
         for name, value in vars(each).items()
-        if not name.startswith("_") and callable(value) and not inspect.getdoc(value) and name not in SELF_EXPLAINED
+        if not name.startswith("_") and callable(value) and not inspect.getdoc(value)
     ]
     assert unexplained == []
-
-
-SELF_EXPLAINED = {"namespace_exists", "table_exists", "drop_tag", "drop_branch"}
 
 
 def test_what_is_for_tests_is_shipped() -> None:

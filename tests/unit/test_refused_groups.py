@@ -11,7 +11,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, RowsRefusedError
-from tableformat.write import held_batches
+from tableformat.write.rows import held_batches
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False), ("v", pa.int32())]

@@ -223,6 +223,30 @@ class BoundaryTrie:
     def _build_level(
         self, nodes: _Nodes, position: int, level: int, codes: Codes, *, is_last: bool
     ) -> tuple[TrieLevel, _Nodes]:
+        """One level from its nodes, and the nodes of the next one.
+
+        `codes`: the sort word of this level for every boundary. `is_last`: it is the last one of its column, after
+        which the cuts that bind no further column are settled.
+
+        The first level of the prefixes (1, 5), (1, 7) and (4): six boundaries under one node, whose children are the
+        values 1 and 4. Four boundaries begin with 1, and the second column distinguishes them: that child is node 0 of
+        the next level. The two of prefix (4) bind no further column: the child is settled, with five boundaries at or
+        below its rows, an odd number, so that they are deleted. Rows between the children and above them have an even
+        number below. The entries are for child 1, for child 4 and for what lies above both:
+
+        >>> from pyiceberg.types import LongType
+        >>> from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, spans_of_prefixes
+        >>> from tableformat.keys.key_columns import KeyColumns
+        >>> key = KeyColumns((1, 2), ("a", "b"), (LongType(), LongType()))
+        >>> pairs, single = pa.table({"a": [1, 1], "b": [5, 7]}), pa.table({"a": [4]})
+        >>> spans = sort_and_merge(SpanArray.concat([spans_of_prefixes(key, pairs), spans_of_prefixes(key, single)]))
+        >>> level = BoundaryTrie(boundaries_of(spans), (False, False)).level(0)
+        >>> level.odd_below.tolist(), level.odd_at.tolist(), level.next_node.tolist()
+        ([False, False, False], [False, True, False], [0, -1, -1])
+        >>> deleted, going_on, node = level.descend(np.zeros(4, np.int64), np.array([0, 1, 4, 9]))
+        >>> deleted.tolist(), going_on.tolist(), node.tolist()  # Row 1 goes on to the second column.
+        ([False, False, True, False], [1], [0])
+        """
         lengths = nodes.end - nodes.first
         node = np.repeat(np.arange(len(lengths)), lengths)
         boundary = np.arange(len(node)) + np.repeat(nodes.first - (np.cumsum(lengths) - lengths), lengths)

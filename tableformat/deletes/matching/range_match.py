@@ -143,6 +143,14 @@ def deleted_runs(
 
     `columns` are the spans' key columns in key order, further ones are ignored; they may be of types that promote to
     the key's. `row_count` is needed only when every column is None. O(spans * log rows).
+
+    >>> from pyiceberg.types import LongType
+    >>> from tableformat.deletes.spans.spans import spans_of_prefixes
+    >>> from tableformat.keys.key_columns import KeyColumns
+    >>> spans = spans_of_prefixes(KeyColumns((1,), ("n",), (LongType(),)), pa.table({"n": [3, 5, 6]}))
+    >>> starts, ends = deleted_runs([pa.array([1, 3, 3, 4, 5, 6, 7])], spans)
+    >>> starts.tolist(), ends.tolist()
+    ([1, 4], [3, 6])
     """
     count = _row_count(columns, row_count)
     if len(spans) == 0 or count == 0:
@@ -160,7 +168,15 @@ def deleted_runs(
 
 
 def deleted_mask(columns: Sequence[KeyColumn], spans: SpanArray, *, row_count: int | None = None) -> Flags:
-    """RD-1: for rows in any order, True where the row is deleted. Arguments as for `deleted_runs`."""
+    """RD-1: for rows in any order, True where the row is deleted. Arguments as for `deleted_runs`.
+
+    >>> from pyiceberg.types import LongType
+    >>> from tableformat.deletes.spans.spans import spans_of_prefixes
+    >>> from tableformat.keys.key_columns import KeyColumns
+    >>> spans = spans_of_prefixes(KeyColumns((1,), ("n",), (LongType(),)), pa.table({"n": [3, 5]}))
+    >>> deleted_mask([pa.array([5, 1, 3, 4])], spans).tolist()
+    [True, False, True, False]
+    """
     count = _row_count(columns, row_count)
     mask = np.zeros(count, np.bool_)
     if len(spans) == 0 or count == 0:

@@ -273,6 +273,24 @@ class _Conversion:
 
 
 def _key(file: FileToConvert, context: ConversionContext) -> _Key:
+    """MT-17: equal keys mean that a data file's conversion under an earlier plan holds under this one.
+
+    The form of the new delete (format version), whether the file goes as a whole, and every file, sequence number and
+    span that decides which rows are deleted.
+
+    >>> from tableformat.maintenance.conversion.conversion_plan import FileToConvert
+    >>> from tableformat.maintenance.conversion.convert_files import ConversionContext
+    >>> def key_of_first_file():
+    ...     task = table.scan(where="id1 = 'A'").plan().tasks[0]
+    ...     return _key(FileToConvert(task, is_covered=False), ConversionContext.of(table.view))
+    >>> before = key_of_first_file()
+    >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
+    >>> key_of_first_file() == before  # Nothing happened to the file: its conversion serves the next plan too.
+    True
+    >>> result = table.delete_prefix({"id1": "A", "id2": 3})
+    >>> key_of_first_file() == before  # Another delete reaches it.
+    False
+    """
     return (context.write.format_version, file.is_covered, *deletes_identity(file.task, context.merge))
 
 
