@@ -1,4 +1,4 @@
-"""Put the catalog into a Spark session."""
+"""Configures a Spark session with the catalog."""
 
 from __future__ import annotations
 

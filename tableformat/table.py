@@ -1,4 +1,4 @@
-"""The table: every verb of the library, each a few lines that delegate.
+"""`Table`: every verb of the library, each a few lines that delegate.
 
 A handle is pinned to the metadata that it was loaded with; after a verb of its own it is at the snapshot of that
 verb, and `refresh()` moves it to the newest one. Other handles of the same table keep theirs.

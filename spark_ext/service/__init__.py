@@ -1,4 +1,4 @@
-"""What the catalog asks of Python: one module an area, each method registered under the name that Java calls it by.
+"""The Python side of the Spark catalog: one module for each area, methods registered under the names that Java calls.
 
 `registry` finds the method, `session` remembers the catalog, tables and plans between calls, `wire` is how values
 travel. `reads`, `writes`, `ddl`, `streams`, `changes` and `procedures` each answer one kind of question; `states`

@@ -1,4 +1,4 @@
-"""The methods that Java can call.
+"""The registry of methods that Java can call.
 
 A method is a function of the session and the request, registered by `@method("name")`; it returns JSON, or an Answer
 with binary parts. Modules with methods are listed in `_MODULES` and loaded at the first call.

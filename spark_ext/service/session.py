@@ -1,4 +1,4 @@
-"""What one catalog's process remembers between calls: the catalog, the tables that were loaded, their plans."""
+"""What one catalog's process keeps between calls: the catalog, loaded tables, their plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that a statement is still making: CREATE TABLE AS SELECT and REPLACE TABLE.
+"""Staged tables of statements in progress: CREATE TABLE AS SELECT and REPLACE TABLE.
 
 Their metadata is held in memory, under names that the user's catalog does not know, while Spark writes and commits to
 them like to any table. At the end everything becomes one commit to the catalog: a reader sees the table as it was, or

@@ -1,4 +1,4 @@
-"""Where tables are found, created, renamed and dropped.
+"""Catalogs: where tables are found, created, renamed and dropped.
 
 `Catalog` is what users hold, `backends` goes from a path or configured name to a PyIceberg catalog, `EmbeddedCatalog`
 is SQLite in the lake's own directory, `static_table` reads a metadata file without any. Imports table and below.

@@ -1,4 +1,4 @@
-"""From what a user calls a catalog, a path or a configured name, to the PyIceberg catalog behind it."""
+"""Opens the PyIceberg catalog that a path or a configured name stands for."""
 
 from __future__ import annotations
 

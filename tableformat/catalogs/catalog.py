@@ -1,4 +1,4 @@
-"""Catalogs: where tables are found, created, renamed and dropped."""
+"""`Catalog`: creates, loads, lists, renames and drops namespaces and tables."""
 
 from __future__ import annotations
 

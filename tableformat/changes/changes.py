@@ -1,4 +1,4 @@
-"""The change feed of a table: rows as events, and the forms in which to have them."""
+"""`Changes`: the change feed of a table as Arrow rows, one row for each event."""
 
 from __future__ import annotations
 

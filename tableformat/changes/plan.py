@@ -1,4 +1,4 @@
-"""From a range of snapshots to tasks: which rows of which data files each snapshot added or deleted.
+"""Plans a change feed: which rows of which data files each snapshot of a range added or deleted.
 
     added data file       its rows that are alive in the snapshot                       insert
     removed data file     its rows that were alive in the parent                        delete

@@ -1,4 +1,4 @@
-"""Which snapshots a change feed tells of."""
+"""The range of snapshots that a change feed covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`expire-snapshots` and `remove-orphan-files`: what takes files away, so each asks first."""
+"""`expire-snapshots` and `remove-orphan-files`: commands that remove files and ask for confirmation first."""
 
 from __future__ import annotations
 

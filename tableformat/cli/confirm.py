@@ -1,4 +1,4 @@
-"""The question before a command takes something away."""
+"""Asks for confirmation before a command removes something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a range of keys would delete, found without a change: the dry run of `delete-prefix` and `delete-range`."""
+"""Dry run of `delete-prefix` and `delete-range`: counts the live rows that a range of keys covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: global options, the commands, and how errors are told.
+"""The command line: global options, the commands, and how errors are reported.
 
 Nothing heavy is imported before a command runs, so that `--help` and completion are quick.
 """

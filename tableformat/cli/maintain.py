@@ -1,4 +1,4 @@
-"""Commands that store a table better without changing its rows: files, deletes, manifests, branches."""
+"""Commands that rewrite data files, delete files and manifests, and publish branches; rows stay the same."""
 
 from __future__ import annotations
 

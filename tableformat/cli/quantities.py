@@ -1,4 +1,4 @@
-"""Sizes, durations and moments as people type them: `512MB`, `30m`, `7d`, `2026-01-31`."""
+"""Parses sizes, durations and timestamps of the command line: `512MB`, `30m`, `7d`, `2026-01-31`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rollback` and `tag`: commands that move names and write no rows."""
+"""`rollback` and `tag`: commands that move refs and write no rows."""
 
 from __future__ import annotations
 

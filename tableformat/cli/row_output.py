@@ -1,4 +1,4 @@
-"""Rows on stdout: a grid for people, one JSON document for programs."""
+"""Writes rows to stdout, as a grid or as one JSON document."""
 
 from __future__ import annotations
 

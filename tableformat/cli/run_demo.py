@@ -1,4 +1,4 @@
-"""`demo`: the main job on made-up messages, start to end."""
+"""`demo`: runs the demonstration job on generated messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that takes its time: a bar while it runs, and what Ctrl-C left behind."""
+"""Runs a maintenance job with a progress bar, and reports what was committed when Ctrl-C stops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command starts from: the global options, the catalog and the table that they name."""
+"""The global options of every command, and the catalog and the table that they name."""
 
 from __future__ import annotations
 

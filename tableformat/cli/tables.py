@@ -1,4 +1,4 @@
-"""`ls`, `show`, `history`, `files`, `deletes`: what is there, from metadata alone."""
+"""`ls`, `show`, `history`, `files`, `deletes`: describe tables from metadata alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`health`, `maintain`, `upgrade`: a table looked after as a whole."""
+"""`health`, `maintain`, `upgrade`: commands on a table as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values on the command line, read by the type of their column."""
+"""Parses values of the command line by the type of their column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One change in the form that the table's format version asks for, whatever the version was when it was planned."""
+"""Puts a planned change into the form of the table's format version at the time of the commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one commit wants to do to a table, and what it took for granted when it was planned."""
+"""`TableChange`: the files that one commit adds and removes, and the state of the table that it relies on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conflict table: what a change can live with, and what makes it wrong (`specs/commit-protocol.md`).
+"""Conflict rules: which concurrent commits invalidate a change, and which do not (`specs/commit-protocol.md`).
 
                           what others did to the branch since the change was planned
     our change      | data added      data removed  positions added  positions removed  keyed added   keyed removed

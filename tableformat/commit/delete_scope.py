@@ -1,4 +1,4 @@
-"""When a delete that was written without reading the table may be limited to one partition."""
+"""Decides when a blind delete may be limited to one partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exactly once: a writer that names itself commits each of its batches one time, however often it is retried.
+"""Exactly-once commits: each batch of a named writer is committed one time, however often it is retried.
 
 CP-14: the last batch of a writer on a ref is a table property, set in the same commit as the batch's snapshot, so it
 outlives the snapshot. Whole-number batch ids rise: one at or below the stored id is applied. Other ids are applied when

@@ -1,4 +1,4 @@
-"""Merging of small manifests, so that thousands of small commits leave few manifests and each stays cheap.
+"""Merges small manifests, so that thousands of small commits leave few manifests and each stays cheap.
 
 Only manifests of earlier snapshots are merged, those of one kind and partition spec, newest first. A manifest joins
 while it is not larger than all newer ones together:

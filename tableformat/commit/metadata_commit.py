@@ -1,4 +1,4 @@
-"""Commits that change what a table's metadata names and write no snapshot: expired snapshots, refs, properties."""
+"""Commits of metadata alone, without a new snapshot: expired snapshots, refs, properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table metadata after a commit's updates, and its JSON, for catalogs that keep metadata files themselves.
+"""Applies a commit's updates to table metadata and serialises it, for catalogs that keep metadata files themselves.
 
 PyIceberg's `update_table_metadata` ends with a deep copy of all snapshots, which costs more than the rest of a small
 commit, and knows no way to format version 3. The updates themselves are PyIceberg's.

@@ -1,4 +1,4 @@
-"""Branches that others are published to take appends and nothing else."""
+"""Publish targets: the branches that others are published to, which accept appends only."""
 
 from __future__ import annotations
 

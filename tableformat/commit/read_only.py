@@ -1,4 +1,4 @@
-"""Tables that nobody can commit to."""
+"""Refuses commits to tables that were read from a metadata file."""
 
 from __future__ import annotations
 

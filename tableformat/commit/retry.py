@@ -1,4 +1,4 @@
-"""How long and how often a commit that lost a race is tried again."""
+"""The retry policy of commits: how often and how long a commit that lost a race is retried."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The files of one snapshot: manifests for what was added and removed, the manifest list, and the snapshot that names
-it.
+"""Writes the files of one snapshot: manifests of what was added and removed, and the manifest list.
 
 One producer serves all attempts of one commit and keeps its snapshot id, so that an attempt that was applied after all
 is recognised. Manifests that are still right on the next head are used again.

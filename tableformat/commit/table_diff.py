@@ -1,4 +1,4 @@
-"""What changed between two snapshots of a table, file by file.
+"""The difference between two snapshots of a table, file by file.
 
 The difference is taken over live entries, never over "entries added by snapshot n": other writers merge and rewrite
 manifests, and a rollback makes files come back. Manifests that both snapshots list are skipped, so the cost follows the

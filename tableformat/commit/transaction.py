@@ -1,4 +1,4 @@
-"""Committing a change: attempt, conflict check, catalog call, retry, and what to do when no answer comes."""
+"""Commits a change: attempt, conflict check, catalog call, retry, and recovery when no answer comes."""
 
 from __future__ import annotations
 

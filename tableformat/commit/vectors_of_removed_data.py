@@ -1,4 +1,4 @@
-"""Deletion vectors leave with their data files."""
+"""Removes deletion vectors together with their data files."""
 
 from __future__ import annotations
 

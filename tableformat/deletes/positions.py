@@ -1,4 +1,4 @@
-"""Sets of row positions of one data file: what every kind of delete ends as (decision 9).
+"""`PositionSet`: row positions of one data file, the common form of all kinds of deletes (decision 9).
 
 A set is kept as sorted runs, two numpy arrays. Range deletes and sorted files produce runs, the reader slices by runs
 while they are few, and a mask comes from them by one `np.repeat` (measured on 10 million rows: 2.5 ms for 100,000

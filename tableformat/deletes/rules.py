@@ -1,4 +1,4 @@
-"""Which delete file applies to which data file: one predicate a rule.
+"""The rules of application: which delete file applies to which data file, one predicate for each rule.
 
 Nowhere else is the sequence number of a delete compared with that of a data file; other comparisons of sequence numbers
 order snapshots.

@@ -1,4 +1,4 @@
-"""Whether a Java that Spark can run on is there."""
+"""Finds a Java runtime that Spark can run on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of the demo measured."""
+"""The measurements of one run of the demo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job, from messages to a table that every Iceberg engine reads.
+"""Runs the demo, from messages to a table that every Iceberg engine reads.
 
 messages -> stream that replaces -> DuckDB -> time travel -> conversion -> plain PyIceberg
 """

@@ -1,4 +1,4 @@
-"""The same stream without Spark: one file of messages after the other, written by this process."""
+"""Writes the demo's messages without Spark: one file after the other, in this process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The stream with Spark: executors write the Parquet files, the driver only commits, and nothing of the table is
-read."""
+"""Writes the demo's messages with Spark: executors write Parquet files, the driver commits and reads no rows."""
 
 from __future__ import annotations
 

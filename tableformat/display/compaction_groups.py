@@ -1,4 +1,4 @@
-"""A compaction as people read it, before and after, and as plain data."""
+"""Renders a compaction before and after it, and gives it as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Scan.explain()` on a screen: the funnel from live files to files read, then each file with its reasons."""
+"""Renders `Scan.explain()`: the funnel from live files to files read, then each file with its reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files and delete files of a snapshot, from the Arrow tables of `inspect`."""
+"""Renders data files and delete files of a snapshot, from the Arrow tables of `inspect`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one look of all tables: no frame, a rule under the header, two spaces between columns."""
+"""The style of all tables: no frame, a rule under the header, two spaces between columns."""
 
 from __future__ import annotations
 

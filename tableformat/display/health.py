@@ -1,4 +1,4 @@
-"""The health of a table as people read it: figures, how its files read, and what to do."""
+"""Renders the health of a table: figures, how its files are read, and recommended jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshots of a branch, newest first."""
+"""Renders the snapshots of a branch, newest first."""
 
 from __future__ import annotations
 

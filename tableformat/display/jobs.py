@@ -1,4 +1,4 @@
-"""What maintenance jobs did, in a few lines, and as plain data."""
+"""Renders results of maintenance jobs, and gives them as plain data."""
 
 from __future__ import annotations
 

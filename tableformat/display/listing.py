@@ -1,4 +1,4 @@
-"""The tables of a catalog."""
+"""Renders the tables of a catalog."""
 
 from __future__ import annotations
 

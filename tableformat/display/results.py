@@ -1,4 +1,4 @@
-"""What verbs and jobs did, in sentences, and as plain data."""
+"""Renders results of verbs and jobs as sentences, and gives them as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a query or a scan as a grid that fits the screen."""
+"""Renders rows of a query or a scan as a grid that fits the screen."""
 
 from __future__ import annotations
 

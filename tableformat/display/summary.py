@@ -1,4 +1,4 @@
-"""What a table is: schema, key, partitions, snapshot, files. The facts first, then how they look."""
+"""Summary of a table: schema, key, partitions, snapshot, files; as data, and rendered."""
 
 from __future__ import annotations
 

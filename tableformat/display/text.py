@@ -1,4 +1,4 @@
-"""Figures, moments and values as people read them: one wording for the command line and for reprs."""
+"""Formats numbers, times and values: one wording for the command line and for reprs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pyarrow filter, as engines push it into a dataset, turned into a filter that metadata can be asked.
+"""Translates a pyarrow filter, as engines push it into a dataset, to a bound filter that pruning can use.
 
 pyarrow offers no way to look into an Expression, so its serialised form is read: an Arrow IPC file whose schema
 metadata lists the tree in prefix order and whose columns hold the literals and options. What is not understood

@@ -1,4 +1,4 @@
-"""What metadata says about the columns of a file, a partition or a manifest.
+"""Column statistics of a data file, a partition or a manifest, from metadata.
 
 Sources: Iceberg table specification, "Manifests" (metrics of a data file) and "Manifest Lists" (`field_summary`).
 """

@@ -1,4 +1,4 @@
-"""Filters as people read them: close to the SQL that they came from."""
+"""Formats filters as text, close to the SQL that they came from."""
 
 from __future__ import annotations
 

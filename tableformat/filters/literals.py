@@ -1,4 +1,4 @@
-"""Literals of a filter, fitted to the type of the column that they are compared with.
+"""Converts literals of a filter to the type of the column that they are compared with.
 
 A literal need not be a value of the column's type: `id > 1.5` on an int column, `price = 1.005` on decimal(5, 2), `n
 < 1e12` on an int column. Rounding it, as PyIceberg's own literals do, would change which rows match. So a literal is

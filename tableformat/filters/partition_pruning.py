@@ -1,5 +1,4 @@
-"""A filter asked of partition values: which manifests and files it rules out, and what is left of it inside a
-partition.
+"""Evaluates a filter on partition values: which manifests and files it rules out, and the residual in each partition.
 
 A comparison with the source column of an identity field is decided by the partition value alone. For other transforms
 PyIceberg projects the comparison onto the partition field, which can only rule out.

@@ -1,4 +1,4 @@
-"""SQL text of `where=` to a PyIceberg expression.
+"""Parses the SQL text of `where=` into a PyIceberg expression.
 
 The grammar is sqlglot's DuckDB dialect; what a scan can filter by is one column against literals, under AND, OR and
 NOT. PyIceberg's own parser knows neither typed literals nor BETWEEN. Negation is carried down while translating, so

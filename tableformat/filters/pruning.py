@@ -1,4 +1,4 @@
-"""What is known about the values of a column in some stretch of rows, and what is left of a filter there.
+"""Evaluates a filter on column statistics of a set of rows, which leaves the residual to ask of each row.
 
 One evaluation serves partition values, the partition summaries of a manifest, the metrics of a data file and the
 statistics of a row group: all of them come down to `ColumnStatistics`. The result is the residual: `Always(False)` when

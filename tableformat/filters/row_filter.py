@@ -1,4 +1,4 @@
-"""A bound filter applied to rows.
+"""Applies a bound filter to rows.
 
 Arrow's kernels are called with the semantics that `bound_filter` states, where they differ: comparisons with NaN,
 `is_in` with nulls, NaN and zeros of either sign. The batch's columns are found by name, so the batch is in the schema

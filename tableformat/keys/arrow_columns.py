@@ -1,4 +1,4 @@
-"""Key values from outside (Arrow columns, Python values) as Arrow arrays of the key's own types.
+"""Converts key values (Arrow columns, Python values) to Arrow arrays of the key's own types.
 
 Arrow's casts are more willing than a delete should be: text becomes numbers, a fraction becomes a whole number, an
 aware datetime loses its zone. A bound that was changed on the way deletes other rows than the caller meant, so only

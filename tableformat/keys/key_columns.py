@@ -1,4 +1,4 @@
-"""The ordered columns that the bounds of a range delete are made of."""
+"""`KeyColumns`: the ordered columns that the bounds of a range delete are made of."""
 
 from __future__ import annotations
 

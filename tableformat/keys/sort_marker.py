@@ -1,4 +1,4 @@
-"""Our own statement, in a data file's Parquet footer, that its rows are sorted by the key (RD-11).
+"""The sort marker: a statement in a data file's Parquet footer that its rows are sorted by the key (RD-11).
 
 Iceberg's `sort_order_id` says too little: engines sort strings by UTF-16 or by bytes, nulls and NaN to either end.
 """

@@ -1,4 +1,4 @@
-"""Key columns as 64-bit words that compare like the values: what rows are compared with cuts by.
+"""Sort words: key columns as 64-bit integers that compare like the values, to compare rows with cuts.
 
 Encoding whole rows into bytes costs more than comparing them, so rows are never encoded. A column is a short list of
 levels, each an int64 per row, and comparing level by level gives the key order (RD-1, RD-4) of non-null values:

@@ -1,4 +1,4 @@
-"""The jobs of one table, as `table.maintenance` offers them."""
+"""`Maintenance`: the jobs of one table, as `table.maintenance` offers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests by partition: the entries of a snapshot put into manifests of the target size, neighbours together (MT-48).
+"""Rewrites manifests: entries clustered by partition, in manifests of the target size (MT-48).
 
     before    m1: a c | m2: b | m3: a d | m4: c          a scan of partition a reads m1 and m3
     after     m5: a a b | m6: c c d                      a scan of partition a reads m5

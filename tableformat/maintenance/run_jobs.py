@@ -1,4 +1,4 @@
-"""All upkeep of a branch in one call: every job in an order in which none undoes or blocks another (MT-60).
+"""Runs all maintenance jobs of a branch, in an order in which none undoes or blocks another (MT-60).
 
 convert, drop dead, merge ranges     deletes first: compaction then has fewer to apply
 compact, rewrite manifests           data next, then the manifests that name it

@@ -1,4 +1,4 @@
-"""Which deletes reach a data file, and which of its rows go.
+"""Merge-on-read: which deletes reach a data file, and which of its rows they delete.
 
 A `FileScanTask` is a data file with everything that decides which of its rows are alive. `delete_index` matches
 delete files with data files by the rules, `range_coverage` decides whole files by bounds, `DeleteLoader` reads each

@@ -1,4 +1,4 @@
-"""Deleted rows taken out of a stretch of a data file."""
+"""Drops deleted rows from a batch of consecutive rows of a data file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which delete files apply to a data file: every rule of application, asked in one place.
+"""Index of delete files: finds those that apply to a data file, by all rules of application.
 
 The comparisons of sequence numbers and partitions themselves are in `deletes/rules.py`. Here delete files are
 arranged so that a data file meets only those that can matter: position deletes by the path they name, equality and

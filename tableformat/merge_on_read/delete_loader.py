@@ -1,4 +1,4 @@
-"""Delete files, read once however many data files they apply to (DA-8)."""
+"""Loads delete files, each once for all data files that it applies to (DA-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every delete of a data file as positions of its rows (decision 9)."""
+"""Row positions of one data file that any delete reaches (decision 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of one data file that equality deletes meet."""
+"""Row positions of one data file that equality deletes match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of many files may hold a key of another one, by the bounds of some columns.
+"""Finds files that may hold a key of another one, by the bounds of some columns.
 
 A table that is written to by upserts has thousands of delete files and thousands of data files. The bounds of the many
 become ranks once, and one file of the other kind is compared with all of them by a few array operations a column.

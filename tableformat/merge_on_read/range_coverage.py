@@ -1,4 +1,4 @@
-"""What the range deletes of a snapshot mean for its data files, decided before any data file is opened (decision 9)."""
+"""Coverage of data files by the range deletes of a snapshot, before any data file is opened (decision 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of one data file that lie in the spans of range deletes.
+"""Row positions of one data file that lie in the spans of range deletes.
 
 row groups      |  0  |  1  |  2  |  3  |  4  |
 spans         [---------)    [--)

@@ -1,5 +1,4 @@
-"""One data file to read and everything that decides which of its rows are alive: plain data that can travel to
-another process."""
+"""`FileScanTask`: one data file to read and what decides which of its rows are alive, as plain data for any process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas between Arrow and Iceberg."""
+"""Converts schemas between Arrow and Iceberg."""
 
 from __future__ import annotations
 

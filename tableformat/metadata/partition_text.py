@@ -1,4 +1,4 @@
-"""Partition fields written as people write them: `"bucket(16, id1)"`, `"day(ts)"`, `"truncate(4, name)"`, `"country"`.
+"""Parses partition fields: `"bucket(16, id1)"`, `"day(ts)"`, `"truncate(4, name)"`, `"country"`.
 
 The names are Iceberg's transforms; `days(ts)` and the like, as Spark spells them, mean the same.
 """

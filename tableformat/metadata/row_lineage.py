@@ -1,4 +1,4 @@
-"""Row lineage: which row this is, whatever file it is in, and when it was last changed.
+"""Row lineage: the id of a row, whatever file it is in, and the sequence number of its last change.
 
 A data file that stores neither column, or a null in one, inherits: the row id is the file's `first_row_id` plus the
 position, the sequence number is the file's data sequence number.

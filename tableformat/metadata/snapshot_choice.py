@@ -1,4 +1,4 @@
-"""Which snapshot a name, an id or a moment means.
+"""Finds the snapshot of a ref, an id or a timestamp.
 
 Source: Iceberg table specification, "Point in Time Reads (Time Travel)" and "Snapshot References".
 """

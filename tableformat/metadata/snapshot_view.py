@@ -1,4 +1,4 @@
-"""One snapshot of one table, pinned: what a scan, a plan or a job reads from."""
+"""`SnapshotView`: one snapshot of one table, pinned, from which scans, plans and jobs read."""
 
 from __future__ import annotations
 

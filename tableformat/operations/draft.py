@@ -1,4 +1,4 @@
-"""What verbs stage for one snapshot.
+"""`Draft`: the files and deletes that verbs stage for one snapshot.
 
     verb 1: append          file a
     verb 2: delete_prefix   spans                  reach a, by position deletes: RD-2 spares rows of the same commit

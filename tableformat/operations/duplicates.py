@@ -1,4 +1,4 @@
-"""Appending only keys that the table does not have: the one kind of append that reads."""
+"""Appends only keys that the table does not have: the one kind of append that reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format version of a table: asked for as the property `format-version`, kept in the metadata, never lowered."""
+"""The format version of a table: set by the property `format-version`, kept in the metadata, never lowered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`set_key`: name the key columns of a table that has none, or whose key another writer changed."""
+"""`set_key`: names the key columns of a table that has none, or whose key another writer changed."""
 
 from __future__ import annotations
 

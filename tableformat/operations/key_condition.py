@@ -1,4 +1,4 @@
-"""Which part of a filter a blind delete can express, and how it is written as spans or as keys.
+"""Filters that blind deletes can express, and their form as spans or as keys.
 
 A blind delete reads nothing, so it must delete exactly the rows that match. Two forms of filter allow that: some
 columns pinned to values (null included), and besides them at most one column limited to an interval. An OR of such

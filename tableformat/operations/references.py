@@ -1,4 +1,4 @@
-"""Tags, branches, rollback and table properties: commits that move names and write no snapshot."""
+"""Tags, branches, rollback and table properties: commits of metadata that write no snapshot."""
 
 from __future__ import annotations
 

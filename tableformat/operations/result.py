@@ -1,4 +1,4 @@
-"""What a writing verb reports."""
+"""`CommitResult`: the result of a writing verb."""
 
 from __future__ import annotations
 

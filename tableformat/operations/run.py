@@ -1,4 +1,4 @@
-"""How a verb becomes a snapshot: stage, commit, and stage again where another commit made the reading out of date."""
+"""Runs a verb: stages and commits it, and stages it again where another commit invalidated what it read."""
 
 from __future__ import annotations
 

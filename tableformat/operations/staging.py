@@ -1,4 +1,4 @@
-"""The files of a draft, verb by verb, and the one change that they become."""
+"""The staged files of a draft, verb by verb, and the one change that is made of them."""
 
 from __future__ import annotations
 

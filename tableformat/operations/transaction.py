@@ -1,4 +1,4 @@
-"""Several verbs in one snapshot."""
+"""`Transaction`: several verbs in one snapshot."""
 
 from __future__ import annotations
 

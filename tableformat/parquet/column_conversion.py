@@ -1,4 +1,4 @@
-"""A column as a data file holds it, turned into what the table's schema says it is now.
+"""Converts a column of a data file to the type that it has in the table's schema now.
 
 Fields are matched by id at every level: renamed, reordered, dropped, added and promoted fields of structs, elements
 of lists and values of maps included. Buffers are kept wherever the type allows it; PyIceberg's own projection

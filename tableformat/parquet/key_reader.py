@@ -1,4 +1,4 @@
-"""Key columns of one data file: what its row groups can hold by their statistics, and values of chosen row groups."""
+"""Reads key columns of one data file: bounds of its row groups, and values of chosen row groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column of a Parquet file has which field id.
+"""Maps the columns of a Parquet file to field ids.
 
 Source: Iceberg table specification, "Column Projection" and "Name Mapping Serialization".
 """

@@ -1,4 +1,4 @@
-"""The metrics of a manifest entry from the footer of its Parquet file.
+"""Metrics of a manifest entry, from the footer of its Parquet file.
 
 Source: Iceberg table specification, `data_file` fields 103, 108 to 110, 125, 128, 132 and 137; Parquet `Statistics`.
 """

@@ -1,4 +1,4 @@
-"""One Parquet file while it is written: options from table properties, size as it grows, metrics at its end."""
+"""Writes one Parquet file: options from table properties, its size so far, metrics at its end."""
 
 from __future__ import annotations
 

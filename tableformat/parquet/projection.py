@@ -1,4 +1,4 @@
-"""From the columns of one data file to the columns of a scan."""
+"""Projects the columns of one data file to the columns of a scan."""
 
 from __future__ import annotations
 

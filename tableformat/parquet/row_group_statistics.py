@@ -1,4 +1,4 @@
-"""What a Parquet footer says about the columns of one row group.
+"""Column statistics of one row group, from the Parquet footer.
 
 Parquet's own statistics, not the manifest's: they are finer and exist for files of any size. Values are taken in
 their physical form, which for equal Arrow types is Iceberg's internal representation; where the file's type differs,

@@ -1,4 +1,4 @@
-"""Rows that are read when they are asked for, and the forms in which to have them."""
+"""`ArrowRows`: rows read on demand, as Arrow tables, batches and datasets, pandas, Polars and DuckDB."""
 
 from __future__ import annotations
 

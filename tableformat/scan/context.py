@@ -1,4 +1,4 @@
-"""What the scans of one table share: its metadata, its FileIO, and what was already read through it."""
+"""State that the scans of one table share: its metadata, its FileIO, and caches of what was read through it."""
 
 from __future__ import annotations
 

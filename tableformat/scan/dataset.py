@@ -1,4 +1,4 @@
-"""A scan as a `pyarrow.dataset.Dataset`: the door through which DuckDB, Polars, pandas and pyarrow itself read.
+"""A scan as a `pyarrow.dataset.Dataset`, through which DuckDB, Polars, pandas and pyarrow itself read.
 
 Engines ask for `schema` and call `scanner` with the columns and the filter of one query; each call plans anew, so a
 dataset can be scanned as often as wanted and every scan sees the same snapshot. The C++ object behind other datasets

@@ -1,4 +1,4 @@
-"""A scan plan told to people, and the same as data."""
+"""Explains a scan plan, as text and as a dict."""
 
 from __future__ import annotations
 

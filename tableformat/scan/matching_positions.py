@@ -1,4 +1,4 @@
-"""Where in a data file the rows that match a filter are: what a delete by filter needs to know."""
+"""Row positions of a data file that match a filter, for deletes by filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scan is going to read, and why: the planner's answer."""
+"""`ScanPlan`: the files that a scan reads and the deletes that apply to them, with reasons."""
 
 from __future__ import annotations
 

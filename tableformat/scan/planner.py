@@ -1,4 +1,4 @@
-"""Plans a scan: from manifests, read once, to tasks; files are ruled out and deletes are matched (decision 9)."""
+"""Plans a scan: reads manifests once, rules files out, and matches deletes with data files (decision 9)."""
 
 from __future__ import annotations
 

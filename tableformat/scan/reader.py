@@ -1,4 +1,4 @@
-"""Scan tasks to Arrow: open, take deleted rows out, filter, project.
+"""Reads scan tasks as Arrow tables: opens files, drops deleted rows, filters, projects.
 
     prepare a task    footer, deleted positions (resolve), row groups that statistics and deletes leave     threads
     read a stretch    some row groups of one file: decode, delete, filter                                   threads

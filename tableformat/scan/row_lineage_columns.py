@@ -1,4 +1,4 @@
-"""The row lineage columns of a stretch of a data file: what the file does not store is inherited."""
+"""Row lineage columns of rows of a data file: values that the file does not store are inherited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scan: which rows and columns of one snapshot."""
+"""`Scan`: chosen rows and columns of one snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read from immutable files, kept while it fits."""
+"""A cache of content of immutable files, bounded by its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a store holds below a location. Only maintenance asks; readers go by what metadata names."""
+"""Lists the files below a location. Only maintenance lists; readers go by what metadata names."""
 
 from __future__ import annotations
 

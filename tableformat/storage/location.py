@@ -1,4 +1,4 @@
-"""Locations as metadata spells them."""
+"""Locations of metadata: the local path of one, and one spelling for equal ones."""
 
 from __future__ import annotations
 

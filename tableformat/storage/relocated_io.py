@@ -1,4 +1,4 @@
-"""Reading a table that was moved or copied: its metadata names files at a place where they no longer are.
+"""Reads a table that was moved or copied, whose metadata names files at their former location.
 
 Iceberg metadata holds full locations. A table that was copied to another directory, downloaded, or written with
 locations relative to a working directory still has every file at the same place *below its own directory*, so it is

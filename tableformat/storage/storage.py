@@ -1,4 +1,4 @@
-"""Bytes of immutable files: local paths through the operating system, everything else through PyIceberg's FileIO.
+"""Reads, writes and removes files: local paths through the operating system, all others through PyIceberg's FileIO.
 
 The local path is not for show: a commit writes three small files and a plan may read thousands, and a FileIO spends
 more time on parsing the location and on asking for the file's size than the disk spends on the bytes.

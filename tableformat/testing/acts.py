@@ -1,4 +1,4 @@
-"""What a step of the stateful test commits: a verb, a transaction, a job, a rewrite of data files."""
+"""Acts of the stateful test, each one commit: a verb, a transaction, a job, a rewrite of data files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How keys compare, said with Python's own comparisons: the oracle for `tableformat.keys` and everything above it."""
+"""The order of keys by Python's own comparisons: the oracle for `tableformat.keys` and everything above it."""
 
 from __future__ import annotations
 

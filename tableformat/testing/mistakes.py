@@ -1,4 +1,4 @@
-"""Mistakes that formats like this one have made, each injected into one function: tests of the tests.
+"""Known mistakes of table formats, each injected into one function, which tests have to detect.
 
 A test suite that stays green with one of them proves nothing about it.
 """

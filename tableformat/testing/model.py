@@ -1,4 +1,4 @@
-"""A table in memory that is plainly right: what every verb means, row by row.
+"""The reference model of a table, in memory: what every verb means, row by row.
 
 It is the oracle of the stateful test and of the corpus. It has no files, no sequence numbers and no encoding: a
 snapshot is the tuple of its rows, a verb is a loop over them. So it loops over rows in Python, which nothing else here

@@ -1,4 +1,4 @@
-"""Putting another function in the place of one of the library, for tests."""
+"""Replaces a function of the library by another one, for tests."""
 
 from __future__ import annotations
 

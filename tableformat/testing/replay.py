@@ -1,4 +1,4 @@
-"""A change feed applied event by event to a multiset of rows: what whoever follows a table does with it (CF-6)."""
+"""Replays a change feed on a multiset of rows, event by event (CF-6)."""
 
 from __future__ import annotations
 

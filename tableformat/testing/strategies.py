@@ -1,4 +1,4 @@
-"""Hypothesis strategies for tables: few values, all of them nasty, so that keys meet and bounds hit rows exactly."""
+"""Hypothesis strategies for tables: few values, all of them edge cases, so that keys coincide and bounds hit rows."""
 
 from __future__ import annotations
 

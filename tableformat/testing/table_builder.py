@@ -1,4 +1,4 @@
-"""Small real tables from a list of steps: what the corpus is run with, and handy in any test.
+"""Builds small real tables from a list of steps, for the corpus and for any test.
 
     built = build(catalog, {
         "schema": {"id": "string", "n": "long", "v": "long"}, "key": ["id", "n"],

@@ -1,4 +1,4 @@
-"""What a writer has to know about its table: plain data that travels to executors."""
+"""`WriteContext`: what a writer needs of its table, as plain data that travels to executors."""
 
 from __future__ import annotations
 

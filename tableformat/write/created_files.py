@@ -1,4 +1,4 @@
-"""Names of new files, and their removal when the operation that creates them fails."""
+"""Names new files, and removes them when the operation that creates them fails."""
 
 from __future__ import annotations
 

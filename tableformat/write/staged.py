@@ -1,4 +1,4 @@
-"""What a writer hands to the commit: files that exist and that no snapshot names yet."""
+"""`StagedFiles`: files that were written and that no snapshot names yet, for the commit."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What CALL runs: one module a subject, each procedure a function that says its own parameters and columns."""
+"""Procedures that CALL runs: one module for each subject, each procedure a function with its parameters and columns."""

@@ -1,4 +1,4 @@
-"""Scans: how large, which files, which rows of them are deleted, and how columns are found in each."""
+"""Answers for scans: their size, the files, deleted rows, and how columns are found in each."""
 
 from __future__ import annotations
 

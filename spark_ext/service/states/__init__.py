@@ -1,1 +1,1 @@
-"""Which snapshot of a table is meant: by a name such as `db.t.branch_x`, by options of a read, by bounds of a range."""
+"""Finds the snapshot that a name such as `db.t.branch_x`, options of a read, or bounds of a range mean."""

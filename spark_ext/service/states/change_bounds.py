@@ -1,4 +1,4 @@
-"""`FROM VERSION a TO VERSION b`, `FROM TIMESTAMP ...`: which snapshots such bounds mean.
+"""`FROM VERSION a TO VERSION b`, `FROM TIMESTAMP ...`: the snapshots that such bounds mean.
 
 A version is a snapshot's sequence number, which is `_commit_version`, or its id, or the name of a tag or branch, as in
 VERSION AS OF. Numbers and times need not be those of a snapshot of the branch: the range has what lies between.

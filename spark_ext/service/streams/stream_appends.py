@@ -1,4 +1,4 @@
-"""The rows that a table has when a stream begins, and those that are appended to it afterwards."""
+"""Streams of appends: the rows that a table has when a stream begins, and those appended afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each snapshot did to the rows of a table, as a stream."""
+"""Streams of changes: the events of each snapshot of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which snapshots a stream has still to read."""
+"""The snapshots that a stream has still to read."""
 
 from __future__ import annotations
 

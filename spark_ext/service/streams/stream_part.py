@@ -1,4 +1,4 @@
-"""What a stream reads: snapshot by snapshot, piece by piece."""
+"""Parts of a stream: what it reads of each snapshot, and the pieces that micro-batches do not split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tasks of a write report: the files they wrote, the rows they delete, the prefixes they replace.
+"""Reports of a write's tasks: the files they wrote, the rows they delete, the prefixes they replace.
 
 A report is the length of a header as a 32-bit big-endian integer, the header as JSON, and raw bytes behind it in this
 order: the footer of each file, the positions of each file with deleted rows (a roaring bitmap), the prefixes (an

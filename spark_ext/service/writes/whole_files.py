@@ -1,4 +1,4 @@
-"""Whether a filter takes data files as a whole, so that its rows go by a commit of metadata alone."""
+"""Detects filters that take whole data files, so that their rows go by a commit of metadata alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write of Spark has to know about its table, decided once and followed by executors and commit."""
+"""Plans a write of Spark: what executors and the commit have to know about the table, decided once."""
 
 from __future__ import annotations
 

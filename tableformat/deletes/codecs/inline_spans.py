@@ -1,4 +1,4 @@
-"""RD-13: the spans of small range delete files, carried by their manifest entries as well.
+"""The spans of small range delete files, stored in their manifest entries as well (RD-13).
 
 A stream leaves thousands of delete files of one or a few spans between two maintenance jobs. Their entries are read
 anyway; opening the files beside them is most of a first plan, and a request each on an object store.

@@ -1,4 +1,4 @@
-"""Rows of a position delete file, grouped by the data file that they name (DA-10)."""
+"""The rows of a position delete file, grouped by the data file that they name (DA-10)."""
 
 from __future__ import annotations
 

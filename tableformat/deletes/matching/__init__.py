@@ -1,4 +1,4 @@
-"""Which rows of a batch the deletes reach: values in, positions or masks out.
+"""Finds the rows of a batch that deletes reach: values in, positions or masks out.
 
 `range_match` tells which rows lie in spans: by binary search where they are sorted, else by a trie of the boundaries
 (`boundary_trie`). `equality` matches rows with keys of equality deletes: a hash prefilter drops most, codes of

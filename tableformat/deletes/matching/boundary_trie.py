@@ -1,4 +1,4 @@
-"""Where rows in any order fall among boundaries: a trie of the boundaries' sort words, walked by batches of rows.
+"""Locates rows in any order among boundaries: a trie of the boundaries' sort words, walked by batches of rows.
 
 The boundaries are the cuts of sorted disjoint spans in one list. A row lies in a span when an odd number of them lies
 at or below its key:

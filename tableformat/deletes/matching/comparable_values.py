@@ -1,4 +1,4 @@
-"""Columns in the one form in which equal values are equal bytes, and their codes against a list of known values.
+"""Normalises columns so that equal values are equal bytes, and codes them against a list of known values.
 
 Arrow's hash kernels compare bytes: they tell -0.0 from 0.0 and one NaN from another, and know nothing of promoted
 types. After `comparable` they are exact for every primitive type.

@@ -1,4 +1,4 @@
-"""Equality deletes of one set of delete columns, collapsed and ready to be matched with rows.
+"""Equality deletes of one set of delete columns: the newest of each key, matched with rows.
 
     delete files                    collapsed                  column by column
     (id=1, cat=a) at 5                                         id   1 -> 0, 2 -> 1, null -> 2

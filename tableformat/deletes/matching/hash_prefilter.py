@@ -1,4 +1,4 @@
-"""Which rows of an integer column can hold one of many known values: a first pass that is cheap and never misses one.
+"""Hash prefilter: finds the rows of an integer column that may hold one of many known values, and misses none.
 
 A value's hash is looked up in a table of bytes that fits the processor's cache. On 1.25 million rows and 100,000 known
 values the pass takes 2 ns a row where Arrow's exact look-up takes 18; what is left for that one are the rows that hold

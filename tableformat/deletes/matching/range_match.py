@@ -1,4 +1,4 @@
-"""Which rows of a data file the spans of range deletes cover.
+"""Finds the rows of a data file that the spans of range deletes cover.
 
 A data file has one sequence number, so the caller passes only spans newer than it (RD-2), sorted and disjoint
 (`coverage.py` makes them), and the test is parity: a row is deleted when an odd number of boundaries lies at or below

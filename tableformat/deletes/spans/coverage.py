@@ -1,4 +1,4 @@
-"""What the range deletes of a snapshot mean for whole data files, decided from manifest entries alone (RD-10).
+"""Whether range deletes leave whole data files clean, covered or partial, from manifest entries alone (RD-10).
 
 fragments      |--5--|--3--|      |----7----|
 file, seq 4      [..]                              covered: one unbroken run of newer fragments holds all its keys

@@ -1,4 +1,4 @@
-"""Cuts: places between keys where a span of a range delete begins or ends (RD-1).
+"""Cuts: boundaries between keys, where a span of a range delete begins or ends (RD-1).
 
     before(A, 3)   just below every key that begins with (A, 3)
     after(A, 3)    just above every key that begins with (A, 3)

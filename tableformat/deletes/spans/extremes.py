@@ -1,4 +1,4 @@
-"""The largest or smallest number in each of many ranges of an array."""
+"""Range queries: the largest or smallest number in each of many ranges of an array."""
 
 from __future__ import annotations
 

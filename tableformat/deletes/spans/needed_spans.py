@@ -1,4 +1,4 @@
-"""Which range deletes can still delete a row, decided from bounds alone (MT-10).
+"""Finds the range deletes that can still delete a row, from bounds alone (MT-10).
 
 fragments    |--5--|--8--|     |--6--|        data files     [=2=====]   [==7==]
 

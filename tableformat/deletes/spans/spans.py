@@ -1,4 +1,4 @@
-"""Spans: stretches of the key space from one cut to another, what a range delete is made of.
+"""Spans: ranges of the key space from one cut to another, of which range deletes consist.
 
 lower cut                upper cut
     |########################|      sequence number: rows with a smaller one are deleted (RD-2)

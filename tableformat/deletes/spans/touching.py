@@ -1,4 +1,4 @@
-"""Which of sorted disjoint spans share a key with given bounds (RD-10, RD-12)."""
+"""Finds those of sorted disjoint spans that share a key with given bounds (RD-10, RD-12)."""
 
 from __future__ import annotations
 

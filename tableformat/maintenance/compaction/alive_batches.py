@@ -1,4 +1,4 @@
-"""The rows of one data file that are alive, in file order, a bounded number at a time."""
+"""Reads the alive rows of one data file, in file order, a bounded number at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files to compact together, and why: pure, deterministic, from facts to groups (MT-40 to MT-42)."""
+"""Chooses which files to compact together, and why: deterministic, from statistics alone (MT-40 to MT-42)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compaction would do, as data: groups of files with reasons, what each costs and what it saves."""
+"""`CompactionPlan`: groups of files to rewrite, with reasons, costs and savings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the data files of a snapshot before any of them is rewritten."""
+"""Statistics of a snapshot's data files, by which compaction chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the sorted rows of a compaction group: row groups, and files of even size (MT-44, MT-45)."""
+"""Writes the sorted rows of a compaction group, in row groups and files of even size (MT-44, MT-45)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How wide files lie in the key space, and how many of them a key lookup meets (MT-41).
+"""Widths of files in the key space, and how many files a key lookup reads (MT-41).
 
 The model is Kudu's: reading a key costs as many files as cover it, so a table's cost is the sum of the widths of its
 files, and merging files saves the sum of their widths less the width of their union.

@@ -1,4 +1,4 @@
-"""Work of two threads in line: one makes the items, the other uses them."""
+"""Bounded read-ahead in a background thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One compaction group: alive rows of some data files into new ones, sorted by the key (MT-43 to MT-46).
+"""Rewrites one compaction group: alive rows of its data files into new ones, sorted by the key (MT-43 to MT-46).
 
     data files -> alive rows -> sorted runs -> one sorted stream -> row groups -> files of even row counts
 

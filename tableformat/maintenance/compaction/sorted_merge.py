@@ -1,4 +1,4 @@
-"""Sorted runs of rows into one, in bounded memory: what is read is a window of each run, what is kept is written.
+"""Merges sorted runs of rows in bounded memory: a window of each run is read, merged rows are written.
 
     run a    . . . . |a a a a|         windows in memory; the cut is the smallest of their last keys
     run b    . . |b b b b b b|

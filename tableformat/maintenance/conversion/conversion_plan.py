@@ -1,4 +1,4 @@
-"""What a conversion of one snapshot has to look at, and in which order it is committed (MT-13 to MT-16).
+"""Plans the conversion of one snapshot: the data files to look at, in slices of one commit each (MT-13 to MT-16).
 
 data files in order of their paths    f1 f2 f3 | f4 f5 | f6 f7        slices, one commit each
 keyed deletes                         leave with the last slice that has a data file which they may meet

@@ -1,4 +1,4 @@
-"""What conversions that were stopped have left done, so that the next one does not do it again (MT-14).
+"""Records what interrupted conversions have finished, so that the next one does not repeat it (MT-14).
 
     summary of a snapshot    tableformat.converted-deletes-until = 7      tableformat.converted-files-until = s3://.../f3
 

@@ -1,4 +1,4 @@
-"""Equality and range deletes into position deletes, or into deletion vectors on v3 tables (decision 13).
+"""Converts equality and range deletes to position deletes, on v3 tables to deletion vectors (decision 13).
 
     plan        which keyed deletes meet which data files; slices of data files            conversion_plan.py
     convert     the deleted rows of the others, reading only their delete columns          convert_files.py

@@ -1,4 +1,4 @@
-"""The deleted rows of some data files by position: the part of a conversion that reads, and that can run anywhere.
+"""Finds the deleted rows of some data files by position: the task of a conversion, which runs in any process.
 
 A pure function of plain data. Nothing is committed here.
 """

@@ -1,4 +1,4 @@
-"""Delete files that no live data file can match any more, each with its proof (MT-10).
+"""Finds delete files that no live data file can match any more, each with a proof (MT-10).
 
 Decided from manifest entries, the spans of range delete files and the paths in position delete files that name several
 data files; no data file is opened. What cannot be proved stays.

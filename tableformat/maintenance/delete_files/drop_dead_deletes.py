@@ -1,4 +1,4 @@
-"""Taking delete files that match nothing any more out of the head of a branch (MT-10).
+"""Removes delete files that match nothing any more from the head of a branch (MT-10).
 
 Older snapshots keep their own manifests, so they keep the deletes: a delete may leave the head as soon as no live data
 file of the head can match it, however many snapshots are retained.

@@ -1,4 +1,4 @@
-"""Range delete files of many commits into one for each scope and list of delete columns (MT-11, MT-12).
+"""Merges range delete files of many commits into one for each scope and list of delete columns (MT-11, MT-12).
 
     file #5   [a ======= g)             merged, entry #8   [a, c) 5  [c, e) 8  [e, g) 5
     file #8       [c == e)              a data file #6 meets [c, e) and nothing else, as before

@@ -1,4 +1,4 @@
-"""Position delete files into one for each data file, on v3 tables into its deletion vector (MT-18).
+"""Rewrites position delete files into one for each data file, on v3 tables into its deletion vector (MT-18).
 
     deletes #4, #6 of data file a     one file of a, with the positions of both
     delete #5 of data files a, b      one file of a, one of b: it leaves when neither needs it any more

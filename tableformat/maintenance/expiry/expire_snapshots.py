@@ -1,4 +1,4 @@
-"""Forgetting old snapshots, and the files that nothing else needs (MT-1 to MT-4).
+"""Expires old snapshots, and removes the files that nothing else needs (MT-1 to MT-4).
 
 plan        which snapshots, refs and batch records have had their time (`snapshot_retention.py`)
 commit      the table's metadata names them no more

@@ -1,4 +1,4 @@
-"""The files that only expired snapshots need, and their removal."""
+"""Finds and removes the files that only expired snapshots need."""
 
 from __future__ import annotations
 

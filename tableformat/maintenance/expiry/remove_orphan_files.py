@@ -1,4 +1,4 @@
-"""Files in a table's directory that nothing names: left by writers that died, and by removals that failed (MT-50).
+"""Removes files of a table's directory that no metadata names, left by writers and removals that failed (MT-50).
 
 list       every file below the location, first
 name       every file that the newest metadata names, then: what was committed meanwhile is among them

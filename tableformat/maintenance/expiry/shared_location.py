@@ -1,4 +1,4 @@
-"""Whether a table's directory is its own: the question before any file in it is taken for an orphan (MT-52)."""
+"""Checks that a table's directory is its own, before any file in it is taken for an orphan (MT-52)."""
 
 from __future__ import annotations
 

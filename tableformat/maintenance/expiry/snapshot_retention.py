@@ -1,4 +1,4 @@
-"""Which snapshots, refs and batch records of a table have had their time. Reads metadata only and changes nothing.
+"""Snapshots, refs and batch records past retention. Reads metadata only and changes nothing.
 
 Sources: Iceberg table specification, "Snapshot Retention Policy"; table properties `history.expire.*`.
 """

@@ -1,4 +1,4 @@
-"""What slows down reads of a table, in numbers, and which job would help (MT-20)."""
+"""`TableHealth`: what slows down reads of a table, in numbers, with findings (MT-20)."""
 
 from __future__ import annotations
 

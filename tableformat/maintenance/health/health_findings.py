@@ -1,4 +1,4 @@
-"""From numbers to things to do: which job helps, and from when on it is worth running (MT-20)."""
+"""Health findings: thresholds and recommended jobs (MT-20)."""
 
 from __future__ import annotations
 

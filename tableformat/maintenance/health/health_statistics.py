@@ -1,4 +1,4 @@
-"""Measuring a snapshot: everything comes from metadata, and from range delete files as planning a scan reads them."""
+"""Measures a snapshot from metadata, and from range delete files as planning a scan reads them."""
 
 from __future__ import annotations
 

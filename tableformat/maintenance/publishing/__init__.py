@@ -1,4 +1,4 @@
-"""What a publish target means for jobs: two branches, one of which follows the other.
+"""Publish targets: a branch that follows the converted state of another one.
 
 `publish_scope` says which commits of the target the source branch lacks, `carry_appends` copies appends made on the
 target to the source branch, with their sequence numbers. The job itself is `maintenance/publish.py`.

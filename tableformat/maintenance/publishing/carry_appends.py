@@ -1,4 +1,4 @@
-"""What others appended to the target of a branch, given to the branch with the sequence numbers that it has (MT-31).
+"""Copies appends made on the target to the source branch, with their sequence numbers (MT-31).
 
     target   P ---------- m1 (row r, number 3)
     branch     b1 (delete r, number 2 or 4)

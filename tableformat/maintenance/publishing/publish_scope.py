@@ -1,4 +1,4 @@
-"""What a branch owes to the branch that it publishes to (MT-30, MT-31).
+"""Commits of the publish target that the source branch lacks (MT-30, MT-31).
 
     target   P ---- m1 ---- m2            others append
               \

@@ -1,4 +1,4 @@
-"""What a job's `executor` may be: threads of this process, or the executors of a Spark session."""
+"""The executors of a job's tasks: threads of this process, or a Spark session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that are planned on the very snapshot that they are committed on, because planning them reads metadata only."""
+"""Replans on each lost race: jobs that plan from metadata alone, on the snapshot that they are committed on."""
 
 from __future__ import annotations
 

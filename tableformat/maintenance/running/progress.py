@@ -1,4 +1,4 @@
-"""Progress of long jobs: how it is reported, and how many snapshots commit it in parts."""
+"""Progress of long jobs: the callback, and the number of snapshots that commit them in parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks on the executors of a Spark session, classic or Connect.
+"""Runs tasks on the executors of a Spark session, classic or Connect.
 
 Each task is a Spark job of one row and one partition, so results come one by one, Spark tries a failed task again, and
 what is under way can be cancelled by its tag. The row carries the pickled function, context and task through

@@ -1,4 +1,4 @@
-"""Tasks of a job, and how they run in threads of this process.
+"""Tasks of a job, and their runner in threads of this process.
 
     plan (here) -> tasks -> function(task, context), anywhere -> results, as they come -> commit (here)
 

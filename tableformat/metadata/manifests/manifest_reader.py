@@ -1,4 +1,4 @@
-"""Manifests of any writer, v1 to v3, to entries with their sequence numbers inherited.
+"""Reads manifests of any writer, v1 to v3, into entries with their sequence numbers inherited.
 
 Source: Iceberg table specification, "Manifests", "Sequence Number Inheritance" and "First Row ID Inheritance".
 """

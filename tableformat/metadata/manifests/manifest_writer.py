@@ -1,4 +1,4 @@
-"""Manifests of format versions 2 and 3, for data files and for delete files.
+"""Writes manifests of format versions 2 and 3, for data files and for delete files.
 
 Source: Iceberg table specification, "Manifests". Ours because PyIceberg 0.12 writes neither delete manifests nor v3,
 and equality ids as `list<long>`, on which Java readers fail.

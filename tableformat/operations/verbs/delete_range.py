@@ -1,4 +1,4 @@
-"""`delete_range`: delete a half-open stretch of the order of some columns, without reading any row."""
+"""`delete_range`: delete a half-open range of values of some columns, without reading any row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`overwrite`: new rows in the place of the rows that match a filter, or of all rows."""
+"""`overwrite`: replace the rows that match a filter, or all rows, by new ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`replace` and `replace_interval`: new rows in the place of all that a prefix or an interval held, without reading
-any."""
+"""`replace` and `replace_interval`: replace all rows of a key prefix or of an interval, without reading any."""
 
 from __future__ import annotations
 

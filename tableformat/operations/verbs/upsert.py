@@ -1,4 +1,4 @@
-"""`upsert`: add rows in the place of the older rows with the same key, without reading any."""
+"""`upsert`: add rows and delete the older rows with the same key, without reading any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows into data files: by partition, sorted by the key, in bounded memory, with exact metrics.
+"""Writes rows to data files: by partition, sorted by the key, in bounded memory, with exact metrics.
 
     batches -> conformed -> staged -> split by partition -> buffers -> sorted -> row groups -> files of the target size
 

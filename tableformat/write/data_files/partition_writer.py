@@ -1,4 +1,4 @@
-"""Rows of one partition into files of the target size, each sorted by the key."""
+"""Writes the rows of one partition to files of the target size, each sorted by the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition a row belongs to, for whole batches at a time."""
+"""Computes the partition of every row of a batch."""
 
 from __future__ import annotations
 

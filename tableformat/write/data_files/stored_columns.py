@@ -1,4 +1,4 @@
-"""Which columns of a table a data file stores.
+"""The columns of a table that a data file stores.
 
 Source: Iceberg table specification, "Primitive Types": values of an `unknown` column are null and not stored.
 """

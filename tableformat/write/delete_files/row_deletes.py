@@ -1,4 +1,4 @@
-"""Rows deleted by position, in the form that the table's format version asks for.
+"""Writes row deletes in the form that the table's format version asks for.
 
     version 2    a position delete file for each data file; those that are there stay, or are folded into the new one
     version 3    the deletion vector of each data file: its old vector, all its position deletes, and the new positions

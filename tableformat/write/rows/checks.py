@@ -1,4 +1,4 @@
-"""CHECK constraints of a table: conditions that no row may break (`specs/constraints.md`).
+"""CHECK constraints of a table: conditions that no row may violate (`specs/constraints.md`).
 
 A condition is SQL of Spark, which Spark enforces. Where it can also be said as an Iceberg expression, that is stored
 beside it, and rows that come from elsewhere are held against it here; where it cannot, they are refused.

@@ -1,4 +1,4 @@
-"""Columns of one primitive type into the table's type, exactly: what cannot be held is named value by value.
+"""Casts columns of primitive types to the table's types, exactly; every value that does not fit is named.
 
 A cast is chosen once from the two types and then runs on every batch. Arrow's checked cast does the work; only when it
 finds a value that does not fit are the positions of such values worked out, by masks, never by a loop.

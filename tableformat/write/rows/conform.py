@@ -1,4 +1,4 @@
-"""Rows into the table's schema: columns by name, types exactly, and a reason for every row that does not fit."""
+"""Conforms rows to the table's schema: columns by name, types exactly, and a reason for every row that does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door for rows: whatever carries Arrow data becomes a stream of record batches, never materialised here."""
+"""Turns whatever carries Arrow data into a stream of record batches, which is never materialised here."""
 
 from __future__ import annotations
 
