@@ -1,0 +1,214 @@
+"""What a handle of a table is pinned to, and what can be read through it.
+
+The verbs that write are those of `table.Table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol, Self
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from tableformat.changes.changes import Changes
+from tableformat.changes.range import change_range_of_times
+from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.metadata_tables import history_table
+from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations import references
+from tableformat.operations.inspect import Inspect
+from tableformat.scan.scan import Scan
+
+
+class LoadsTables(Protocol):
+    """What a table asks of the catalog that it came from; `tableformat.Catalog` is one."""
+
+    iceberg: IcebergCatalog
+    """The PyIceberg catalog behind it."""
+
+    def load_table(self, identifier: str | tuple[str, ...], *, branch: str = MAIN_BRANCH) -> TableReads:
+        """The table of that name. TableNotFoundError where there is none."""
+
+
+class TableReads:
+    """An Iceberg table on one branch, pinned to the metadata that it was loaded with."""
+
+    def __init__(self, iceberg: IcebergTable, *, catalog: LoadsTables | None = None, branch: str = MAIN_BRANCH) -> None:
+        self.iceberg = iceberg
+        """The PyIceberg table behind this one, at the same metadata."""
+        self.catalog = catalog
+        """The catalog that the table was loaded from; None when its metadata file was read directly."""
+        self.branch = branch
+        """Reads start from this branch and writes go to it."""
+        head_view(
+            iceberg.metadata, iceberg.io, branch
+        )  # A branch that is not there is an error now, not at the first read.
+
+    def __repr__(self) -> str:
+        snapshot = self.view.snapshot
+        at = f"snapshot {snapshot.snapshot_id}" if snapshot else "no snapshot"
+        return f"Table({self.name!r}, branch={self.branch!r}, {at})"
+
+    @property
+    def name(self) -> str:
+        """The dotted identifier."""
+        return ".".join(self.iceberg.name())
+
+    @property
+    def metadata(self) -> TableMetadata:
+        return self.iceberg.metadata
+
+    @property
+    def location(self) -> str:
+        return self.iceberg.location()
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.metadata.properties)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow describes them; `iceberg.schema()` has field ids."""
+        return arrow_schema(self.metadata.schema())
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the key columns, most significant first; empty for a table without a key."""
+        schema = self.metadata.schema()
+        return key_names(schema, key_field_ids(schema, self.metadata.properties))
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that this handle reads; None for a table without one."""
+        snapshot = self.view.snapshot
+        return snapshot.snapshot_id if snapshot else None
+
+    @property
+    def view(self) -> SnapshotView:
+        """The pinned snapshot, as the scan and the jobs take it."""
+        return head_view(self.iceberg.metadata, self.iceberg.io, self.branch)
+
+    def refresh(self) -> Self:
+        """Move this handle to the newest metadata of the catalog.
+
+        >>> other = catalog.load_table("db.calendars")
+        >>> result = other.delete_prefix({"id1": "A"})
+        >>> table.scan().count(), table.refresh().scan().count()
+        (3, 1)
+        """
+        self.iceberg.refresh()
+        return self
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        where: str | BooleanExpression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        tag: str | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """Rows that match `where` (SQL text or a PyIceberg expression), with all deletes applied.
+
+        At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than this handle's.
+
+        >>> table.scan(where="id2 >= 3", columns=["id1", "num_cal"]).to_arrow().to_pydict()
+        {'id1': ['A', 'A'], 'num_cal': [1, 2]}
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.scan().count(), table.scan(snapshot_id=loaded).count()
+        (1, 3)
+        """
+        return Scan(self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch), where, columns, limit=limit)
+
+    def at(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        tag: str | None = None,
+        branch: str | None = None,
+    ) -> SnapshotView:
+        """The snapshot that the arguments choose; this handle's own without any.
+
+        >>> tagged = table.create_tag("loaded").snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.at(tag="loaded").snapshot.snapshot_id == tagged
+        True
+        """
+        metadata, io = self.iceberg.metadata, self.iceberg.io
+        references.at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
+        if snapshot_id is not None:
+            return view_at(metadata, io, snapshot_id)
+        if as_of is not None:
+            return view_as_of(metadata, io, as_of, self.branch)
+        if tag is not None:
+            return view_of_tag(metadata, io, tag)
+        if branch is not None:
+            return head_view(metadata, io, branch)
+        return self.view
+
+    def changes(
+        self,
+        where: str | BooleanExpression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        from_snapshot_id: int | None = None,
+        to_snapshot_id: int | None = None,
+        from_timestamp: datetime | str | int | None = None,
+        to_timestamp: datetime | str | int | None = None,
+        limit: int | None = None,
+    ) -> Changes:
+        """The rows that were deleted and added after one snapshot, up to and with another, in the order in which they
+        rebuild the table.
+
+        Without a beginning from the first snapshot on, without an end up to this handle's. Timestamps stand for the
+        newest snapshot committed by then. SnapshotNotFoundError where snapshots have expired that are needed, which
+        names the oldest one to begin after; InvalidArgumentError where the first is no ancestor of the last.
+
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> table.changes(from_snapshot_id=loaded, columns=["_change_type", "id1", "id2"]).to_arrow().to_pylist()
+        [{'_change_type': 'delete', 'id1': 'B', 'id2': 1}]
+        """
+        references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp)
+        references.at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
+        changes = change_range_of_times(
+            self.at(snapshot_id=to_snapshot_id),
+            from_snapshot_id=from_snapshot_id,
+            from_ms=None if from_timestamp is None else to_epoch_ms(from_timestamp, "from_timestamp"),
+            to_ms=None if to_timestamp is None else to_epoch_ms(to_timestamp, "to_timestamp"),
+        )
+        return Changes(changes, where, columns, limit)
+
+    def history(self) -> pa.Table:
+        """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`.
+
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> first, second = table.history()["snapshot_id"].to_pylist()
+        >>> table.scan(snapshot_id=first).count(), second == table.snapshot_id
+        (3, True)
+        """
+        return history_table(self.metadata, self.branch)
+
+    @property
+    def inspect(self) -> Inspect:
+        """Metadata tables in Arrow with Iceberg's columns.
+
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> table.inspect.delete_files().select(["kind", "record_count"]).to_pylist()
+        [{'kind': 'range', 'record_count': 1}]
+        """
+        return Inspect(self.view, self.branch)
