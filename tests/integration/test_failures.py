@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -165,6 +164,7 @@ import tableformat as tf
 
 table = tf.open_catalog(sys.argv[1]).load_table("db.t")
 for batch in range(40):
+    print(batch, flush=True)
     rows = pa.table({"id": [1000 + batch] * 3, "part": ["a", "b", "c"]})
     table.replace(rows, prefix=["id"], application_id="writer", batch_id=batch)
 print("done")
@@ -174,18 +174,18 @@ print("done")
 def test_killed_writer_starts_again_and_every_batch_is_there_once(table: tf.Table, tmp_path: Path) -> None:
     """Exactly once: killed at any moment and started from the beginning, the writer commits each batch one time."""
     command = [sys.executable, "-c", WRITER, str(tmp_path / "lake")]
-    kills = 0
-    for lifetime_seconds in (0.9, 1.0, 1.1, 1.2):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        time.sleep(lifetime_seconds)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.communicate()
+    for last_batch, moment_seconds in ((0, 0.0), (4, 0.004), (9, 0.008), (15, 0.012)):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            while process.stdout.readline() != f"{last_batch}\n":
+                assert process.poll() is None
+            # Somewhere in the batch that it has begun.
+            time.sleep(moment_seconds)
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
         assert table.refresh().scan(where="id >= 1000").count() % 3 == 0
     finished = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert finished.stdout == "done\n"
-    assert kills > 0
+    assert finished.stdout.splitlines()[-1] == "done"
     counted = table.refresh().scan(where="id >= 1000").to_arrow().group_by("id").aggregate([([], "count_all")])
     assert sorted(counted["id"].to_pylist()) == list(range(1000, 1040))
     assert set(counted["count_all"].to_pylist()) == {3}
@@ -197,5 +197,5 @@ def test_two_processes_write_the_same_table_and_lose_nothing(table: tf.Table, tm
         subprocess.Popen([sys.executable, "-c", source, str(tmp_path / "lake"), name, first], stdout=subprocess.PIPE)
         for name, first in (("one", "1000"), ("two", "2000"))
     ]
-    assert [process.communicate()[0] for process in processes] == [b"done\n"] * 2
+    assert [process.communicate()[0].splitlines()[-1] for process in processes] == [b"done"] * 2
     assert table.refresh().scan(where="id >= 1000").count() == 2 * 40 * 3
