@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
@@ -106,7 +107,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=ARROW)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(tables(), expressions)
 @example(pa.Table.from_pylist([{"row": 0, "d": math.nan}], schema=ARROW), ~(pc.field("d") > 1.0))
 @example(pa.Table.from_pylist([{"row": 0, "i": None}], schema=ARROW), ~pc.field("i").isin([1]))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -191,7 +192,7 @@ COMMON: dict[str, Any] = {
 }
 
 
-@settings(max_examples=60, **COMMON)
+@settings(max_examples=examples(0.6), **COMMON)
 @given(steps=SCHEDULES, partition_by=st.sampled_from([[], ["id1"], ["bucket(2, id2)"]]), version=st.sampled_from("23"))
 def test_no_schedule_loses_a_row_or_brings_one_back(steps: list[Step], partition_by: list[str], version: str) -> None:
     """CP-4, CP-7, CP-8, CP-9, CP-11, MT-43, MT-47, MT-48"""

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
@@ -39,7 +40,7 @@ def expected(values: list[Any], fits: Any) -> tuple[list[Any], list[int]]:
     return [value for value in values if fits(value)], [row for row, value in enumerate(values) if not fits(value)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(0.75), deadline=None)
 @given(st.lists(st.none() | st.integers(*LONG) | st.integers(-3, 3)), st.booleans())
 def test_longs_into_int(values: list[int | None], required: bool) -> None:
     array = pa.array(values, pa.int64())
@@ -48,7 +49,7 @@ def test_longs_into_int(values: list[int | None], required: bool) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.integers(0, 2**64 - 1)))
 def test_unsigned_into_long(values: list[int | None]) -> None:
     assert outcome(pa.array(values, pa.uint64()), LongType()) == expected(
@@ -56,7 +57,7 @@ def test_unsigned_into_long(values: list[int | None]) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.integers(*LONG) | st.sampled_from([2**53, 2**53 + 1, -(2**53), -(2**53) - 1])))
 def test_longs_into_double(values: list[int | None]) -> None:
     assert outcome(pa.array(values, pa.int64()), DoubleType()) == expected(
@@ -64,7 +65,7 @@ def test_longs_into_double(values: list[int | None]) -> None:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(0.75), deadline=None)
 @given(
     st.lists(st.none() | st.decimals(-99999, 99999, sort_keys=4)),
     st.integers(0, 4).flatmap(lambda scale: st.tuples(st.integers(max(scale, 1), 12), st.just(scale))),
@@ -80,7 +81,7 @@ def test_decimals_into_a_smaller_decimal(values: list[Decimal | None], target: t
     assert outcome(pa.array(values, pa.decimal128(9, 4)), DecimalType(precision, scale)) == expected(values, fits)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.integers(-(10**18), 10**18) | st.integers(-5, 5).map(lambda n: n * 1000)))
 def test_nanoseconds_into_microseconds(values: list[int | None]) -> None:
     kept, refused = outcome(pa.array(values, pa.timestamp("ns")), TimestampType())
@@ -95,7 +96,7 @@ def test_nanoseconds_into_microseconds(values: list[int | None]) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=4)))
 def test_binaries_into_fixed(values: list[bytes | None]) -> None:
     assert outcome(pa.array(values, pa.binary()), FixedType(2)) == expected(
@@ -110,7 +111,7 @@ ELEMENT = StructType(
 NESTED = ListType(2, ELEMENT, element_required=False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(
     st.lists(
         st.none() | st.lists(st.none() | st.fixed_dictionaries({"a": NUMBER, "b": NUMBER}), max_size=3), max_size=6

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from key_cases import arrow_column, comparable_row, cut_array, key_of, type_choices, values_of
@@ -30,7 +31,7 @@ def encoded_rows(types: list[PrimitiveType], rows: list[tuple[Any, ...]]) -> lis
     return encode_rows(columns, types).to_pylist()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(typed_rows())
 def test_encoded_keys_compare_like_keys(case: tuple[list[PrimitiveType], list[tuple[Any, ...]]]) -> None:
     """RD-4: order and equality, against a plain comparator."""
@@ -42,7 +43,7 @@ def test_encoded_keys_compare_like_keys(case: tuple[list[PrimitiveType], list[tu
             assert (left_bytes == right_bytes) == (comparable_row(left) == comparable_row(right))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(typed_rows())
 def test_a_prefix_covers_exactly_the_keys_that_begin_with_it(
     case: tuple[list[PrimitiveType], list[tuple[Any, ...]]],
@@ -64,7 +65,7 @@ def test_a_prefix_covers_exactly_the_keys_that_begin_with_it(
 _DUCKDB_RANGE = st.integers(-(10**15), 10**15)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.data())
 def test_key_order_is_the_order_of_duckdb_sort_keys(data: st.DataObject) -> None:
     """RD-4: DuckDB's create_sort_key, an independent encoding, ranks the same rows the same way."""
@@ -98,7 +99,7 @@ _WIDENINGS = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.sampled_from(_WIDENINGS), st.data())
 def test_promotion_leaves_encoded_keys_as_they_are(
     widening: tuple[PrimitiveType, PrimitiveType], data: st.DataObject

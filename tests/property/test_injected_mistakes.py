@@ -24,6 +24,7 @@ BUDGET = settings(
 takes a few tables, one that needs a race at times sixty."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_mistake_is_found_within_the_budget(mistake: Mistake) -> None:
     """RD-1, RD-2, RD-4, DA-1, DA-2, DA-4, CP-3, CP-7, CP-11, CP-22, CF-3: broken, the model and the table differ."""

@@ -6,6 +6,7 @@ import io
 from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
+from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from key_cases import Cut, keyed_cases, span_array
@@ -47,7 +48,7 @@ def same(left: SpanArray, right: SpanArray) -> bool:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(keyed_cases())
 def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
     key, _, pairs = case
@@ -60,7 +61,7 @@ def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
     assert decoded.sequence_numbers.tolist() == [7] * len(spans)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.data(), keyed_cases())
 def test_damaged_bytes_are_an_error_that_names_the_file_or_other_spans(data: st.DataObject, case: Case) -> None:
     key, _, pairs = case

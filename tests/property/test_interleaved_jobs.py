@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from stepped_jobs import CancelledError, SteppedJob
@@ -320,7 +321,7 @@ PUBLISHING = st.one_of(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["2", "3"])
-@settings(max_examples=20)
+@settings(max_examples=examples(0.2))
 @given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25))
 def test_jobs_beside_writers_and_one_another(version: str, first: list[int], acts: list[tuple[Any, ...]]) -> None:
     """MT-3, MT-10, MT-11, MT-12, MT-14, MT-15, MT-51, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are stored and
@@ -338,7 +339,7 @@ def test_jobs_beside_writers_and_one_another(version: str, first: list[int], act
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=examples(0.2))
 @given(first=IDS, acts=st.lists(PUBLISHING, min_size=8, max_size=25))
 def test_publishing_beside_writers_of_both_branches(first: list[int], acts: list[tuple[Any, ...]]) -> None:
     """MT-30 to MT-33: `main` shows no keyed delete at any moment, and what is published at the end is what was written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pyarrow as pa
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ def rank(value: float | None) -> tuple[int, float]:
     return (1, 0.0) if math.isnan(value) else (2, value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6), deadline=None)
 @given(rows=st.lists(st.tuples(KEY, ORDER), max_size=30), batch_rows=st.integers(1, 7), ordered=st.booleans())
 def test_both_paths_keep_what_a_dictionary_would(
     rows: list[tuple[tuple[str | None, int | None], float | None]], batch_rows: int, ordered: bool

@@ -12,6 +12,7 @@ from typing import Any
 
 import fastavro
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -215,7 +216,7 @@ def same(left: Any, right: Any) -> bool:
     return repr(left) == repr(right)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests())
 def test_entries_come_back_as_they_were_written(drawn: Any) -> None:
     """DA-9, RD-6: every field of every kind of file, with the commit's numbers where there were none."""
@@ -228,7 +229,7 @@ def test_entries_come_back_as_they_were_written(drawn: Any) -> None:
     assert same(found, tuple(committed(entry) for entry in rows))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests())
 def test_the_manifest_file_encloses_its_entries(drawn: Any) -> None:
     version, content, spec, rows = drawn
@@ -300,7 +301,7 @@ def read_damaged(good_files: Any, which: str, data: bytes) -> Any:
 
 @pytest.mark.parametrize("which", ["m", "list"])
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_cut_file_is_corrupt(good_files: Any, which: str, data: st.DataObject) -> None:
     good = good_files[2] if which == "m" else good_files[3]
     end_of_header = good.index(good[-16:]) + 16
@@ -310,7 +311,7 @@ def test_a_cut_file_is_corrupt(good_files: Any, which: str, data: st.DataObject)
 
 @pytest.mark.parametrize("which", ["m", "list"])
 @given(st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(1), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_flipped_bit_is_noticed_or_does_no_harm(good_files: Any, which: str, data: st.DataObject) -> None:
     """Avro has no checksums: a flip may change a value, but it never ends in an error that does not name the file."""
     good = bytearray(good_files[2] if which == "m" else good_files[3])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.conversions import to_bytes
@@ -120,7 +121,7 @@ def transformed(spec: PartitionSpec, schema: Schema, value: Any) -> tuple[Any, .
     return tuple(field.transform.transform(column_type)(value) for field in spec.fields)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(2), deadline=None)
 @given(cases())
 def test_a_partition_with_a_matching_row_is_kept(case: tuple[Schema, PartitionSpec, BoundFilter, list[Any]]) -> None:
     schema, spec, bound, rows = case
@@ -130,7 +131,7 @@ def test_a_partition_with_a_matching_row_is_kept(case: tuple[Schema, PartitionSp
         assert matches(schema, left, value) == matches(schema, bound, value)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(cases())
 def test_a_manifest_with_a_matching_row_is_kept(case: tuple[Schema, PartitionSpec, BoundFilter, list[Any]]) -> None:
     schema, spec, bound, rows = case

@@ -8,6 +8,7 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.expressions import Not
@@ -125,7 +126,7 @@ def connection() -> duckdb.DuckDBPyConnection:
         yield opened
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(tables(), conditions)
 def test_rows_are_those_of_duckdb(connection: duckdb.DuckDBPyConnection, rows: pa.Table, condition: str) -> None:
     connection.register("rows_of_test", rows)
@@ -134,7 +135,7 @@ def test_rows_are_those_of_duckdb(connection: duckdb.DuckDBPyConnection, rows: p
     assert [(row,) for row in filter_rows(bound, rows)["row"].to_pylist()] == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(tables(), conditions)
 def test_negated_pyiceberg_expressions_follow_sql_too(rows: pa.Table, condition: str) -> None:
     """An expression and its PyIceberg negation never match the same row."""
@@ -144,7 +145,7 @@ def test_negated_pyiceberg_expressions_follow_sql_too(rows: pa.Table, condition:
     assert matches.isdisjoint(others)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(tables(), conditions)
 def test_what_pruning_leaves_gives_the_same_rows(rows: pa.Table, condition: str) -> None:
     """Facts drawn from the rows themselves must never decide a row wrongly."""
@@ -153,7 +154,7 @@ def test_what_pruning_leaves_gives_the_same_rows(rows: pa.Table, condition: str)
     assert filter_rows(left, rows)["row"].to_pylist() == filter_rows(bound, rows)["row"].to_pylist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(tables(), conditions)
 def test_a_filter_survives_the_way_through_a_pyiceberg_expression(rows: pa.Table, condition: str) -> None:
     bound = bind_filter(parse_where(condition, SCHEMA), SCHEMA)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from key_cases import Cut, arrow_column, comparable, comparable_row, is_above, keyed_cases, span_array
@@ -84,7 +85,7 @@ def columns_of(
 form_choices = st.lists(st.integers(0, 9), min_size=3, max_size=3)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(keyed_cases(), form_choices)
 def test_mask_and_runs_are_what_a_plain_loop_finds(case: Case, forms: list[int]) -> None:
     """RD-1: parity over sorted disjoint boundaries, against each row compared with each span."""
@@ -97,7 +98,7 @@ def test_mask_and_runs_are_what_a_plain_loop_finds(case: Case, forms: list[int])
     assert mask_of_runs(runs, len(rows)) == covered(ordered, pairs)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(keyed_cases(), st.lists(st.integers(1, 5), min_size=6, max_size=6), st.integers(0, 5))
 def test_fragments_newer_than_a_file_need_no_coalescing(case: Case, numbers: list[int], file_number: int) -> None:
     """RD-2, RD-9: spans of many commits, cut into a skyline, delete what the newer ones among them delete."""
@@ -150,7 +151,7 @@ def described_files(draw: st.DrawFn) -> tuple[Case, DataFile]:
     return (key, rows, pairs), data
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(described_files(), st.lists(st.integers(1, 5), min_size=6, max_size=6))
 def test_pruning_by_bounds_changes_no_row(described: tuple[Case, DataFile], numbers: list[int]) -> None:
     """RD-2, RD-10, RD-12: the verdict and the spans it leaves mean for the rows what all spans mean."""
@@ -171,7 +172,7 @@ def test_pruning_by_bounds_changes_no_row(described: tuple[Case, DataFile], numb
         assert (int(first[0]), int(last[0])) == (0, len(spans)) or len(spans) == 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(keyed_cases())
 def test_rows_outside_entry_bounds_are_not_deleted(case: Case) -> None:
     """RD-10: a planner may skip a range delete file by the bounds of its manifest entry."""
@@ -195,7 +196,7 @@ def from_single_value(bound: bytes, key_type: PrimitiveType) -> Any:
     return struct.unpack("<f", bound)[0] if len(bound) == 4 and isinstance(value, float) else value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(0.75), deadline=None)
 @given(keyed_cases())
 def test_spans_survive_their_file_and_a_pickle(case: Case) -> None:
     """RD-7: what is written is what is read."""

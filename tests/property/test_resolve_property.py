@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -63,7 +64,7 @@ def context_of(types: list[PrimitiveType]) -> tuple[MergeContext, Schema]:
     return MergeContext(metadata, PyArrowFileIO()), schema
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6), deadline=None)
 @given(cases())
 def test_statistics_and_markers_only_save_reading(case) -> None:
     """RD-10, RD-11, DA-2: row group verdicts, binary search and look-ups agree with comparing every row."""

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow.compute as pc
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from key_cases import Cut, is_above, key_of, span_array
@@ -55,7 +56,7 @@ def assert_sorted_and_disjoint(spans: SpanArray) -> None:
     assert all(left[1] <= right[0] for left, right in pairwise(pairs))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(numbered_spans)
 def test_skyline_shows_the_newest_span_over_every_key(spans: list[tuple[Cut, Cut, int]]) -> None:
     """RD-9: against brute force; fragments are sorted, disjoint, and no two that touch carry one number."""
@@ -68,7 +69,7 @@ def test_skyline_shows_the_newest_span_over_every_key(spans: list[tuple[Cut, Cut
     assert not any(joint and numbers[sort_key] == numbers[sort_key + 1] for sort_key, joint in enumerate(touching))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(numbered_spans, st.randoms(use_true_random=False))
 def test_skyline_is_idempotent_and_blind_to_order(spans: list[tuple[Cut, Cut, int]], random: object) -> None:
     """RD-9."""
@@ -82,7 +83,7 @@ def test_skyline_is_idempotent_and_blind_to_order(spans: list[tuple[Cut, Cut, in
         assert np.array_equal(result.sequence_numbers, fragments.sequence_numbers)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(numbered_spans, st.integers(0, 20))
 def test_skyline_of_skylines_is_the_skyline_of_all(spans: list[tuple[Cut, Cut, int]], split: int) -> None:
     """RD-9: delete files may be combined in any grouping."""
@@ -93,7 +94,7 @@ def test_skyline_of_skylines_is_the_skyline_of_all(spans: list[tuple[Cut, Cut, i
     assert np.array_equal(combined.sequence_numbers, whole.sequence_numbers)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.tuples(cuts, cuts), max_size=20))
 def test_merged_spans_cover_the_union_and_no_two_touch(pairs: list[tuple[Cut, Cut]]) -> None:
     """RD-7: union, sorted, disjoint, idempotent."""

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow as pa
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.types import LongType, StringType
@@ -32,7 +33,7 @@ def as_run(rows: list[tuple[str, int]], piece: int, knows_bounds: bool) -> Sorte
     return SortedRun(bounds, lambda: iter([whole.slice(start, piece) for start in range(0, len(ordered), piece)]))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(0.6), deadline=None)
 @given(
     parts=st.lists(st.tuples(ROWS, st.integers(1, 7), st.booleans()), max_size=6),
     fan_in=st.integers(2, 6),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fast_lake import fast_lake
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -9,6 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tableformat.testing.machine import STEP_COUNT, machine_on
 
 
+@pytest.mark.slow
 def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
     """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CP-11: every snapshot has the rows of the model."""
     with fast_lake() as catalog:

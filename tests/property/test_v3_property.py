@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
+import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -117,7 +119,8 @@ def check_ids(before: dict[Row, int | None], after: dict[Row, int | None]) -> No
     assert len(set(given_ids)) == len(given_ids)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+@settings(max_examples=examples(0.25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(STEPS, min_size=2, max_size=8),
     upgrade_at=st.integers(0, 6),
