@@ -110,7 +110,10 @@ def test_first_snippet_of_the_readme_without_java(user_python: Path, tmp_path: P
     found = FIRST_SNIPPET.search((ROOT / "README.md").read_text())
     assert found is not None, "the first snippet ends with a comment that tells what it prints"
     snippet, stated = found.groups()
-    where = "import spark_ext, tableformat.demo.java_runtime\nprint(tf.__file__, spark_ext.__file__, tableformat.demo.java_runtime.find_java())\n"
+    where = (
+        "import spark_ext\nfrom tableformat.demo.java_runtime import find_java\n"
+        "print(tf.__file__, spark_ext.__file__, find_java())\n"
+    )
     environment = {"PATH": str(user_python.parent), "HOME": str(tmp_path)}
     *_, printed, places = run([user_python, "-c", snippet + where], cwd=tmp_path, env=environment).splitlines()
     assert printed == stated
