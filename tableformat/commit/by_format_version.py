@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 
 from pyiceberg.io import FileIO
 
 from tableformat.commit.change import TableChange
-from tableformat.commit.transaction import CommitOutcome, Prepare
+from tableformat.commit.planned_change import PlannedChange
+from tableformat.commit.transaction import CommitOutcome
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.storage.storage import delete_if_present
 
 
-def only_in_version(change: TableChange, planned: SnapshotView, job: str) -> Prepare:
+class OnlyInVersion(PlannedChange):
     """CP-19 for a job that plans again: CommitConflictError when the table was upgraded since."""
 
-    def prepare(head: SnapshotView, _attempt: int) -> TableChange:
-        if head.metadata.format_version != planned.metadata.format_version:
+    def __init__(self, change: TableChange, planned: SnapshotView, job: str) -> None:
+        """`job` names it in the message."""
+        self.change = change
+        self.planned = planned
+        self.job = job
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
+        if head.metadata.format_version != self.planned.metadata.format_version:
             raise CommitConflictError(
-                f"{job} planned for format version {planned.metadata.format_version} cannot commit: the table has "
-                f"version {head.metadata.format_version} now. Nothing was changed. Run the {job} again."
+                f"{self.job} planned for format version {self.planned.metadata.format_version} cannot commit: the "
+                f"table has version {head.metadata.format_version} now. Nothing was changed. Run the {self.job} again."
             )
-        return change
-
-    return prepare
+        return self.change
 
 
-class ChangeByFormatVersion:
-    """CP-19: what `commit_change` asks for the change at every attempt.
+class ChangeByFormatVersion(PlannedChange):
+    """CP-19: a change that is made for the format version of the head.
 
     A table may be upgraded between planning and commit: then position deletes that were prepared for version 2 are made
     anew as deletion vectors.
     """
 
-    def __init__(self, make: Callable[[int], TableChange]) -> None:
-        """`make` writes the files of the change for a format version; it is asked once for each version that is met."""
-        self._make = make
+    def __init__(self) -> None:
         self._made: dict[int, TableChange] = {}
 
-    def __call__(self, head: SnapshotView, _attempt: int) -> TableChange:
+    @abstractmethod
+    def make(self, format_version: int) -> TableChange:
+        """Write the files of the change for a format version; asked once for each version that is met."""
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
         version = head.metadata.format_version
         if version not in self._made:
-            self._made[version] = self._make(version)
+            self._made[version] = self.make(version)
         return self._made[version]
 
     def committed(self, outcome: CommitOutcome, io: FileIO) -> TableChange | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -37,6 +36,7 @@ from tableformat.commit.committed_once import check_committed_once
 from tableformat.commit.conflicts import check_conflicts
 from tableformat.commit.delete_scope import check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
+from tableformat.commit.planned_change import FixedChange, PlannedChange
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.retry import lost_race_retrying, status_check_waits_seconds
 from tableformat.commit.snapshot_producer import SnapshotProducer
@@ -55,13 +55,6 @@ from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_numbe
 from tableformat.storage.storage import delete_if_present
 
 logger = logging.getLogger(__name__)
-
-Prepare: TypeAlias = Callable[[SnapshotView, int], TableChange]
-"""(head of the branch, attempt counted from 1) -> the change to commit on it."""
-
-UpdatesAndRequirements: TypeAlias = tuple[Sequence[TableUpdate], Sequence[TableRequirement]]
-Accompany: TypeAlias = Callable[[SnapshotView, Snapshot], UpdatesAndRequirements]
-"""(head of the branch, our snapshot) -> what else the same commit does and demands, such as moving a second ref."""
 
 _REFUSALS = (BadRequestError, UnauthorizedError, ForbiddenError, AuthorizationExpiredError)
 """Answers of a catalog that applied nothing and will not."""
@@ -84,7 +77,7 @@ class CommitOutcome:
     base: SnapshotView | None = None
     """The head that the change was committed on."""
     change: TableChange | None = None
-    """The change as it was committed, which `prepare` may have made anew."""
+    """The change as it was committed, which may have been made anew for that head."""
     metadata_bytes: int = 0
     """Size of the manifests that the snapshot added, rewritten and merged ones included."""
 
@@ -104,17 +97,16 @@ class CommitOutcome:
 
 def commit_change(
     table: Table,
-    change: TableChange | Prepare,
+    change: TableChange | PlannedChange,
     *,
     ref: str = MAIN_BRANCH,
     application_id: str | None = None,
     batch_id: BatchId | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
-    accompany: Accompany | None = None,
 ) -> CommitOutcome:
     """Commit the change to a branch as one snapshot, or raise and leave the table as it was.
 
-    A callable is asked for the change at every attempt, with the head it will meet. A change without files commits
+    A planned change is asked at every attempt, with the head it will meet. A change without files commits
     nothing. Metadata files of a commit that failed are removed; staged files belong to the caller, who removes them on
     any error except CommitStateUnknownError.
 
@@ -125,11 +117,10 @@ def commit_change(
     check_snapshot_properties(properties)
     commit = _Commit(
         handle=table,
-        prepare=(lambda _view, _attempt: change) if isinstance(change, TableChange) else change,
+        planned=FixedChange(change) if isinstance(change, TableChange) else change,
         ref=ref,
         batch=batch_name(application_id, batch_id),
         producer=SnapshotProducer(table.metadata, properties),
-        accompany=accompany,
     )
     return commit.run()
 
@@ -149,18 +140,16 @@ class _Commit:
         self,
         *,
         handle: Table,
-        prepare: Prepare,
+        planned: PlannedChange,
         ref: str,
         batch: BatchName | None,
         producer: SnapshotProducer,
-        accompany: Accompany | None,
     ) -> None:
         self._handle = handle
-        self._prepare = prepare
+        self._planned = planned
         self._ref = ref
         self._batch = batch
         self._producer = producer
-        self._accompany = accompany
         self._subject = f"{'.'.join(handle.name())} (branch {ref})"
         self._attempts = 0
         self._sent = _Sent.NO
@@ -217,7 +206,7 @@ class _Commit:
             stored = applied_batch(table.metadata.properties, self._ref, self._batch.application_id)
             if stored is not None and is_applied(stored, self._batch.batch_id):
                 return self._already_applied(table, stored.snapshot_id)
-        change = self._prepare(base, self._attempts)
+        change = self._planned.change_on(base, self._attempts)
         if change.is_empty:
             if change.kind is ChangeKind.SCAN_BASED:
                 # That nothing matched, or that every key was there, is a decision on what was read like any other.
@@ -274,10 +263,9 @@ class _Commit:
         if self._batch is not None:
             record = remember_batch(self._ref, self._batch, snapshot.snapshot_id, snapshot.timestamp_ms)
             updates.append(SetPropertiesUpdate(updates=record))
-        if self._accompany is not None:
-            more_updates, more_requirements = self._accompany(base, snapshot)
-            updates.extend(more_updates)
-            requirements.extend(more_requirements)
+        more_updates, more_requirements = self._planned.beside(base, snapshot)
+        updates.extend(more_updates)
+        requirements.extend(more_requirements)
         return tuple(updates), tuple(requirements)
 
     def _after_no_answer(self, error: Exception, snapshot: Snapshot) -> CommitOutcome:

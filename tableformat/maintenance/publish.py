@@ -22,8 +22,8 @@ from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate, Ta
 
 from tableformat.commit.change import is_keyed
 from tableformat.commit.metadata_commit import assert_ref, commit_metadata, refresh
+from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.publish_target import publish_target_of
-from tableformat.commit.transaction import Accompany, UpdatesAndRequirements
 from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.publishing.carry_appends import CarriedFiles, all_carried, carry_appends
@@ -100,7 +100,9 @@ def publish(
         result = replace(result, rounds=rounds)
         try:
             carried = carry_appends(iceberg, source)
-            converted = convert_deletes(iceberg, source, executor=executor, progress=progress, accompany=_moving_target)
+            converted = convert_deletes(
+                iceberg, source, executor=executor, progress=progress, target_rule=_moving_target
+            )
             result = _plus(result, carried, converted)
             if iceberg.metadata.refs[target].snapshot_id != converted.snapshot_id:
                 _move_both(iceberg, source)
@@ -139,21 +141,19 @@ def _remember_target(iceberg: IcebergTable, source: str, target: str) -> None:
     commit_metadata(iceberg, prepare)
 
 
-def _moving_target(planned: SnapshotView, source: str) -> Accompany:
+def _moving_target(
+    planned: SnapshotView, source: str, base: SnapshotView, snapshot: Snapshot
+) -> UpdatesAndRequirements:
     """MT-33: the conversion's commit moves the target along, if nobody wrote to the branch since it was planned.
 
     Where somebody did, there may be deletes that the conversion has not seen, and the target stays for another round.
     """
     planned_id = planned.snapshot.snapshot_id if planned.snapshot is not None else None
-
-    def accompany(base: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
-        state = all_carried(base, source)
-        assert state is not None, "the target is remembered before anything is converted"
-        base_id = base.snapshot.snapshot_id if base.snapshot is not None else None
-        updates = _moved(base.metadata, state, snapshot.snapshot_id) if base_id == planned_id else ()
-        return updates, (state.unmoved(),)
-
-    return accompany
+    state = all_carried(base, source)
+    assert state is not None, "the target is remembered before anything is converted"
+    base_id = base.snapshot.snapshot_id if base.snapshot is not None else None
+    updates = _moved(base.metadata, state, snapshot.snapshot_id) if base_id == planned_id else ()
+    return updates, (state.unmoved(),)
 
 
 def _move_both(iceberg: IcebergTable, source: str) -> None:

@@ -19,6 +19,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.change import ManifestRewrite, TableChange
+from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 from tableformat.maintenance.running.progress import Progress, silent
@@ -66,15 +67,24 @@ def rewrite_manifests(
         view = head_view(iceberg.metadata, iceberg.io, branch)
         return _result(view, plan_manifests(view, spec_id, progress), started, dry_run=True)
 
-    planned: list[ManifestRewrite | None] = []
+    planned = _RewriteOnHead(spec_id, progress)
+    commit_change(iceberg, planned, ref=branch).move(iceberg)
+    return _result(head_view(iceberg.metadata, iceberg.io, branch), planned.rewrite, started, dry_run=False)
 
-    def prepare(head: SnapshotView, _attempt: int) -> TableChange:
-        planned.append(plan_manifests(head, spec_id, progress))
-        return TableChange(operation=Operation.REPLACE, manifest_rewrite=planned[-1])
 
-    outcome = commit_change(iceberg, prepare, ref=branch)
-    outcome.move(iceberg)
-    return _result(head_view(iceberg.metadata, iceberg.io, branch), planned[-1], started, dry_run=False)
+class _RewriteOnHead(PlannedChange):
+    """MT-48: planned anew from the head of each attempt, so no commit of others is a conflict."""
+
+    def __init__(self, spec_id: int | None, progress: Progress | None) -> None:
+        self._spec_id = spec_id
+        self._progress = progress
+        self.rewrite: ManifestRewrite | None = None
+        """The last that was planned."""
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
+        self.rewrite = plan_manifests(head, self._spec_id, self._progress)
+        return TableChange(operation=Operation.REPLACE, manifest_rewrite=self.rewrite)
 
 
 def plan_manifests(view: SnapshotView, spec_id: int | None, progress: Progress | None = None) -> ManifestRewrite | None:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,8 +22,6 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 
-from tableformat.commit.by_format_version import ChangeByFormatVersion
-from tableformat.commit.change import TableChange
 from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
@@ -41,14 +38,14 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.result import CommitResult
-from tableformat.operations.staging import StagedChange
+from tableformat.operations.staging import StagedChange, StagedChangeByVersion
 from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, property_one_of
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
 from tableformat.write.delete_files.equality_deletes import write_equality_deletes
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
-from tableformat.write.rows.checks import RowTest, refuse_changed_checks, row_checks
+from tableformat.write.rows.checks import RowTest, row_checks
 from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
@@ -227,10 +224,10 @@ class Draft:
     def commit(self, options: CommitOptions, *, started: float) -> CommitResult:
         """Commit everything staged as one snapshot; nothing staged commits nothing."""
         self._write_pending_deletes()
-        change = ChangeByFormatVersion(self._change_in)
+        change = StagedChangeByVersion(self._change, self.context, self._written, table=self.name)
         outcome = commit_change(
             self._iceberg,
-            partial(self._change_on, change),
+            change,
             ref=self._branch,
             application_id=options.application_id,
             batch_id=options.batch_id,
@@ -256,15 +253,6 @@ class Draft:
             already_applied=outcome.already_applied,
             refused=self._all_refused(),
         )
-
-    def _change_on(self, change: ChangeByFormatVersion, head: SnapshotView, attempt: int) -> TableChange:
-        made = change(head, attempt)
-        if made.added_data_files:
-            refuse_changed_checks(self.context.properties, head.metadata.properties, table=self.name)
-        return made
-
-    def _change_in(self, format_version: int) -> TableChange:
-        return self._change.finish(replace(self.context, format_version=format_version), self._written)
 
     def unchanged(self, *, already_applied: bool, started: float) -> CommitResult:
         """The result of a call that had nothing to commit."""

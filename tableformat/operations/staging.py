@@ -9,6 +9,7 @@ from typing import TypeVar
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.snapshots import Operation
 
+from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
@@ -19,6 +20,7 @@ from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_numbe
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
+from tableformat.write.rows.checks import refuse_changed_checks
 
 
 @dataclass(slots=True)
@@ -198,6 +200,28 @@ class StagedChange:
             tuple(_numbered(data, first + step) for step, verb in enumerate(verbs) for data in verb.data_files),
             tuple(_numbered(delete, first + step) for step, verb in enumerate(verbs) for delete in verb.delete_files),
         )
+
+
+class StagedChangeByVersion(ChangeByFormatVersion):
+    """What a draft commits. The rows fit the constraints of the table that they were staged for (CK-3)."""
+
+    def __init__(self, staged: StagedChange, context: WriteContext, written: list[str], *, table: str) -> None:
+        """`written` takes the paths of new files; `table` is for messages."""
+        super().__init__()
+        self._staged = staged
+        self._context = context
+        self._written = written
+        self._table = table
+
+    def make(self, format_version: int) -> TableChange:
+        return self._staged.finish(replace(self._context, format_version=format_version), self._written)
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        """InvalidArgumentError where the head has other constraints and rows are added."""
+        change = super().change_on(head, attempt)
+        if change.added_data_files:
+            refuse_changed_checks(self._context.properties, head.metadata.properties, table=self._table)
+        return change
 
 
 _File = TypeVar("_File", bound=ContentFile)

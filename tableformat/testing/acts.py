@@ -121,7 +121,7 @@ class Rewrite:
         tasks = plan_scan(view).tasks
         if not tasks or view.snapshot is None:
             return table.snapshot_id
-        chosen = [tasks[sort_key] for sort_key in sorted({pick % len(tasks) for pick in self.picks})]
+        chosen = [tasks[index] for index in sorted({pick % len(tasks) for pick in self.picks})]
         change = TableChange(
             operation=Operation.REPLACE,
             kind=ChangeKind.REWRITE,

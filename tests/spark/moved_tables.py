@@ -72,5 +72,5 @@ def _move_position_deletes(path: Path, stated: str, actual: str) -> None:
     rows = pq.read_table(path)
     if "file_path" in rows.column_names:
         moved = pc.replace_substring_regex(rows["file_path"], stated, actual)
-        sort_key = rows.column_names.index("file_path")
-        pq.write_table(rows.set_column(sort_key, rows.schema.field(sort_key), pa.chunked_array(moved)), path)
+        index = rows.column_names.index("file_path")
+        pq.write_table(rows.set_column(index, rows.schema.field(index), pa.chunked_array(moved)), path)

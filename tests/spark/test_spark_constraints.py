@@ -188,8 +188,8 @@ def test_conditions_mean_the_same_to_both(spark: SparkSession, lake: Catalog, na
     """Where Python takes a condition at all it takes it as Spark does."""
     candidates = [(n, v) for n, v in enumerate([None, -1.0, 0.0, 0.5, 3.0, float("nan")])]
     conditions = ["v > 0", "NOT v > 0", "v IS NULL OR v < 2", "v IN (0D, 3D)", "NOT v IN (0D, 3D)", "v <=> 3", "v <> 3"]
-    for sort_key, condition in enumerate(conditions):
-        name = f"c{sort_key}"
+    for index, condition in enumerate(conditions):
+        name = f"c{index}"
         spark.sql(f"CREATE TABLE lake.{namespace}.{name} (id BIGINT, v DOUBLE, CONSTRAINT c CHECK ({condition}))")
         table = lake.load_table((namespace, name))
         spark.createDataFrame(candidates, "id BIGINT, v DOUBLE").createOrReplaceTempView("candidates")

@@ -46,12 +46,12 @@ def files_read(spark: SparkSession, statement: str) -> list[int]:
     context.listenerBus().waitUntilEmpty()
     found = {}
     executions = store.executionsList(int(before), 100)
-    for sort_key in range(executions.size()):
-        execution = executions.apply(sort_key)
+    for index in range(executions.size()):
+        execution = executions.apply(index)
         values = store.executionMetrics(execution.executionId())
         metrics = execution.metrics()
-        for index in range(metrics.size()):
-            metric = metrics.apply(index)
+        for position in range(metrics.size()):
+            metric = metrics.apply(position)
             if metric.name() == "number of data files read" and values.contains(metric.accumulatorId()):
                 found[metric.accumulatorId()] = int(values.apply(metric.accumulatorId()))
     return sorted(found.values())

@@ -182,7 +182,7 @@ def renamed(columns: Iterable[Column], ident: str, name: str) -> list[Column]:
 
 def _loosely(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     """Rows by place; zeros and numbers of any type are one, as groups and bounds do not tell them apart."""
-    names = [str(sort_key) for sort_key in range(rows.num_columns)]
+    names = [str(index) for index in range(rows.num_columns)]
     found = rows.rename_columns(names).to_pylist()
     return fingerprint([_loose_row(row) for row in found], names)
 

@@ -20,7 +20,7 @@ from typing import Final
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
-from tableformat.commit.by_format_version import only_in_version
+from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.transaction import commit_change
@@ -228,7 +228,7 @@ class _Compaction:
         return failed
 
     def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> None:
-        change = only_in_version(_change(batch, plan), view, "compaction")
+        change = OnlyInVersion(_change(batch, plan), view, "compaction")
         outcome = commit_change(self._iceberg, change, ref=self._branch)
         outcome.move(self._iceberg)
         self._result = _added(self._result, batch, outcome.snapshot_id)

@@ -21,10 +21,11 @@ from typing import Final, TypeAlias
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot
 
-from tableformat.commit.by_format_version import only_in_version
+from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, file_keys, is_keyed
+from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
@@ -44,13 +45,14 @@ from tableformat.maintenance.conversion.convert_files import (
     discard,
 )
 from tableformat.maintenance.delete_files.dead_deletes import DeadDelete, dead_deletes
-from tableformat.maintenance.publishing.carry_appends import AccompanyPlanned, carry_appends, keeping_target
+from tableformat.maintenance.publishing.carry_appends import TargetRule, carry_appends, keeping_target
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits, silent
 from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.merge_on_read.deleted_positions import deletes_identity
 from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context
 
 _ATTEMPTS: Final = 5
@@ -109,15 +111,15 @@ def convert_deletes(
     executor: Executor = LOCAL,
     dry_run: bool = False,
     progress: Progress | None = None,
-    accompany: AccompanyPlanned = keeping_target,
+    target_rule: TargetRule = keeping_target,
 ) -> ConvertResult:
     """Convert every equality and range delete of the branch's newest snapshot, and move the handle to the result.
 
     Deletes of any kind that match nothing leave with the last commit. A branch with a publish target is first given
-    what the target got (MT-31); `accompany` is asked, with the planned snapshot and the branch, what else the last
-    commit does. Raises CommitConflictError when other commits kept making the plan out of date, PublishRefusedError
-    when the target has changes that cannot be carried, InvalidArgumentError for an unknown executor, TaskFailedError
-    for what Spark gave up. What was committed by then stays.
+    what the target got (MT-31); `target_rule` says what the last commit does to that target. Raises
+    CommitConflictError when other commits kept making the plan out of date, PublishRefusedError when the target has
+    changes that cannot be carried, InvalidArgumentError for an unknown executor, TaskFailedError for what Spark gave
+    up. What was committed by then stays.
     """
     started = time.perf_counter()
     runner = task_runner(executor)
@@ -133,7 +135,7 @@ def convert_deletes(
         dry_run=dry_run,
         progress=progress,
     )
-    return replace(job.run(accompany), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
+    return replace(job.run(target_rule), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
 
 
 _Key: TypeAlias = tuple[object, ...]
@@ -185,14 +187,14 @@ class _Conversion:
         """MT-17: converted and not committed; serves a later plan too where nothing happened to the data file."""
         self._committed_locations: set[str] = set()
 
-    def run(self, accompany: AccompanyPlanned) -> ConvertResult:
+    def run(self, target_rule: TargetRule) -> ConvertResult:
         """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go."""
         attempts_left = _ATTEMPTS
         try:
             while True:
                 commit_count = self._result.commit_count
                 try:
-                    self._run_plan(accompany)
+                    self._run_plan(target_rule)
                 except CommitConflictError:
                     attempts_left = _ATTEMPTS if self._result.commit_count > commit_count else attempts_left - 1
                     if attempts_left == 0:
@@ -206,7 +208,7 @@ class _Conversion:
         finally:
             discard(self._iceberg.io, self._waiting.values(), keep=frozenset(self._committed_locations))
 
-    def _run_plan(self, accompany: AccompanyPlanned) -> None:
+    def _run_plan(self, target_rule: TargetRule) -> None:
         if not self._dry_run:
             carry_appends(self._iceberg, self._branch)
         view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
@@ -222,7 +224,7 @@ class _Conversion:
             change = _change(files.values(), part, dead, so_far)
             result = _plus(self._result, files.values(), change, dead, view.metadata.format_version)
             if not self._dry_run and not change.is_empty:
-                snapshot_id = self._commit(change, part, so_far, accompany if is_last else keeping_target)
+                snapshot_id = self._commit(change, part, so_far, target_rule if is_last else keeping_target)
                 result = replace(result, snapshot_id=snapshot_id, commit_count=result.commit_count + 1)
             for key in files:
                 del self._waiting[key]
@@ -254,22 +256,33 @@ class _Conversion:
         self._tell(so_far.file_count, so_far.plan.file_count, "data files")
 
     def _commit(
-        self, change: TableChange, part: ConversionSlice, so_far: _Progressed, accompany: AccompanyPlanned
+        self, change: TableChange, part: ConversionSlice, so_far: _Progressed, target_rule: TargetRule
     ) -> int | None:
         view = so_far.plan.view
         record = part.record.to_summary() if part.record is not None else {}
         outcome = commit_change(
             self._iceberg,
-            only_in_version(change, view, "conversion"),
+            _SliceChange(change, view, self._branch, target_rule),
             ref=self._branch,
             snapshot_properties={ROWS_UNCHANGED: "true", **record},
-            accompany=accompany(view, self._branch),
         )
         outcome.move(self._iceberg)
         self._committed_locations.update(delete.file_path for delete in change.added_delete_files)
         so_far.removed |= file_keys((*change.removed_data_files, *change.removed_delete_files))
         so_far.last_snapshot_id = outcome.snapshot_id
         return outcome.snapshot_id
+
+
+class _SliceChange(OnlyInVersion):
+    """One slice, and what its commit does to the publish target of the branch."""
+
+    def __init__(self, change: TableChange, planned: SnapshotView, branch: str, target_rule: TargetRule) -> None:
+        super().__init__(change, planned, "conversion")
+        self._branch = branch
+        self._target_rule = target_rule
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        return self._target_rule(self.planned, self._branch, head, snapshot)
 
 
 def _key(file: FileToConvert, context: ConversionContext) -> _Key:

@@ -17,8 +17,9 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tableformat.commit.change import TableChange
+from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
-from tableformat.commit.transaction import Accompany, UpdatesAndRequirements, commit_change
+from tableformat.commit.transaction import commit_change
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
 from tableformat.errors import CommitConflictError, PublishRefusedError
 from tableformat.maintenance.publishing.publish_scope import (
@@ -34,8 +35,8 @@ from tableformat.properties import PUBLISH_TARGET_PREFIX
 
 _ATTEMPTS: Final = 10
 
-AccompanyPlanned: TypeAlias = Callable[[SnapshotView, str], Accompany]
-"""(the snapshot that a job is planned on, the branch) -> what else its commit does."""
+TargetRule: TypeAlias = Callable[[SnapshotView, str, SnapshotView, Snapshot], UpdatesAndRequirements]
+"""(planned snapshot, branch, head, our snapshot) -> what a conversion of the branch does to its publish target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +75,33 @@ def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
     )
 
 
-def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
-    state = planned
+class _CarriedAppends(PlannedChange):
+    """What the target got since the last publish, as long as its head stays where it was when that was planned."""
 
-    def prepare(view: SnapshotView, _attempt: int) -> TableChange:
-        nonlocal state
-        now = target_state(view.metadata, view.io, branch)
-        if now is None or now.head.snapshot_id != planned.head.snapshot_id:
+    def __init__(self, branch: str, planned: TargetState) -> None:
+        self._branch = branch
+        self._planned = planned
+        self._state = planned
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
+        now = target_state(head.metadata, head.io, self._branch)
+        if now is None or now.head.snapshot_id != self._planned.head.snapshot_id:
             raise _TargetMovedError
-        state = now
-        _check_not_too_late(view, branch, now.appended)
+        self._state = now
+        _check_not_too_late(head, self._branch, now.appended)
         return TableChange(operation=Operation.APPEND, added_data_files=tuple(map(_as_added, now.appended)))
 
-    def accompany(_base: SnapshotView, _snapshot: Snapshot) -> UpdatesAndRequirements:
-        return (state.carried(state.head.snapshot_id),), (state.unmoved(),)
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        del head, snapshot
+        return (self._state.carried(self._state.head.snapshot_id),), (self._state.unmoved(),)
 
+
+def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
     outcome = commit_change(
         iceberg,
-        prepare,
+        _CarriedAppends(branch, planned),
         ref=branch,
-        accompany=accompany,
         snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
     )
     outcome.move(iceberg)
@@ -129,14 +137,12 @@ def _as_added(file: DataFile) -> DataFile:
     return replace(file, file_sequence_number=None)
 
 
-def keeping_target(planned: SnapshotView, branch: str) -> Accompany:
+def keeping_target(
+    planned: SnapshotView, branch: str, base: SnapshotView, snapshot: Snapshot
+) -> UpdatesAndRequirements:
     """MT-31: a conversion sees every file that the branch will ever have with an older number, or does not commit."""
-    del planned
-
-    def accompany(base: SnapshotView, _snapshot: Snapshot) -> UpdatesAndRequirements:
-        return asserting_target(all_carried(base, branch))
-
-    return accompany
+    del planned, snapshot
+    return asserting_target(all_carried(base, branch))
 
 
 def all_carried(base: SnapshotView, branch: str) -> TargetState | None:

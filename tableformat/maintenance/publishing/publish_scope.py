@@ -22,9 +22,9 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetSnapshotRefUpdate, TableRequirement, TableUpdate
 
 from tableformat.commit.metadata_commit import assert_ref, commit_metadata
+from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.publish_target import carried_tag, carried_until, publish_bases, publish_target_of
 from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files, manifests_of_snapshot
-from tableformat.commit.transaction import UpdatesAndRequirements
 from tableformat.errors import PublishRefusedError
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent

@@ -10,8 +10,9 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import TableChange, file_key, file_keys
+from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.table_diff import live_files
-from tableformat.commit.transaction import CommitOutcome, UpdatesAndRequirements, commit_change
+from tableformat.commit.transaction import CommitOutcome, commit_change
 from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.publishing.publish_scope import TargetState, asserting_target, target_state
 from tableformat.merge_on_read.deleted_positions import MergeContext
@@ -60,23 +61,32 @@ def head_state(view: SnapshotView, branch: str) -> HeadState:
     )
 
 
+class _PlannedOnHead(PlannedChange):
+    """A change that is planned anew from the head of each attempt, and what is asserted of the publish target."""
+
+    def __init__(self, branch: str, plan: PlanChange) -> None:
+        self._branch = branch
+        self._plan = plan
+        self._target: TargetState | None = None
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
+        state = head_state(head, self._branch)
+        self._target = state.target
+        return self._plan(state)
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        del head, snapshot
+        return asserting_target(self._target)
+
+
 def commit_on_head(iceberg: IcebergTable, branch: str, plan: PlanChange) -> CommitOutcome:
-    """Plan and commit until nobody was faster, and move the handle to the result.
+    """Commit what is planned on the head, replanned on each lost race, and move the handle to the result.
 
     A change that is planned on the head it meets needs no conflict rule; what the target of the branch got since is
     part of the plan, so the commit asserts it too (MT-31).
     """
-    state: HeadState | None = None
-
-    def prepare(view: SnapshotView, _attempt: int) -> TableChange:
-        nonlocal state
-        state = head_state(view, branch)
-        return plan(state)
-
-    def accompany(_view: SnapshotView, _snapshot: Snapshot) -> UpdatesAndRequirements:
-        return asserting_target(state.target if state is not None else None)
-
-    outcome = commit_change(iceberg, prepare, ref=branch, accompany=accompany)
+    outcome = commit_change(iceberg, _PlannedOnHead(branch, plan), ref=branch)
     outcome.move(iceberg)
     return outcome
 

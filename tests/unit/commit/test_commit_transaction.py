@@ -25,11 +25,12 @@ from commit_tables import (
 )
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, CommitStateUnknownException
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.planned_change import FixedChange, PlannedChange, UpdatesAndRequirements
 from tableformat.commit.transaction import CommitOutcome, commit_change
 from tableformat.errors import (
     CommitConflictError,
@@ -149,19 +150,20 @@ def test_blind_write_meets_the_commits_of_others(table: Table, catalog: FaultyCa
     assert metadata_files(outcome.table) == reachable_metadata_files(outcome.table)
 
 
-def test_prepare_is_asked_again_with_the_head_it_will_meet(table: Table, catalog: FaultyCatalog) -> None:
+def test_planned_change_is_asked_again_with_the_head_it_will_meet(table: Table, catalog: FaultyCatalog) -> None:
     heads: list[tuple[int, int]] = []
 
     def interfere() -> None:
         catalog.before = None
         commit_change(table, append(data_file(table, "theirs.parquet")))
 
-    def prepare(view: SnapshotView, attempt: int) -> TableChange:
-        heads.append((attempt, view.sequence_number))
-        return append(data_file(table, f"ours-{attempt}.parquet"))
+    class Planned(PlannedChange):
+        def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+            heads.append((attempt, head.sequence_number))
+            return append(data_file(table, f"ours-{attempt}.parquet"))
 
     catalog.before = interfere
-    outcome = commit_change(table, prepare)
+    outcome = commit_change(table, Planned())
     assert heads == [(1, 0), (2, 1)]
     assert live(outcome.table) == {"theirs.parquet": 1, "ours-2.parquet": 2}
     assert outcome.change is not None
@@ -345,19 +347,20 @@ def test_two_refs_move_in_one_commit(table: Table) -> None:
     first = commit_change(table, append(data_file(table, "a.parquet")))
     table = set_branch(first.table, "ingest")
 
-    def publish(base: SnapshotView, snapshot: object) -> tuple[list[SetSnapshotRefUpdate], list[AssertRefSnapshotId]]:
-        assert base.snapshot is not None
-        move = {"ref-name": "main", "type": "branch", "snapshot-id": snapshot.snapshot_id}  # type: ignore[attr-defined]
-        unmoved = {"ref": "main", "snapshot-id": first.snapshot_id}
-        return [SetSnapshotRefUpdate.model_validate(move)], [AssertRefSnapshotId.model_validate(unmoved)]
+    class Published(FixedChange):
+        def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+            assert head.snapshot is not None
+            move = {"ref-name": "main", "type": "branch", "snapshot-id": snapshot.snapshot_id}
+            unmoved = {"ref": "main", "snapshot-id": first.snapshot_id}
+            return [SetSnapshotRefUpdate.model_validate(move)], [AssertRefSnapshotId.model_validate(unmoved)]
 
-    outcome = commit_change(table, append(data_file(table, "b.parquet")), ref="ingest", accompany=publish)
+    outcome = commit_change(table, Published(append(data_file(table, "b.parquet"))), ref="ingest")
     assert live(outcome.table) == live(outcome.table, "ingest") == {"a.parquet": 1, "b.parquet": 2}
     # The second requirement of one type counts too: main has moved since.
     with table.transaction() as transaction:
         transaction.set_properties({"commit.retry.num-retries": "1"})
     with pytest.raises(CommitConflictError, match="main has changed"):
-        commit_change(table, append(data_file(table, "c.parquet")), ref="ingest", accompany=publish)
+        commit_change(table, Published(append(data_file(table, "c.parquet"))), ref="ingest")
 
 
 def test_names_that_the_summary_computes_are_refused(table: Table) -> None:
