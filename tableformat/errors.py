@@ -23,6 +23,7 @@
     ├── TaskFailedError                 a task of a job failed where it ran, as often as it was tried
     ├── CorruptFileError                a file that cannot be read as what it claims to be
     └── UnsupportedFeatureError         a valid table that this version cannot read or write
+        └── CopiedLakeError             a table of another lake, which this catalog can read and must not write
 
 The wording lives in the callers' `raise`, one sentence for what happened to what, one for what to do next; the
 subject is also an attribute so that programs need not parse the text.
@@ -172,6 +173,20 @@ class CorruptFileError(TableFormatError):
 
 class UnsupportedFeatureError(TableFormatError):
     """A valid table that this version cannot read or write."""
+
+
+class CopiedLakeError(UnsupportedFeatureError):
+    """A table that lies in another lake than the catalog: the lake was copied. It can be read, not written."""
+
+    def __init__(self, name: str, *, location: str, catalog_file: str, lake: str) -> None:
+        self.location = location
+        self.lake = lake
+        super().__init__(
+            f"{name} cannot be changed through {catalog_file}: its files are at {location}, in the lake {lake}, which "
+            "has a catalog of its own. The catalog was copied, or names a table of another lake; writing would change "
+            "the original, whose clean-up would remove what was written. Nothing was changed. Write through "
+            f"{lake!r}, or drop {name} here without purging and append its rows to a new table."
+        )
 
 
 def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes: dict[str, object]) -> TableFormatError:

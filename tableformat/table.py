@@ -16,6 +16,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.operations import references
 from tableformat.operations.draft import Draft
@@ -276,6 +277,7 @@ class Table(TableReads):
         >>> table.commit(write, staged).added_row_count
         2
         """
+        refuse_read_only(self.iceberg)
         return StagedWrite.of(self.view, kind=kind, prefix=prefix)
 
     def commit(

@@ -26,6 +26,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from tableformat.catalogs.backends import open_backend
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -308,6 +309,8 @@ class Catalog:
         _check_name(identifier)
         with self._named(identifier):
             table = self.iceberg.load_table(identifier)
+            if purge:
+                refuse_read_only(table)
             locations = reachable_files(table.metadata, table.metadata_location, table.io) if purge else frozenset()
             self.iceberg.drop_table(identifier)
         OwnedFiles.of(table).remove_all(sorted(locations))

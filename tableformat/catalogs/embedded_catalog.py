@@ -48,6 +48,7 @@ from tableformat.commit.metadata_update import (
     metadata_bytes,
     upgraded_to_v3,
 )
+from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
 from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
 CATALOG_NAME: Final = "tableformat"
 """PyIceberg keys its rows by catalog name, so every alias of a directory opens it under this one."""
-CATALOG_FILE: Final = "catalog.db"
 BUSY_TIMEOUT_SECONDS: Final = 60
 """How long a writer waits for another's SQLite transaction, which lasts a few milliseconds."""
 
@@ -202,6 +202,7 @@ class EmbeddedCatalog(SqlCatalog):
             current = self.load_table(table.name())
         except NoSuchTableError:
             return super().commit_table(table, requirements, updates)
+        refuse_read_only(current)
         for requirement in requirements:
             requirement.validate(current.metadata)
         metadata = apply_updates(current.metadata, current.metadata_location, updates)
@@ -247,6 +248,7 @@ class EmbeddedCatalog(SqlCatalog):
     def purge_table(self, identifier: str | Identifier) -> None:
         """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53)."""
         table = self.load_table(identifier)
+        refuse_read_only(table)
         locations = reachable_files(table.metadata, table.metadata_location, table.io)
         self.drop_table(identifier)
         OwnedFiles.of(table).remove_all(sorted(locations))

@@ -161,7 +161,7 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
     """A mistyped directory is an error, not a new empty catalog. Names and other places are left to `open_catalog`."""
     from pyiceberg.catalog import list_catalogs
 
-    from tableformat.catalogs.embedded_catalog import CATALOG_FILE
+    from tableformat.commit.read_only import CATALOG_FILE
     from tableformat.errors import CatalogNotFoundError
 
     path = name.removeprefix("file://")
@@ -177,6 +177,6 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
 
 
 def _holds_catalog(directory: Path) -> bool:
-    from tableformat.catalogs.embedded_catalog import CATALOG_FILE
+    from tableformat.commit.read_only import CATALOG_FILE
 
     return (directory / CATALOG_FILE).is_file()

@@ -1,17 +1,74 @@
-"""Refuses commits to tables that were read from a metadata file."""
+"""Tables that nobody can commit to, or that this catalog must not commit to."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Final
+
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.table import Table as IcebergTable
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
-from tableformat.errors import UnsupportedFeatureError
+from tableformat.errors import CopiedLakeError, UnsupportedFeatureError
+from tableformat.storage.location import local_path
+
+CATALOG_FILE: Final = "catalog.db"
+"""The SQLite file in the directory of a lake."""
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
 
 
 def refuse_read_only(iceberg: IcebergTable) -> None:
-    """Raise UnsupportedFeatureError for a table that no catalog keeps: there is nobody to commit to."""
+    """Raise UnsupportedFeatureError for a table that no catalog keeps, as there is nobody to commit to, and
+    CopiedLakeError for one that another lake keeps (CP-25)."""
     if type(iceberg.catalog) is NoopCatalog:
         raise UnsupportedFeatureError(
             "this table was read from its metadata file without a catalog: it is read-only. "
             "catalog.register_table() puts it into one."
         )
+    refuse_table_of_another_lake(iceberg.catalog, ".".join(iceberg.name()), iceberg.metadata.location)
+
+
+def refuse_table_of_another_lake(catalog: Catalog, name: str, location: str) -> None:
+    """CP-25: raise CopiedLakeError where the table lies in a lake whose catalog is another file than this catalog's.
+
+    A lake that was copied with its catalog names the tables of the original. Two catalogs that write to one table do
+    not see each other's commits, and each takes the other's files for orphans.
+    """
+    own = _sqlite_file(catalog)
+    path = local_path(location)
+    if own is None or path is None:
+        return
+    other = _catalog_of(Path(os.path.realpath(path)))
+    if other is not None and not _is_same(own, other):
+        raise CopiedLakeError(name, location=location, catalog_file=str(own), lake=str(other.parent))
+
+
+def _catalog_of(directory: Path) -> Path | None:
+    """The catalog of the innermost lake that the directory lies in."""
+    for above in directory.parents:
+        file = above / CATALOG_FILE
+        if file.is_file() and _is_sqlite(file):
+            return file
+    return None
+
+
+def _is_sqlite(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
+
+
+def _is_same(own: Path, other: Path) -> bool:
+    return own.exists() and os.path.samefile(own, other)
+
+
+def _sqlite_file(catalog: Catalog) -> Path | None:
+    """The file that the catalog keeps its tables in, if it is of that kind."""
+    try:
+        url = make_url(catalog.properties["uri"])
+    except (KeyError, ArgumentError):
+        return None  # A catalog service, or one that needs no address.
+    is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return Path(str(url.database)) if is_file else None

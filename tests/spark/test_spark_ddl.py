@@ -10,7 +10,7 @@ from pyiceberg.table.statistics import StatisticsFile
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tableformat import Catalog
+from tableformat import Catalog, open_catalog
 
 
 def names(spark: SparkSession, statement: str, column: str) -> list[str]:
@@ -285,3 +285,26 @@ def test_purge_leaves_what_lies_outside(spark: SparkSession, lake: Catalog, name
     spark.sql(f"DROP TABLE lake.{namespace}.t PURGE")
     assert victim.read_text() == "mine"
     assert not lake.table_exists((namespace, "t"))
+
+
+def test_a_table_of_another_lake_is_read_and_not_written(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    """CP-25"""
+    with open_catalog(str(tmp_path / "other")) as other:
+        other.create_namespace("db")
+        theirs = other.create_table("db.t", pa.schema([("a", pa.int64())]))
+        theirs.append(pa.table({"a": [1, 2]}))
+        lake.register_table((namespace, "t"), theirs.iceberg.metadata_location)
+    before = set((tmp_path / "other" / "db").rglob("*"))
+    assert spark.sql(f"SELECT count(*) FROM lake.{namespace}.t").collect()[0][0] == 2
+    for statement in (
+        f"INSERT INTO lake.{namespace}.t VALUES (3)",
+        f"DELETE FROM lake.{namespace}.t WHERE a = 1",
+        f"ALTER TABLE lake.{namespace}.t ADD COLUMN b INT",
+        f"CALL lake.system.expire_snapshots(table => '{namespace}.t')",
+        f"DROP TABLE lake.{namespace}.t PURGE",
+    ):
+        with pytest.raises(Exception, match="has a catalog of its own"):
+            spark.sql(statement)
+    assert set((tmp_path / "other" / "db").rglob("*")) == before

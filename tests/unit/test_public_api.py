@@ -44,6 +44,7 @@ ERRORS = [
     "CommitConflictError",
     "CommitInterruptedError",
     "CommitStateUnknownError",
+    "CopiedLakeError",
     "CorruptFileError",
     "DuplicateKeyError",
     "InvalidArgumentError",

@@ -29,6 +29,7 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.writes.write_options import DISTRIBUTION_MODES, REPLACE_PREFIX, WriteOptions
+from tableformat.commit.read_only import refuse_table_of_another_lake
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError, UnsupportedFeatureError
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
@@ -128,6 +129,7 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     """
     pin = Pin.from_json(request.arguments["pin"])
     table = session.pinned(pin)
+    refuse_table_of_another_lake(session.catalog.iceberg, table.name, table.location)
     options = WriteOptions.parse(request.arguments["options"], table=table.name, default_branch=pin.branch)
     if options.replace_prefix and request.arguments["mode"] != APPEND:
         raise InvalidArgumentError(f"option {REPLACE_PREFIX} belongs to an append; this write overwrites already.")

@@ -1,0 +1,137 @@
+"""A lake that was copied with its catalog can be read; writing would change the original (CP-25)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from maintenance_tables import contents, keyed_table, rows
+from pyiceberg.catalog.sql import SqlCatalog
+
+import tableformat as tf
+from tableformat.errors import CopiedLakeError
+
+
+def everything(directory: Path) -> set[str]:
+    return {str(path) for path in directory.rglob("*") if not path.name.startswith("catalog.db")}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> tf.Table:
+    """The table of a copy of the lake, beside the original."""
+    keyed_table(tmp_path).append(rows("a", range(3)))
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    return tf.open_catalog(str(tmp_path / "copy")).load_table("db.t")
+
+
+CHANGES: dict[str, Callable[[tf.Table], Any]] = {
+    "append": lambda table: table.append(rows("b", [1])),
+    "upsert": lambda table: table.upsert(rows("a", [1])),
+    "replace": lambda table: table.replace(rows("a", [1]), prefix=["id1"]),
+    "delete": lambda table: table.delete("id2 = 1", mode="scan"),
+    "delete_prefix": lambda table: table.delete_prefix({"id1": "a"}),
+    "overwrite": lambda table: table.overwrite(rows("a", [1])),
+    "transaction": lambda table: table.transaction().__enter__().append(rows("a", [1])),
+    "new_write": lambda table: table.new_write(),
+    "create_branch": lambda table: table.create_branch("b"),
+    "set_properties": lambda table: table.set_properties({"a": "b"}),
+    "update_schema": lambda table: table.update_schema().delete_column("payload").commit(),
+    "upgrade": lambda table: table.upgrade(),
+    "compact": lambda table: table.maintenance.compact(),
+    "convert_deletes": lambda table: table.maintenance.convert_deletes(),
+    "expire_snapshots": lambda table: table.maintenance.expire_snapshots(),
+    "remove_orphan_files": lambda table: table.maintenance.remove_orphan_files(),
+    "run": lambda table: table.maintenance.run(),
+    "purge": lambda table: table.catalog.drop_table("db.t", purge=True),
+    "PyIceberg's purge": lambda table: table.iceberg.catalog.purge_table("db.t"),
+    "PyIceberg's properties": lambda table: table.iceberg.transaction().set_properties(a="b").commit_transaction(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_copy_is_not_written(copy: tf.Table, tmp_path: Path, change: str) -> None:
+    """CP-25"""
+    before = everything(tmp_path)
+    with pytest.raises(CopiedLakeError) as refused:
+        CHANGES[change](copy)
+    assert refused.value.lake == str(tmp_path / "lake")
+    assert str(tmp_path / "copy" / "catalog.db") in str(refused.value)
+    assert "Write through" in str(refused.value)
+    assert everything(tmp_path) == before
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+
+
+def test_a_copy_is_read_and_dropped_and_has_new_tables(copy: tf.Table, tmp_path: Path) -> None:
+    """CP-25"""
+    assert contents(copy) == [("a", number, "x") for number in range(3)]
+    assert copy.maintenance.health().data_file_count == 1
+    catalog = copy.catalog
+    new = catalog.create_table("db.new", copy.schema, key=copy.key)
+    new.append(copy.scan().to_batches())
+    assert contents(new) == contents(copy)
+    assert new.location == f"file://{tmp_path}/copy/db/new"
+    catalog.drop_table("db.t")
+    original = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    original.append(rows("b", [1]))
+    assert original.scan().count() == 4
+
+
+def test_renaming_does_not_hide_where_the_files_are(copy: tf.Table) -> None:
+    """CP-25"""
+    renamed = copy.catalog.rename_table("db.t", "db.mine")
+    with pytest.raises(CopiedLakeError):
+        renamed.append(rows("b", [1]))
+
+
+def test_a_table_of_another_lake_is_not_written_either(tmp_path: Path) -> None:
+    """CP-25: two catalogs on one table, without a copy."""
+    table = keyed_table(tmp_path)
+    with tf.open_catalog(str(tmp_path / "other")) as other:
+        other.create_namespace("db")
+        registered = other.register_table("db.t", table.iceberg.metadata_location)
+        with pytest.raises(CopiedLakeError):
+            registered.append(rows("b", [1]))
+
+
+def test_one_lake_has_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-25: links and relative paths lead to the same file."""
+    keyed_table(tmp_path)
+    os.symlink(tmp_path / "lake", tmp_path / "link")
+    monkeypatch.chdir(tmp_path)
+    for name in ("./lake", "link/", f"{tmp_path}/link/../lake", f"file://{tmp_path}/link"):
+        with tf.open_catalog(name) as catalog:
+            catalog.load_table("db.t").append(rows(name, [1]))
+    assert tf.open_catalog("./link").load_table("db.t").scan().count() == 4
+
+
+def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: Path) -> None:
+    """CP-25"""
+    table = keyed_table(tmp_path)
+    outside = table.catalog.create_table("db.out", table.schema, location=f"file://{tmp_path}/elsewhere/t")
+    outside.append(rows("a", [1]))
+    with tf.open_catalog(str(tmp_path / "lake" / "inner")) as inner:
+        inner.create_namespace("db")
+        inner.create_table("db.t", table.schema).append(rows("a", [1]))
+    with tf.open_catalog(str(tmp_path / "apart"), catalog_file=str(tmp_path / "files" / "x.db")) as apart:
+        apart.create_namespace("db")
+        apart.create_table("db.t", table.schema).append(rows("a", [1]))
+
+
+def test_a_file_that_is_no_catalog_is_no_lake(tmp_path: Path) -> None:
+    """CP-25: of the same name, by accident."""
+    (tmp_path / "catalog.db").write_text("a list of books")
+    keyed_table(tmp_path).append(rows("a", [1]))
+
+
+def test_other_catalogs_in_sqlite_are_held_to_it(copy: tf.Table, tmp_path: Path) -> None:
+    """CP-25: PyIceberg's own SQL catalog on the copied file."""
+    backend = SqlCatalog(
+        "tableformat", uri=f"sqlite:///{tmp_path}/copy/catalog.db", warehouse=f"file://{tmp_path}/copy"
+    )
+    with pytest.raises(CopiedLakeError):
+        tf.Catalog(backend).load_table("db.t").append(rows("b", [1]))
