@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +15,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tableformat.errors import CopiedLakeError, UnsupportedFeatureError
-from tableformat.storage.location import local_path
+from tableformat.storage.location import local_path, one_spelling
 
 CATALOG_FILE: Final = "catalog.db"
 """The SQLite file in the directory of a lake."""
@@ -28,21 +30,23 @@ def refuse_read_only(iceberg: IcebergTable) -> None:
             "this table was read from its metadata file without a catalog: it is read-only. "
             "catalog.register_table() puts it into one."
         )
-    refuse_table_of_another_lake(iceberg.catalog, ".".join(iceberg.name()), iceberg.metadata.location)
+    refuse_table_of_another_lake(iceberg.catalog, iceberg)
 
 
-def refuse_table_of_another_lake(catalog: Catalog, name: str, location: str) -> None:
-    """CP-25: raise CopiedLakeError where the table lies in a lake whose catalog is another file than this catalog's.
+def refuse_table_of_another_lake(catalog: Catalog, iceberg: IcebergTable) -> None:
+    """CP-25: raise CopiedLakeError where the table lies in a lake whose catalog has it and is not this catalog.
 
     A lake that was copied with its catalog names the tables of the original. Two catalogs that write to one table do
     not see each other's commits, and each takes the other's files for orphans.
     """
     own = _sqlite_file(catalog)
+    location = iceberg.metadata.location
     path = local_path(location)
     if own is None or path is None:
         return
     other = _catalog_of(Path(os.path.realpath(path)))
-    if other is not None and not _is_same(own, other):
+    if other is not None and not _is_same(own, other) and _has_table(other, iceberg):
+        name = ".".join(iceberg.name())
         raise CopiedLakeError(name, location=location, catalog_file=str(own), lake=str(other.parent))
 
 
@@ -53,6 +57,19 @@ def _catalog_of(directory: Path) -> Path | None:
         if file.is_file() and _is_sqlite(file):
             return file
     return None
+
+
+def _has_table(catalog_file: Path, iceberg: IcebergTable) -> bool:
+    """Whether a table of the catalog has its metadata where this one is, or has its own. A catalog that cannot be read
+    may have such a table."""
+    indexes = (iceberg.metadata.location, iceberg.metadata_location.rpartition("/")[0])
+    directories = tuple(f"{one_spelling(place).rstrip('/')}/" for index in indexes)
+    try:
+        with closing(sqlite3.connect(f"{catalog_file.as_uri()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute("SELECT metadata_location FROM iceberg_tables").fetchall()
+    except sqlite3.DatabaseError:
+        return True
+    return any(one_spelling(row[0] or "").startswith(directories) for row in rows)
 
 
 def _is_sqlite(file: Path) -> bool:

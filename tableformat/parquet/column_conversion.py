@@ -85,9 +85,11 @@ def scalar_of(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
 
 def repeated(scalar: pa.Scalar, length: int) -> pa.Array:
     """An array of one value."""
+    if not scalar.is_valid:
+        return pa.nulls(length, scalar.type)
     if isinstance(scalar.type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(scalar.type, pa.repeat(scalar.value, length))
-    return pa.nulls(length, scalar.type) if not scalar.is_valid else pa.repeat(scalar, length)
+    return pa.repeat(scalar, length)
 
 
 def _struct_conversion(

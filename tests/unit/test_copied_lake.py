@@ -88,6 +88,14 @@ def test_renaming_does_not_hide_where_the_files_are(copy: tf.Table) -> None:
         renamed.append(rows("b", [1]))
 
 
+def test_metadata_that_lies_elsewhere_is_shared_with_the_copy_too(tmp_path: Path) -> None:
+    """CP-25"""
+    keyed_table(tmp_path, properties={"write.metadata.path": f"file://{tmp_path}/meta"}).append(rows("a", [1]))
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    with pytest.raises(CopiedLakeError):
+        tf.open_catalog(str(tmp_path / "copy")).load_table("db.t").append(rows("b", [1]))
+
+
 def test_a_table_of_another_lake_is_not_written_either(tmp_path: Path) -> None:
     """CP-25: two catalogs on one table, without a copy."""
     table = keyed_table(tmp_path)
@@ -120,6 +128,14 @@ def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: P
     with tf.open_catalog(str(tmp_path / "apart"), catalog_file=str(tmp_path / "files" / "x.db")) as apart:
         apart.create_namespace("db")
         apart.create_table("db.t", table.schema).append(rows("a", [1]))
+
+
+def test_a_place_in_another_lake_that_has_no_such_table_is_written(tmp_path: Path) -> None:
+    """CP-25: nobody else commits to it."""
+    table = keyed_table(tmp_path)
+    with tf.open_catalog(str(tmp_path / "other")) as other:
+        other.create_namespace("db")
+        other.create_table("db.t", table.schema, location=f"{table.location}-of-others").append(rows("a", [1]))
 
 
 def test_a_file_that_is_no_catalog_is_no_lake(tmp_path: Path) -> None:

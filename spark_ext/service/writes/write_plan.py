@@ -129,7 +129,7 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     """
     pin = Pin.from_json(request.arguments["pin"])
     table = session.pinned(pin)
-    refuse_table_of_another_lake(session.catalog.iceberg, table.name, table.location)
+    refuse_table_of_another_lake(session.catalog.iceberg, table.iceberg)
     options = WriteOptions.parse(request.arguments["options"], table=table.name, default_branch=pin.branch)
     if options.replace_prefix and request.arguments["mode"] != APPEND:
         raise InvalidArgumentError(f"option {REPLACE_PREFIX} belongs to an append; this write overwrites already.")
