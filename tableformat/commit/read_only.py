@@ -19,7 +19,6 @@ from tableformat.storage.location import local_path, one_spelling
 
 CATALOG_FILE: Final = "catalog.db"
 """The SQLite file in the directory of a lake."""
-_SQLITE_HEADER: Final = b"SQLite format 3\0"
 
 
 def refuse_read_only(iceberg: IcebergTable) -> None:
@@ -44,41 +43,35 @@ def refuse_table_of_another_lake(catalog: Catalog, iceberg: IcebergTable) -> Non
     path = local_path(location)
     if own is None or path is None:
         return
-    other = _catalog_of(Path(os.path.realpath(path)))
-    if other is not None and not _is_same(own, other) and _has_table(other, iceberg):
-        name = ".".join(iceberg.name())
-        raise CopiedLakeError(name, location=location, catalog_file=str(own), lake=str(other.parent))
-
-
-def _catalog_of(directory: Path) -> Path | None:
-    """The catalog of the innermost lake that the directory lies in."""
-    for above in directory.parents:
-        file = above / CATALOG_FILE
-        if file.is_file() and _is_sqlite(file):
-            return file
-    return None
+    for directory in Path(os.path.realpath(path)).parents:
+        other = directory / CATALOG_FILE
+        if not other.is_file():
+            continue
+        if own.exists() and os.path.samefile(own, other):
+            return
+        if _has_table(other, iceberg):
+            name = ".".join(iceberg.name())
+            raise CopiedLakeError(name, location=location, catalog_file=str(own), lake=str(directory))
 
 
 def _has_table(catalog_file: Path, iceberg: IcebergTable) -> bool:
     """Whether a table of the catalog has its metadata where this one is, or has its own. A catalog that cannot be read
-    may have such a table."""
+    now may have such a table.
+
+    Only SQLite may open the file: closing it in any other way drops the locks that this process has on it.
+    """
     indexes = (iceberg.metadata.location, iceberg.metadata_location.rpartition("/")[0])
     directories = tuple(f"{one_spelling(place).rstrip('/')}/" for index in indexes)
     try:
         with closing(sqlite3.connect(f"{catalog_file.as_uri()}?mode=ro", uri=True)) as connection:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'").fetchone():
+                return False
             rows = connection.execute("SELECT metadata_location FROM iceberg_tables").fetchall()
-    except sqlite3.DatabaseError:
+    except sqlite3.OperationalError:
         return True
+    except sqlite3.DatabaseError:
+        return False  # It is no SQLite file.
     return any(one_spelling(row[0] or "").startswith(directories) for row in rows)
-
-
-def _is_sqlite(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return stream.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
-
-
-def _is_same(own: Path, other: Path) -> bool:
-    return own.exists() and os.path.samefile(own, other)
 
 
 def _sqlite_file(catalog: Catalog) -> Path | None:
