@@ -97,6 +97,11 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return dict(properties)
 
 
+def may_remove_files(properties: Mapping[str, str]) -> bool:
+    """MT-65: not where other tables may use the files."""
+    return properties.get(GC_ENABLED, GC_ENABLED_DEFAULT).lower() != "false"
+
+
 def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:
     """The property as a whole number above zero."""
     text = properties.get(name)

@@ -39,7 +39,7 @@ from tableformat.metadata.arrow_schema import iceberg_schema
 from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.partition_text import partition_spec
-from tableformat.metadata.reachable_files import reachable_files
+from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import refusals_of_version, requested_format_version
 from tableformat.properties import KEY_FIELD_IDS, checked_properties
 from tableformat.table import Table
@@ -300,7 +300,8 @@ class Catalog:
         """Take a table out of the catalog; with `purge` its files are removed as well.
 
         Purging removes the files of the table's own that its metadata names, in every retained snapshot, and nothing
-        else. A file that is named and lies elsewhere stays, with a warning in the log (MT-53).
+        else. A file that is named and lies elsewhere stays, with a warning in the log (MT-53). With the table property
+        `gc.enabled` = `false` it is an UnsupportedFeatureError, and the table stays.
 
         >>> catalog.drop_table("db.calendars", purge=True)
         >>> catalog.list_tables("db")
@@ -309,9 +310,10 @@ class Catalog:
         _check_name(identifier)
         with self._named(identifier):
             table = self.iceberg.load_table(identifier)
+            locations: frozenset[str] = frozenset()
             if purge:
                 refuse_read_only(table)
-            locations = reachable_files(table.metadata, table.metadata_location, table.io) if purge else frozenset()
+                locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=_dotted(identifier))
             self.iceberg.drop_table(identifier)
         OwnedFiles.of(table).remove_all(sorted(locations))
 

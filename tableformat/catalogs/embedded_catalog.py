@@ -52,7 +52,7 @@ from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
 from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
-from tableformat.metadata.reachable_files import reachable_files
+from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.storage import delete_if_present, read_bytes, write_bytes
 
@@ -246,10 +246,12 @@ class EmbeddedCatalog(SqlCatalog):
         return staged
 
     def purge_table(self, identifier: str | Identifier) -> None:
-        """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53)."""
+        """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53); MT-65
+        may forbid it."""
         table = self.load_table(identifier)
         refuse_read_only(table)
-        locations = reachable_files(table.metadata, table.metadata_location, table.io)
+        name = ".".join(table.name())
+        locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=name)
         self.drop_table(identifier)
         OwnedFiles.of(table).remove_all(sorted(locations))
 

@@ -7,13 +7,25 @@ from collections.abc import Iterator
 from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 
+from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.properties import GC_ENABLED, may_remove_files
 
 
 def reachable_files(metadata: TableMetadata, metadata_location: str, io: FileIO) -> frozenset[str]:
     """Locations of the metadata files, manifest lists, manifests, data files, delete files and statistics files."""
     return frozenset(_walk(metadata, metadata_location, io))
+
+
+def files_to_purge(metadata: TableMetadata, metadata_location: str, io: FileIO, *, table: str) -> frozenset[str]:
+    """The files that go with the table. UnsupportedFeatureError where they have to stay (MT-65)."""
+    if not may_remove_files(metadata.properties):
+        raise UnsupportedFeatureError(
+            f"{table} cannot be purged: its property {GC_ENABLED} is false, because other tables may use its files. "
+            "Nothing was changed. Drop it without purge, which keeps all files, or remove the property first."
+        )
+    return reachable_files(metadata, metadata_location, io)
 
 
 def _walk(metadata: TableMetadata, metadata_location: str, io: FileIO) -> Iterator[str]:

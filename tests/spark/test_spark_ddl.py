@@ -114,6 +114,18 @@ def test_rename_and_drop(spark: SparkSession, lake: Catalog, namespace: str) -> 
     assert lake.list_tables(namespace) == [f"{namespace}.taken"]
 
 
+def test_table_whose_files_others_may_use_is_not_purged(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """MT-65."""
+    name = f"{namespace}.kept"
+    spark.sql(f"CREATE TABLE lake.{name} (a INT) TBLPROPERTIES ('gc.enabled' = 'false')")
+    spark.sql(f"INSERT INTO lake.{name} VALUES (1)")
+    with pytest.raises(AnalysisException, match="cannot be purged"):
+        spark.sql(f"DROP TABLE lake.{name} PURGE")
+    assert lake.load_table(name).scan().count() == 1
+    spark.sql(f"DROP TABLE lake.{name}")
+    assert not lake.table_exists(name)
+
+
 def test_create_if_not_exists_and_again(spark: SparkSession, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
     spark.sql(f"CREATE TABLE IF NOT EXISTS lake.{namespace}.t (b INT)")

@@ -243,6 +243,32 @@ def test_update_whose_subquery_missed_rows_of_the_table_is_a_conflict(spark: Spa
     assert ids(table) == [1, 2, 3, 50]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE lake.{name} SET v = 'x' WHERE meanwhile(id) < 3",
+        "DELETE FROM lake.{name} WHERE meanwhile(id) < 3",
+        "MERGE INTO lake.{name} t USING (SELECT 2L id) s ON meanwhile(t.id) = s.id "
+        "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'x')",
+        "INSERT INTO lake.{name} SELECT meanwhile(max(id)) + 1, 'max' FROM lake.{name}",
+        "INSERT INTO lake.{name} REPLACE WHERE id < 3 SELECT 1L, max(v) FROM lake.{name} WHERE meanwhile(id) > 0",
+    ],
+    ids=lambda statement: statement.split()[0],
+)
+@pytest.mark.parametrize("mode", ["scan", "range"])
+def test_statement_under_which_the_table_is_rolled_back_is_a_conflict(
+    spark: SparkSession, table: Table, statement: str, mode: str
+) -> None:
+    """CP-22: a row is alive again that the statement has not seen."""
+    before = table.snapshot_id
+    table.delete("id = 2", mode=mode)
+    while_running(spark, table, lambda found: found.rollback(snapshot_id=before))
+    with pytest.raises(AnalysisException, match="is not in its history") as error:
+        spark.sql(statement.format(name=table.name)).collect()
+    assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
+    assert ids(table) == [1, 2, 3]
+
+
 def test_overwrite_from_itself(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT OVERWRITE lake.{table.name} SELECT id + 10, v FROM lake.{table.name} WHERE id < 3")
     assert ids(table) == [11, 12]

@@ -76,7 +76,7 @@ def load_table(session: Session, request: Request) -> dict[str, Any]:
             raise
         table = session.load(identifier[:-1])
         if named_states.is_state(name):
-            check_named_state(identifier, arguments.get("options", {}))
+            check_named_state(identifier, arguments)
             return describe_table(session, named_states.pin_of_state(table, identifier[:-1], name))
         pin = _pin(table, identifier[:-1], arguments)
         return metadata_tables.describe(session, identifier[-1], pin)

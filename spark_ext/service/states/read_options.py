@@ -7,7 +7,7 @@ says whether a stream or a batch is read: what only a batch refuses is refused w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -18,6 +18,8 @@ from tableformat.table import Table
 AS_OF_TIMESTAMP: Final = "as-of-timestamp"
 TAG: Final = "tag"
 STATE_OPTIONS: Final = (SNAPSHOT_ID, AS_OF_TIMESTAMP, BRANCH, TAG)
+_TIME_TRAVEL: Final = {"version": "VERSION AS OF", "timestamp_micros": "TIMESTAMP AS OF"}
+"""Arguments of a load, each with the clause that it comes from."""
 _OF_SPARK: Final = ("versionAsOf", "timestampAsOf", "path", "header", "inferSchema", "mergeSchema")
 """What Spark itself reads, or its own sources do: a reader with these is used for their tables and for ours."""
 _INTERNAL: Final = "__"
@@ -41,9 +43,13 @@ def pin_of_options(table: Table, identifier: tuple[str, ...], options: Mapping[s
     return Pin(identifier, location, snapshot.snapshot_id)
 
 
-def check_named_state(identifier: tuple[str, ...], options: Mapping[str, str]) -> None:
-    """`db.t.branch_x` says which state; a stream of a branch may begin with a snapshot of it."""
-    given = _folded(options)
+def check_named_state(identifier: tuple[str, ...], arguments: Mapping[str, Any]) -> None:
+    """`db.t.branch_x` says which state, so that no other argument of the read may; a stream of a branch may begin with
+    a snapshot of it."""
+    for argument, clause in _TIME_TRAVEL.items():
+        if arguments.get(argument) is not None:
+            raise _two_states(identifier, "its name", clause)
+    given = _folded(arguments.get("options", {}))
     if given and not (identifier[-1].startswith("branch_") and given.keys() == {SNAPSHOT_ID}):
         raise _two_states(identifier, "its name", *given)
 

@@ -127,7 +127,7 @@ def _request(
 
 
 def _check_may_remove_files(metadata: TableMetadata) -> None:
-    if metadata.properties.get(names.GC_ENABLED, names.GC_ENABLED_DEFAULT).lower() == "false":
+    if not names.may_remove_files(metadata.properties):
         raise UnsupportedFeatureError(
             f"the table's property {names.GC_ENABLED} is false: other tables may use its files. Pass "
             "clean_expired_files=False to expire the snapshots and keep all files."

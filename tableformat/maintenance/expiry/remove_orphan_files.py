@@ -118,7 +118,7 @@ def _moment(older_than: datetime | str | int | None, *, allow_recent: bool) -> i
 
 
 def _check_may_remove(iceberg: IcebergTable, location: str | None) -> None:
-    if iceberg.metadata.properties.get(names.GC_ENABLED, names.GC_ENABLED_DEFAULT).lower() == "false":
+    if not names.may_remove_files(iceberg.metadata.properties):
         raise UnsupportedFeatureError(
             f"the table's property {names.GC_ENABLED} is false: other tables may use its files, so none is removed."
         )

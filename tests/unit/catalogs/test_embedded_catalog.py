@@ -17,10 +17,11 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, UpgradeFormatVersionUpdate
 
+from tableformat import open_catalog
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.errors import CorruptFileError, InvalidArgumentError, UnsupportedFeatureError
 
 
 @pytest.fixture
@@ -225,6 +226,20 @@ def test_purge_removes_every_file_of_the_table(catalog: EmbeddedCatalog) -> None
     assert [path for path in local(table.location()).rglob("*") if path.is_file()] == []
     with pytest.raises(NoSuchTableError, match=r"db\.t"):
         catalog.load_table("db.t")
+
+
+def test_table_whose_files_others_may_use_is_not_purged(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
+    """MT-65: neither its files nor the table go, by either door; without purge the table goes and the files stay."""
+    table = new_table(catalog, properties={"gc.enabled": "false"})
+    commit_change(table, append(data_file(table, "a.parquet", [1])))
+    opened = open_catalog(str(tmp_path / "lake"))
+    with pytest.raises(UnsupportedFeatureError, match=r"db\.t cannot be purged.*gc\.enabled is false"):
+        opened.drop_table("db.t", purge=True)
+    with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
+        catalog.purge_table("db.t")
+    assert catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+    opened.drop_table("db.t")
+    assert local(data_file(table, "a.parquet").file_path).is_file()
 
 
 def test_damaged_metadata_file_is_named(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
