@@ -60,8 +60,8 @@ def _has_table(catalog_file: Path, iceberg: IcebergTable) -> bool:
 
     Only SQLite may open the file: closing it in any other way drops the locks that this process has on it.
     """
-    indexes = (iceberg.metadata.location, iceberg.metadata_location.rpartition("/")[0])
-    directories = tuple(f"{one_spelling(place).rstrip('/')}/" for index in indexes)
+    locations = (iceberg.metadata.location, iceberg.metadata_location.rpartition("/")[0])
+    directories = tuple(f"{one_spelling(location).rstrip('/')}/" for location in locations)
     try:
         with closing(sqlite3.connect(f"{catalog_file.as_uri()}?mode=ro", uri=True)) as connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'").fetchone():

@@ -77,12 +77,12 @@ class OwnedFiles:
 
     def has(self, location: str) -> bool:
         """Whether the file may be removed. Opens files in stated directories; one that is gone already may be."""
-        index = self._place(location)
-        if index is None:
+        spelled = self._spelled(location)
+        if spelled is None:
             return False
-        if self._proved_root is not None and index.startswith(self._proved_root):
+        if self._proved_root is not None and spelled.startswith(self._proved_root):
             return True
-        return index.startswith(self._stated_roots) and self._is_of_a_table(location)
+        return spelled.startswith(self._stated_roots) and self._is_of_a_table(location)
 
     def is_inside(self, directory: str) -> bool:
         """Whether the directory is the table's location or lies in it."""
@@ -127,7 +127,7 @@ class OwnedFiles:
     def _proved_root(self) -> str | None:
         """The location as a directory, if the current metadata file proves it."""
         root = self._directory(self._location)
-        current = self._place(self._metadata_location)
+        current = self._spelled(self._metadata_location)
         if root is None or current is None:
             return None
         return root if current.rpartition("/")[0] == f"{root}metadata" else None
@@ -147,10 +147,10 @@ class OwnedFiles:
                 yield root
 
     def _directory(self, location: str) -> str | None:
-        index = self._place(location.rstrip("/") or "/")
-        return None if index is None else f"{index.rstrip('/')}/"
+        spelled = self._spelled(location.rstrip("/") or "/")
+        return None if spelled is None else f"{spelled.rstrip('/')}/"
 
-    def _place(self, location: str) -> str | None:
+    def _spelled(self, location: str) -> str | None:
         """Where the file is, in one spelling and without links; None where that cannot be said."""
         actual = actual_location(self._io, location)
         path = local_path(actual)

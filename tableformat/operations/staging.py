@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.deletes.positions import PositionSet
+from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
@@ -154,8 +156,15 @@ class StagedChange:
             adopted_since=min(self._adopted.values(), default=0),
             planned_snapshot_id=self._view.snapshot.snapshot_id if self._view.snapshot else None,
             planned_sequence_number=self._view.sequence_number,
-            may_match=self._may_match() if self._reads else None,
         )
+
+    def judged_by(self, change: TableChange, head: SnapshotView) -> TableChange:
+        """CP-5: the change, with what it read said in the types and specs of the head that it meets: others may have
+        added files under a spec, or with wider columns, that the planned metadata does not know."""
+        if not self._reads:
+            return change
+        filters = [read.may_match or self._file_filter(read.where, head) for read in self._reads]
+        return replace(change, may_match=lambda data: any(may_match(data) for may_match in filters))
 
     def _apply_to_earlier_verbs(self) -> None:
         """Keyed deletes spare rows of their own commit (DA-2, RD-2), so they reach rows of earlier verbs by
@@ -190,9 +199,14 @@ class StagedChange:
         staged = self._positions.get(data.file_path)
         return PositionSet.empty() if staged is None else staged.positions
 
-    def _may_match(self) -> Callable[[DataFile], bool]:
-        filters = [read.may_match or file_filter(self._view, read.where) for read in self._reads]
-        return lambda data: any(may_match(data) for may_match in filters)
+    def _file_filter(self, where: BooleanExpression | None, head: SnapshotView) -> Callable[[DataFile], bool]:
+        """Columns are meant by their names of when the filter was given, and compared as what they are now."""
+        view = replace(head, schema=_in_types_of(self._view.schema, head.metadata.schema()))
+        try:
+            return file_filter(view, where)
+        except InvalidArgumentError:
+            # A column that the filter names has another shape by now: no file can be ruled out.
+            return lambda _data: True
 
     def _on_top(self, verbs: list[_Verb]) -> StagedFilesOnTop:
         first = last_sequence_number(self._view.metadata) + 1
@@ -218,10 +232,22 @@ class StagedChangeByVersion(ChangeByFormatVersion):
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         """InvalidArgumentError where the head has other constraints and rows are added."""
-        change = super().change_on(head, attempt)
+        change = self._staged.judged_by(super().change_on(head, attempt), head)
         if change.added_data_files:
             refuse_changed_checks(self._context.properties, head.metadata.properties, table=self._table)
         return change
+
+
+def _in_types_of(planned: Schema, current: Schema) -> Schema:
+    """The planned columns by their names of then, each in the type that it has now; one that was dropped as it was."""
+    now = {field.field_id: field.field_type for field in current.fields}
+    return Schema(
+        *(
+            field.model_copy(update={"field_type": now.get(field.field_id, field.field_type)})
+            for field in planned.fields
+        ),
+        schema_id=planned.schema_id,
+    )
 
 
 _File = TypeVar("_File", bound=ContentFile)
