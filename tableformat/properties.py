@@ -123,7 +123,7 @@ def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> 
 
 
 def property_one_of(properties: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
-    """The property as one of the allowed words; the first is the default."""
+    """The property as one of the allowed values; the first is the default."""
     value = properties.get(name, allowed[0])
     if value not in allowed:
         raise InvalidArgumentError(f"table property {name} must be one of {', '.join(allowed)}, not {value!r}.")

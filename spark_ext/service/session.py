@@ -63,7 +63,7 @@ class Session:
     catalog: Catalog
     options: Mapping[str, str]
     caches: MergeCaches = field(default_factory=MergeCaches)
-    """Footers, delete files and resolved positions of all tables: files never change."""
+    """Footers, delete files and deleted positions of all tables: files never change."""
     staging: StagingCatalog = field(default_factory=StagingCatalog)
     """Tables that statements are still making."""
     _tables: BoundedCache[str, Table] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TABLES))
@@ -117,7 +117,7 @@ class Session:
         return self._plan((view.metadata.table_uuid, snapshot_id, view.schema.schema_id), view, where)
 
     def _plan(self, read: tuple[Hashable, ...], view: SnapshotView, where: BooleanExpression) -> ScanPlan:
-        """`read` tells the view from every other one."""
+        """`read` distinguishes the view from every other one."""
         key = (*read, repr(where))
         plan = self._plans.get(key)
         if plan is None:

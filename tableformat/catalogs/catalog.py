@@ -351,8 +351,8 @@ def _parts(identifier: Identifier) -> tuple[str, ...]:
 
 
 def _check_name(identifier: Identifier) -> None:
-    """A table is named with its namespace. Names of blanks and dots alone cannot be told from no name in a catalog or
-    in a path; halves of surrogate pairs are no text."""
+    """A table is named with its namespace. Names of blanks and dots alone cannot be distinguished from no name in a
+    catalog or in a path; halves of surrogate pairs are no text."""
     parts = _parts(identifier)
     if not all(map(_is_text, parts)):
         raise InvalidArgumentError(f"table {parts!r}: the parts of a name are text.")

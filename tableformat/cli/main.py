@@ -44,7 +44,7 @@ def globals_first(arguments: list[str]) -> list[str]:
 
 
 class ErrorTellingGroup(TyperGroup):
-    """Tells errors in a sentence or two and ends with status 1; `--debug` lets them through."""
+    """Reports errors in a sentence or two and ends with status 1; `--debug` lets them through."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, globals_first(args))
@@ -63,7 +63,7 @@ class ErrorTellingGroup(TyperGroup):
 
 
 def tell(output: Output, error: BaseException) -> None:
-    """Say why the command failed. What nobody foresaw is told as such, with the way to its traceback."""
+    """Say why the command failed. An unexpected error is reported as such, with the way to its traceback."""
     message = str(error) or type(error).__name__
     if not _is_foreseen(error):
         message = f"unexpected {type(error).__name__}: {message.rstrip('.')}. Run again with --debug for the traceback."

@@ -60,7 +60,7 @@ class Output:
         sys.stdout.writelines(parts)
 
     def note(self, *lines: str) -> None:
-        """Tell people something beside the result, on stderr."""
+        """Write a note beside the result, on stderr."""
         sys.stderr.writelines(f"{line}\n" for line in lines)
 
     def error(self, error: BaseException, message: str) -> None:
@@ -84,7 +84,7 @@ class Output:
         batches: Iterable[list[dict[str, Any]]],
         after: Callable[[], dict[str, Any]],
     ) -> None:
-        """One JSON document of rows: `columns`, `rows`, and what `after` tells at the end.
+        """One JSON document of rows: `columns`, `rows`, and what `after` returns at the end.
 
         Kept in a temporary file until it is complete: a failure in the middle prints no half document, and memory does
         not grow with the rows.

@@ -96,7 +96,7 @@ def explain(
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """Tell which files a scan reads, which deletes apply to them, and why. Reads metadata and range deletes only."""
+    """Explain which files a scan reads, which deletes apply to them, and why. Reads metadata and range deletes only."""
     from tableformat.display.explain import render_explanation
     from tableformat.display.summary import name_of
     from tableformat.scan.scan import Scan

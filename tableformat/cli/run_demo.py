@@ -42,7 +42,7 @@ def demo(
     session = Session.of(context)
     changes = {"batch_count": batches, "messages_per_batch": messages}
     plan = replace(MessagePlan(), **{name: value for name, value in changes.items() if value is not None})
-    # With JSON the job tells how it goes on stderr, and only the report is on stdout.
+    # With JSON progress is reported on stderr, and only the report is on stdout.
     stream = sys.stderr if session.output.is_json else sys.stdout
     report = run_demo(directory, writer.value, console(stream, markup=True), plan)
     if session.output.is_json:

@@ -29,7 +29,7 @@ _TAKES_AWAY = ("expire_snapshots", "remove_orphan_files")
 
 
 def health(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
-    """Tell what slows down reads of a table, and the command to run for each finding. Changes nothing."""
+    """Report what slows down reads of a table, and the command to run for each finding. Changes nothing."""
     from dataclasses import replace
 
     from tableformat.display.health import render_health

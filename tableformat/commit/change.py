@@ -16,7 +16,7 @@ from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile,
 from tableformat.metadata.manifests.manifest_entry import ManifestEntry
 
 FileKey: TypeAlias = tuple[str, int | None]
-"""What tells two files apart: the location, and the blob's offset for one of several vectors in a Puffin file."""
+"""What identifies a file: the location, and the blob's offset for one of several vectors in a Puffin file."""
 
 
 class ChangeKind(Enum):

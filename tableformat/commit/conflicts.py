@@ -279,7 +279,7 @@ def _collect_evidence(change: TableChange, head: SnapshotView) -> Evidence:
 
 
 def _applies(evidence: Evidence, delete: DeleteFile, data: DataFile) -> bool:
-    """Whether a committed delete can delete rows of a committed data file, as far as the manifests tell."""
+    """Whether a committed delete can delete rows of a committed data file, as far as the manifests show."""
     delete_number, data_number = committed_sequence_number(delete), committed_sequence_number(data)
     match delete.kind:
         case DeleteKind.POSITION | DeleteKind.DELETION_VECTOR:

@@ -78,7 +78,7 @@ def is_global(delete: DeleteFile, delete_spec: PartitionSpec) -> bool:
 
 
 def partition_of(file: ContentFile) -> tuple[int, tuple[Any, ...]]:
-    """DA-3: what tells two partitions apart, fit for a dictionary: the spec and the values.
+    """DA-3: what identifies a partition, as a key of a dictionary: the spec and the values.
 
     All NaNs are one value, and -0.0 is not 0.0, which Python sees the other way round.
     """

@@ -16,7 +16,7 @@ _STYLES: Final = {"clean": "green", "partial": "yellow", "covered": "cyan"}
 
 
 def render_explanation(explanation: ScanExplanation, *, title: str, location: str) -> RenderableType:
-    """`title` says what is scanned in the user's words; paths are told from `location` on."""
+    """`title` says what is scanned in the user's words; paths are relative to `location`."""
     parts: list[RenderableType] = [Text(title, style="bold"), facts(_funnel(explanation))]
     if explanation.files:
         parts += [Text(), _files(explanation.files[:LISTED_FILES], location)]

@@ -96,7 +96,7 @@ def delete_entries(files: pa.Table, metadata: TableMetadata) -> list[DeleteEntry
 
 
 def render_files(entries: Sequence[FileEntry], location: str) -> RenderableType:
-    """One line a file; paths are told from the table's directory on."""
+    """One line a file; paths are relative to the table's directory."""
     is_partitioned = any(entry.partition for entry in entries)
     columns = [
         Column("rows", is_number=True),

@@ -30,7 +30,7 @@ class HistoryEntry:
     """Not an ancestor of the current snapshot."""
     is_retained: bool
     refs: tuple[str, ...]
-    """Branches and tags that point to the snapshot; told once, where it became current last."""
+    """Branches and tags that point to the snapshot; shown once, where it became current last."""
     summary: dict[str, str]
     """What the writer noted, under Iceberg's names such as `added-records`."""
 

@@ -156,7 +156,7 @@ def render_summary(summary: TableSummary) -> RenderableType:
 
 
 def rows_text(summary: TableSummary) -> str:
-    """How many rows there are, as far as metadata tells."""
+    """How many rows there are, as far as metadata shows."""
     if summary.live_row_count is not None:
         return text.count(summary.live_row_count)
     return f"at most {text.count(summary.record_count)}: deletes are applied when rows are read"

@@ -26,7 +26,7 @@ from tableformat.metadata.manifests.manifest_entry import ManifestFile
 _BITS: Final[dict[type[IcebergType], int]] = {IntegerType: 32, LongType: 64}
 
 StatisticsAt = Callable[[int, Comparison], ColumnStatistics]
-"""What is known about the partition field at a place of the spec."""
+"""What is known about the partition field at an index of the spec."""
 
 
 class PartitionPruning:
@@ -35,9 +35,9 @@ class PartitionPruning:
     def __init__(self, bound: BoundFilter, spec: PartitionSpec, schema: Schema) -> None:
         self._bound = bound
         self._identities: dict[int, int] = {}
-        """Source field id to the place of its identity field."""
+        """Source field id to the index of its identity field."""
         self._projections: dict[int, list[tuple[int, BoundFilter]]] = {}
-        """Comparison, by identity, to the places of other fields and what they must satisfy."""
+        """Comparison, by identity, to the indexes of other fields and what they must satisfy."""
         self._residuals: dict[tuple[Any, ...], BoundFilter] = {}
         for leaf in comparisons(bound):
             self._prepare(leaf, spec, schema)

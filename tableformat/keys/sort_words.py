@@ -49,7 +49,8 @@ class SortWords(Protocol):
         """False where the value is null; None when there is no null."""
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
-        """Word `index` of `level_count` of the chosen rows; `level_count` is what `level_count()` gave for the cuts."""
+        """Sort word `index` of `level_count` of the chosen rows; `level_count` is what `level_count()` gave for the
+        cuts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class ByteWords:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryWords:
-    """A dictionary-encoded column: words of the dictionary, read through the indices."""
+    """A dictionary-encoded column: sort words of the dictionary, read through the indices."""
 
     dictionary: SortWords
     indices: Codes
@@ -134,7 +135,7 @@ class NullWords:
 
 
 def sort_words_of(column: pa.Array | pa.ChunkedArray | None, key_type: PrimitiveType, row_count: int) -> SortWords:
-    """The words of a column of `row_count` rows that is compared as `key_type`; None means null in every row.
+    """The sort words of a column of `row_count` rows that is compared as `key_type`; None means null in every row.
 
     The column may be of a type that promotes to `key_type` or that holds it (a longer one, a dictionary, a view type).
     SchemaMismatchError when its values are of another kind.
@@ -164,7 +165,7 @@ def sort_words_of(column: pa.Array | pa.ChunkedArray | None, key_type: Primitive
 
 
 def level_count(sort_words: SortWords, key_type: PrimitiveType) -> int:
-    """How many levels tell the given values (those of the cuts) apart from any other value of the type."""
+    """How many levels distinguish the given values (those of the cuts) from any other value of the type."""
     family = family_of(key_type)
     if isinstance(key_type, DecimalType):
         return 1 if key_type.precision <= _ONE_WORD_DECIMAL_DIGITS else 2
@@ -207,7 +208,7 @@ def value_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def _comparable(array: pa.Array, key_type: PrimitiveType, family: KeyFamily) -> pa.Array:
-    """The array itself when its buffers can be read as the family's words, else a cast copy."""
+    """The array itself when its buffers can be read as the family's sort words, else a cast copy."""
     types, wanted = pa.types, arrow_type_of(key_type)
     given = array.type
     is_readable = {

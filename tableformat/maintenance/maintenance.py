@@ -86,9 +86,9 @@ class Maintenance:
         With `partial_progress` a large table is converted in up to `max_commits` snapshots of at least a file's worth
         of data. A job that is cancelled keeps what it committed, and the next one goes on from there. `where` limits
         the job to data files that may hold a matching row; deletes that other files still need stay. With a Spark
-        session as `executor` its executors read and write, and this process plans and commits.
-        With `dry_run` nothing is written and the result says what would be. `progress(done, total, "data files")` is
-        called as data files are resolved. Safe beside writers: what they commit meanwhile is converted the next time.
+        session as `executor` its executors read and write, and this process plans and commits. With `dry_run` nothing
+        is written and the result says what would be. `progress(done, total, "data files")` is called as data files are
+        done. Safe beside writers: what they commit meanwhile is converted the next time.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> table.maintenance.convert_deletes(dry_run=True).removed_range_delete_file_count

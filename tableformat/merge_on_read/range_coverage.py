@@ -17,7 +17,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 
 @dataclass(frozen=True, slots=True)
 class RangeCoverage:
-    """By place of the data file in the list that was asked about."""
+    """By index of the data file in the list that was asked about."""
 
     covered: set[int] = field(default_factory=set)
     """Files of which every row is deleted (RD-10)."""

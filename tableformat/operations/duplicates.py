@@ -71,7 +71,7 @@ def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray
 
 
 def _within_bounds(column: pa.ChunkedArray, name: str) -> BooleanExpression | None:
-    """The stretch of the first key column that the rows lie in; key columns have no nulls. None where it cannot be
+    """The range of the first key column that the rows lie in; key columns have no nulls. None where it cannot be
     stated."""
     if isinstance(column.type, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(column.type):
         return None

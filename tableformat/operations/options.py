@@ -46,7 +46,7 @@ class CommitOptions:
 
 
 def one_of(value: str, allowed: tuple[str, ...], *, option: str) -> str:
-    """The value, when it is one of the allowed words."""
+    """The value, when it is one of the allowed ones."""
     if value not in allowed:
         raise InvalidArgumentError(f"{option} must be one of {', '.join(map(repr, allowed))}, not {value!r}.")
     return value

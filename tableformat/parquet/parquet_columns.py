@@ -36,7 +36,7 @@ def with_field_ids(schema: pa.Schema, name_mapping: NameMapping | None, location
     """The schema with a field id on every column that has one, by the name mapping where the file states none at all.
 
     Raises UnsupportedFeatureError for a file without field ids in a table without a name mapping: guessing by name or
-    by place would delete or return wrong rows after a rename.
+    by index would delete or return wrong rows after a rename.
     """
     if any(_has_field_id(field) for field in schema):
         return schema

@@ -154,12 +154,12 @@ def _has_fixed_width(data_type: pa.DataType) -> bool:
 
 
 def _repeats(column: pa.Array) -> bool:
-    """Whether neighbouring rows share values: a dictionary serves one row group, so samples are stretches of rows."""
+    """Whether neighbouring rows share values: a dictionary serves one row group, so samples are runs of rows."""
     sample = column
     if len(column) > _SAMPLES * _SAMPLE_ROWS:
         step = (len(column) - _SAMPLE_ROWS) // (_SAMPLES - 1)
-        stretches = [column.slice(step * i, _SAMPLE_ROWS) for i in range(_SAMPLES)]
-        sample = pa.chunked_array(stretches, column.type)
+        runs = [column.slice(step * i, _SAMPLE_ROWS) for i in range(_SAMPLES)]
+        sample = pa.chunked_array(runs, column.type)
     return bool(pc.count_distinct(sample).as_py() <= _DISTINCT_SHARE * (len(sample) - sample.null_count))
 
 

@@ -26,7 +26,7 @@ from tableformat.parquet.parquet_columns import LeafColumn
 def row_group_statistics(
     row_group: pq.RowGroupMetaData, leaf: LeafColumn, column_type: IcebergType
 ) -> ColumnStatistics:
-    """The facts of a column in the table's type; what the statistics do not say may be."""
+    """Statistics of a column in the table's type; a value that the footer does not rule out may occur."""
     statistics = row_group.column(leaf.index).statistics
     if statistics is None or not isinstance(column_type, PrimitiveType):
         return UNKNOWN

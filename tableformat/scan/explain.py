@@ -14,7 +14,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.scan.plan import ScanPlan
 
 LISTED_FILES: Final = 20
-"""Files that the text lists of each verdict; `to_dict` has all."""
+"""Files that the text lists of each kind of coverage; `to_dict` has all."""
 
 
 @dataclass(frozen=True, slots=True)

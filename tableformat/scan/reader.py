@@ -119,7 +119,7 @@ def read_task(task: RowTask, context: ReadContext) -> Iterator[pa.RecordBatch]:
 
 
 def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool = True) -> Iterator[pa.Table]:
-    """The rows of the tasks in order, a run of row groups at a time; none of the tables is empty.
+    """The rows of the tasks in order, a row-group run at a time; none of the tables is empty.
 
     `narrow=False` leaves the columns that only the filter needed in place.
     """

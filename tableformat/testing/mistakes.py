@@ -90,7 +90,7 @@ def _nothing_reaches_back(_change: StagedChange) -> None:
 
 
 def _nothing_alive(task: FileScanTask, _context: Any) -> PositionSet:
-    """The change feed tells of every row of a file that a delete reached."""
+    """The change feed has every row of a file that a delete reached."""
     del task
     return PositionSet.empty()
 

@@ -37,7 +37,7 @@ SCHEMA: Final = pa.schema(
         ("row", pa.int64()),
     ]
 )
-"""`row` tells rows with equal keys apart: a test counts it up."""
+"""`row` distinguishes rows with equal keys: a test counts it up."""
 KEY: Final = ("id", "number")
 
 INT_MIN: Final = -(2**63)

@@ -28,7 +28,7 @@ class CreatedFiles:
     def new_location(
         self, kind: str, spec_id: int | None, partition: tuple[Any, ...], *, extension: str = "parquet"
     ) -> str:
-        """FM-1: a location that no other writer uses; `kind` is a suffix that tells people what the file is.
+        """FM-1: a location that no other writer uses; `kind` is a suffix that names what the file is.
 
         Without a spec the file belongs to no partition, as one with deletion vectors of several.
         """

@@ -1,8 +1,8 @@
 """COUNT, MIN and MAX over all rows of a table, from metadata, where it has the exact answer.
 
-COUNT(*) needs the row counts of the files and how many of their rows are deleted, which resolving gives. COUNT(c),
-MIN(c) and MAX(c) come from the statistics of the files, which know nothing of deletes: a file with deleted rows has no
-exact answer, and then Spark reads the rows.
+COUNT(*) needs the row counts of the files and how many of their rows are deleted, by their positions. COUNT(c), MIN(c)
+and MAX(c) come from the statistics of the files, which know nothing of deletes: a file with deleted rows has no exact
+answer, and then Spark reads the rows.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def estimate(session: Session, request: Request) -> dict[str, int]:
 
 @method("scan_files")
 def scan_files(session: Session, request: Request) -> Answer:
-    """The files to read, each with its deleted positions, which are resolved here, in parallel, and remembered.
+    """The files to read, each with its deleted positions, which are found here, in parallel, and cached.
 
     With `_deleted` among `columns` files that are deleted whole come along: their rows are to be shown.
     """

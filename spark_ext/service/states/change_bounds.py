@@ -52,7 +52,7 @@ def snapshot_before(metadata: TableMetadata, last: Snapshot | None, bounds: Chan
 
 
 def _place(metadata: TableMetadata, line: Sequence[Snapshot], bound: Mapping[str, Any], *, is_in: bool) -> int:
-    """SS-8: the place in the line, newest first, of the newest snapshot before the bound, or with `is_in` at it."""
+    """SS-8: the index in the line, newest first, of the newest snapshot before the bound, or with `is_in` at it."""
     if "micros" in bound:
         return _first([snapshot.timestamp_ms * 1000 for snapshot in line], bound["micros"], is_in=is_in)
     version: str = bound["version"]

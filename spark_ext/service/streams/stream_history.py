@@ -48,7 +48,7 @@ class History:
         return StreamOffset(snapshot_id, 0, is_initial=True)
 
     def parts(self, offset: StreamOffset, until_id: int | None) -> Iterator[Part]:
-        """What lies after the offset, oldest first, up to and with the snapshot `until_id`."""
+        """What lies after the offset, oldest first, through the snapshot `until_id`."""
         line = self._after(offset.snapshot_id)
         ids = [snapshot.snapshot_id for snapshot in line]
         if until_id == offset.snapshot_id:

@@ -10,7 +10,7 @@ from tableformat.errors import UnsupportedFeatureError
 
 _VERSION: Final = 1
 BEGIN: Final[Mapping[str, Any]] = {"version": _VERSION, "begin": True}
-"""Before anything: where that is, the first batch decides by the options, and its end tells."""
+"""Before anything: where that is, the first batch decides by the options, and its end records it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def _reads(arguments: Mapping[str, Any], target: WriteTarget) -> Reads:
 
 
 def _reading(reads: Reads, verb: Verb) -> Verb:
-    """The verb of a statement that read the table as well, of which the conflict rules are told (CP-5)."""
+    """The verb of a statement that read the table as well, which the conflict rules have to know (CP-5)."""
     if not reads:
         return verb
 

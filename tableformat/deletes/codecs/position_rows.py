@@ -65,7 +65,7 @@ def path_texts(paths: pa.Array) -> list[str]:
 
 
 def _code_runs(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Stretches of rows with one code: the specification sorts rows by path, so there is about one for each path."""
+    """Runs of rows with one code: the specification sorts rows by path, so there is about one for each path."""
     if not len(codes):
         return codes, codes
     breaks = np.flatnonzero(np.diff(codes)) + 1

@@ -8,8 +8,8 @@ at or below its key:
     at or below   0   1    1     2     3       4
 
 A node of the trie stands for boundaries that begin with the same sort words. A row that differs from all children of
-its node is settled; only rows that equal a child go on to the next word. So of a composite key most rows are settled by
-the first word of the first column, and later columns are read for the few that are not.
+its node is settled; only rows that equal a child go on to the next one. So of a composite key most rows are settled by
+the first sort word of the first column, and later columns are read for the few that are not.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _distance(codes: Codes, smallest: int) -> np.typing.NDArray[np.uint64]:
 Indices: TypeAlias = npt.NDArray[np.int64]
 
 NULL_LEVEL = -1
-"""The level of a column that tells null from values."""
+"""The level of a column that separates nulls from values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,15 +150,16 @@ class TrieLevel:
 
     column: int
     level: int
-    """Which word of the column, or NULL_LEVEL."""
+    """Which sort word of the column, or NULL_LEVEL."""
     level_count: int
     codes: CodeIndex
-    """Distinct words of all children."""
+    """Distinct sort words of all children."""
     radix: int
-    """More than the number of places (between and on) that a word can have among `codes`."""
+    """More than the number of slots (on a code and between two) that a sort word can have among `codes`."""
     is_single_node: bool
     child_keys: Indices
-    """Sorted: node * radix + place of the word, then node * radix + radix - 1 for "above all children of the node"."""
+    """Sorted: node * radix + slot of the sort word, then node * radix + radix - 1 for "above all children of the
+    node"."""
     odd_below: Flags
     """Per child key: whether an odd number of boundaries lies below the child."""
     odd_at: Flags
@@ -170,7 +171,7 @@ class TrieLevel:
         """Per row whether it is deleted, as far as this level settles it; which rows go on; their nodes there."""
         index, equal = self.codes.find(codes)
         if self.is_single_node:
-            # All codes are children of the one node, so that places among codes are slots.
+            # All codes are children of the one node, so that an index among the codes is one among the child keys.
             slot = index
         else:
             target = 2 * index + node * self.radix

@@ -1,7 +1,7 @@
 """Normalises columns so that equal values are equal bytes, and codes them against a list of known values.
 
-Arrow's hash kernels compare bytes: they tell -0.0 from 0.0 and one NaN from another, and know nothing of promoted
-types. After `comparable` they are exact for every primitive type.
+Arrow's hash kernels compare bytes: they distinguish -0.0 from 0.0 and NaNs from each other, and know nothing of
+promoted types. After `comparable` they are exact for every primitive type.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class LookUpStep:
     known: pa.Array
     """int64: the pairs that occur, as `candidate * len(values) + code`; a pair's index is the next step's candidate."""
     prefilter: HashPrefilter | None
-    """For the first step: tells rows that cannot match from the others."""
+    """For the first step: rules out rows that cannot match."""
 
 
 @dataclass(frozen=True, eq=False)

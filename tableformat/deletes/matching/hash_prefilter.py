@@ -34,7 +34,8 @@ class HashPrefilter:
 
     @classmethod
     def of(cls, known: pa.Array) -> HashPrefilter | None:
-        """None where no sieve is faster: for other types than integers, dates and times, and for very many values."""
+        """None where a prefilter is not faster: for other types than integers, dates and times, and for very many
+        values."""
         if not _is_integer(known.type) or len(known) > _MAX_VALUES:
             return None
         bits = min(max((len(known) * _ENTRIES_PER_VALUE).bit_length(), _MIN_BITS), _MAX_BITS)
@@ -44,7 +45,7 @@ class HashPrefilter:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the sieve holds."""
+        """Memory that the prefilter holds."""
         return int(self.is_possible.nbytes)
 
     def possible_rows(self, column: pa.ChunkedArray) -> NDArray[np.int64]:

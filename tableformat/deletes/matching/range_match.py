@@ -4,10 +4,10 @@ A data file has one sequence number, so the caller passes only spans newer than 
 (`coverage.py` makes them), and the test is parity: a row is deleted when an odd number of boundaries lies at or below
 its key.
 
-Rows sorted by the key are searched for all boundaries at once. Column by column, word by word, each boundary's range of
-candidate rows narrows to the rows that equal it so far. What is left after its last bound column are the rows that
-begin with its values: a cut before them lies at the start of that range, a cut after them at its end. Rows in any other
-order walk the boundaries' trie.
+Rows sorted by the key are searched for all boundaries at once. Column by column, sort word by sort word, each
+boundary's range of candidate rows narrows to the rows that equal it so far. What is left after its last bound column
+are the rows that begin with its values: a cut before them lies at the start of that range, a cut after them at its end.
+Rows in any other order walk the boundaries' trie.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def rows_below(boundaries: Boundaries, columns: Sequence[SortWords], row_count: 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """One word of one column of the rows."""
+    """One sort word of one column of the rows."""
 
     sort_words: SortWords
     index: int
@@ -83,7 +83,8 @@ def _narrow_by_null(rows: SortWords, present: Flags, first: Rows, end: Rows) -> 
 
 
 def _equal_range(level: _Level, needles: Codes, first: Rows, end: Rows) -> tuple[Rows, Rows]:
-    """The rows of each range [first, end) whose word equals the needle; like questions are asked once."""
+    """The rows of each range [first, end) whose sort word equals the needle; equal needles of equal ranges are searched
+    once."""
     is_new = np.ones(len(needles), np.bool_)
     is_new[1:] = (needles[1:] != needles[:-1]) | (first[1:] != first[:-1]) | (end[1:] != end[:-1])
     needles, first, end = needles[is_new], first[is_new], end[is_new]
@@ -133,7 +134,7 @@ KeyColumn: TypeAlias = pa.Array | pa.ChunkedArray | None
 """One key column of a file; None: null in every row."""
 
 _BATCH_ROWS: Final = 1 << 16
-"""Rows walked through the trie at once: their words and places stay in the processor's cache."""
+"""Rows walked through the trie at once: their sort words and indexes stay in the processor's cache."""
 
 
 def deleted_runs(
@@ -217,7 +218,7 @@ def _codes(sort_words: Sequence[SortWords], level: TrieLevel, rows: RowChoice, r
 def _key_sort_words(
     columns: Sequence[KeyColumn], spans: SpanArray, column_count: int, row_count: int
 ) -> list[SortWords]:
-    """The words of those key columns that some cut binds."""
+    """The sort words of those key columns that some cut binds."""
     assert len(columns) >= column_count, f"{len(columns)} columns given, the spans bind {column_count}"
     pairs = zip(columns[:column_count], spans.key.types[:column_count], strict=True)
     return [sort_words_of(column, key_type, row_count) for column, key_type in pairs]

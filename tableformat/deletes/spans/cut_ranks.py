@@ -15,7 +15,7 @@ from tableformat.deletes.spans.cuts import CutArray
 from tableformat.keys.sort_words import level_count, sort_words_of
 
 _MAX_SORT_LEVELS: Final = 4
-"""Up to this many words numpy sorts them in half the time that Arrow needs for the byte strings."""
+"""Up to this many sort words numpy sorts them in half the time that Arrow needs for the byte strings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -235,7 +235,7 @@ class _Compaction:
 
 
 class _RowCount:
-    """Rows done, as the caller of the job is told of them."""
+    """Rows done, as they are reported to the caller of the job."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total

@@ -29,7 +29,7 @@ _EVERYWHERE = KeyBounds(b"", AFTER_MARKER)
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
-    """One data file, its deletes and its place in the key space."""
+    """One data file, its deletes and its range of the key space."""
 
     task: FileScanTask
     row_deletes: tuple[DeleteFile, ...]

@@ -3,13 +3,13 @@
 The model is Kudu's: reading a key costs as many files as cover it, so a table's cost is the sum of the widths of its
 files, and merging files saves the sum of their widths less the width of their union.
 
-    file a   |=======|                    The key space is cut at every bound of every file. A stretch weighs as much
-    file b       |==========|             data as lies in it, each file spread evenly over the stretches it covers:
+    file a   |=======|                    The key space is cut at every bound of every file. An interval weighs as much
+    file b       |==========|             data as lies in it, each file spread evenly over the intervals it covers:
     file c             |====|             dense parts of the key space are looked up more often than empty ones.
     cuts     |   |   | |    |
     height     1   2  1  2
 
-How much of a file lies in a stretch is estimated from the bytes of the cuts, read as numbers: keys are taken to be
+How much of a file lies in an interval is estimated from the bytes of the cuts, read as numbers: keys are taken to be
 spread evenly between the bounds of a file.
 """
 
@@ -30,16 +30,16 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeySpace:
-    """Files of one partition over the stretches between their distinct bounds."""
+    """Files of one partition over the intervals between their distinct bounds."""
 
     lengths: Weights
-    """How far apart the two cuts of each stretch are; only their proportions mean anything."""
+    """How far apart the two cuts of each interval are; only their proportions mean anything."""
     first: npt.NDArray[np.int64]
-    """For each file the first stretch that it covers."""
+    """For each file the first interval that it covers."""
     end: npt.NDArray[np.int64]
-    """For each file the stretch after its last; equal to `first` where all keys of the file are one."""
+    """For each file the interval after its last; equal to `first` where all keys of the file are one."""
     weights: Weights
-    """Bytes in each stretch, all files together."""
+    """Bytes in each interval, all files together."""
 
     @staticmethod
     def of(bounds: Sequence[KeyBounds], sizes: Sequence[int]) -> KeySpace:
@@ -51,16 +51,16 @@ class KeySpace:
         end = np.array([ranks[upper] for _, upper in ranges], np.int64)
         space = KeySpace(_distances(distinct), first, end, np.zeros(max(len(distinct) - 1, 0)))
         for file, size in enumerate(sizes):
-            space.weights[space.stretches(file)] += space.spread(file, size)
+            space.weights[space.intervals(file)] += space.spread(file, size)
         return space
 
-    def stretches(self, file: int) -> slice:
-        """The stretches that the file covers."""
+    def intervals(self, file: int) -> slice:
+        """The intervals that the file covers."""
         return slice(int(self.first[file]), int(self.end[file]))
 
     def spread(self, file: int, size: int) -> Weights:
-        """The bytes of a file over the stretches that it covers."""
-        lengths = self.lengths[self.stretches(file)]
+        """The bytes of a file over the intervals that it covers."""
+        lengths = self.lengths[self.intervals(file)]
         total = lengths.sum()
         shares: Weights = lengths / total if total > 0 else np.full(len(lengths), 1 / max(len(lengths), 1))
         return shares * size
@@ -72,7 +72,7 @@ class KeySpace:
         return widths
 
     def union_width(self, files: Sequence[int]) -> float:
-        """Of the stretches that at least one of the files covers."""
+        """Of the intervals that at least one of the files covers."""
         height = np.zeros(len(self.weights) + 1, np.int64)
         np.add.at(height, self.first[list(files)], 1)
         np.subtract.at(height, self.end[list(files)], 1)
@@ -96,7 +96,7 @@ class KeySpace:
 
 
 def _as_range(bounds: KeyBounds) -> tuple[bytes, bytes]:
-    """Smallest and largest key as places: where the upper cut is only known to lie above a prefix, that cut."""
+    """Smallest and largest key as cuts: where the upper cut is only known to lie above a prefix, that cut."""
     largest = bounds.upper.removesuffix(AFTER_MARKER)
     return bounds.lower, largest if largest >= bounds.lower else bounds.upper
 
@@ -121,7 +121,7 @@ def worth_merging(space: KeySpace, sizes: Sequence[int], rewrite_share: float) -
     taken: set[int] = set()
     order = sorted(range(len(sizes)), key=lambda file: (sizes[file], file))
     for file in order:
-        covered = space.stretches(file)
+        covered = space.intervals(file)
         if covered.start == covered.stop:
             continue
         if smaller_bytes[covered].sum() >= rewrite_share * sizes[file]:
@@ -129,7 +129,7 @@ def worth_merging(space: KeySpace, sizes: Sequence[int], rewrite_share: float) -
             np.maximum(largest_taken[covered], sizes[file], out=largest_taken[covered])
         smaller_bytes[covered] += space.spread(file, sizes[file])
     for file in order:
-        covered = space.stretches(file)
+        covered = space.intervals(file)
         if covered.start < covered.stop and largest_taken[covered].max() >= sizes[file]:
             taken.add(file)
     return sorted(taken)

@@ -47,7 +47,7 @@ _SPLIT_AT: Final = 2
 """A file that grows to this many target sizes is split although its rows are not all written."""
 
 OnRows = Callable[[int], None]
-"""Told how many rows were written since the last call; may raise to cancel."""
+"""Called with the number of rows written since the last call; may raise to cancel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ class ConversionRecord:
 
 def arrival(file: ContentFile) -> int:
     """The number of the snapshot with which a live file came to the table; rewrites and merges carry older data
-    numbers, so those do not tell."""
+    numbers, so those do not show it."""
     assert file.file_sequence_number is not None, "files of a snapshot state when they came"
     return file.file_sequence_number
 

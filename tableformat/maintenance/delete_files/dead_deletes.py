@@ -146,7 +146,7 @@ def _dead_by_bounds(
 def _dead_ranges(
     deletes: Sequence[DeleteFile], scope: FilesInScope, specs: dict[int, PartitionSpec], context: MergeContext
 ) -> Iterator[DeadDelete]:
-    """RD-2, RD-9, RD-12: no span of the file is newest over a place where an older data file may have a key."""
+    """RD-2, RD-9, RD-12: no span of the file is newest over a range where an older data file may have a key."""
     is_older = _older_files(scope)
     for (where, _), members in by_scope_and_columns(deletes, specs).items():
         fragments = context.loader.range_fragments(members)

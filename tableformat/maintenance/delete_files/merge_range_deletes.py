@@ -3,9 +3,9 @@
     file #5   [a ======= g)             merged, entry #8   [a, c) 5  [c, e) 8  [e, g) 5
     file #8       [c == e)              a data file #6 meets [c, e) and nothing else, as before
 
-Every span keeps the sequence number that it had, or takes a larger one where no data file tells them apart, so that the
-merged file deletes from each data file the rows that the files together deleted. Equality deletes of several commits
-have one number for each file and are never merged.
+Every span keeps the sequence number that it had, or takes a larger one where no data file has a number between the two,
+so that the merged file deletes from each data file the rows that the files together deleted. Equality deletes of
+several commits have one number for each file and are never merged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MergeRangeDeletesResult:
     """Spans in the files that left."""
     added_spans_count: int = 0
     """Spans in the merged files: where spans overlapped the newest is left, where nothing older lies none, and spans
-    that touch are one where no data file tells their numbers apart."""
+    that touch are one where no data file has a number between theirs."""
     rewritten_bytes: int = 0
     """Size of the merged files; 0 with `dry_run`."""
     duration_seconds: float = 0.0

@@ -137,7 +137,7 @@ def _check_may_remove_files(metadata: TableMetadata) -> None:
 def _updates(metadata: TableMetadata, expiry: Expiry) -> list[TableUpdate]:
     expired = set(expiry.snapshot_ids)
     updates: list[TableUpdate] = [RemoveSnapshotRefUpdate.model_validate({"ref-name": name}) for name in expiry.refs]
-    # Statistics of a snapshot go with it, those of partitions only when told.
+    # Statistics of a snapshot go with it, those of partitions only by an update of their own.
     updates.extend(
         RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": file.snapshot_id})
         for file in metadata.partition_statistics

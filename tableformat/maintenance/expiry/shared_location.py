@@ -31,7 +31,7 @@ def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
 def check_no_metadata_of_others(iceberg: IcebergTable, unnamed: Iterable[ListedFile]) -> frozenset[str]:
     """MT-52: InvalidArgumentError for a metadata file of another table among files that this table's metadata lacks.
 
-    Returns the locations of metadata files of which it cannot be told whose they are; they have to stay.
+    Returns the locations of metadata files whose table is not known; they have to stay.
     """
     own_directories = {
         _as_directory(iceberg.metadata_location.rpartition("/")[0]),

@@ -41,7 +41,7 @@ class TaskRunner(Protocol):
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
     ) -> Generator[tuple[int, ResultT], None, None]:
-        """MT-61: the place of each task and its result, as they are done.
+        """MT-61: the index of each task and its result, as they are done.
 
         At most `at_once` run at the same time in this process. The first error of a task is raised and ends the rest.
         Close the iterator to cancel: tasks that run are stopped or waited for, and results that were not handed out

@@ -73,5 +73,5 @@ class ManifestFile:
 
     @property
     def has_live_files(self) -> bool:
-        """Whether a reader opens it: not when it only tells of files that are gone."""
+        """Whether a reader opens it: not when it only lists files that are gone."""
         return self.added_files_count + self.existing_files_count > 0

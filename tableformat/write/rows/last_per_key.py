@@ -74,7 +74,7 @@ def _in_memory(
     if not batches:
         return
     keys = pa.Table.from_batches([_comparable(batch, key_names, order_by) for batch in batches])
-    # A row's place when rows are ordered by `order_by`, later rows last among equals: the largest place of a key wins.
+    # A row's index when rows are ordered by `order_by`, later rows last among equals: the largest index of a key wins.
     by_place = _rows_by_place(keys)
     indexes = np.empty(len(keys), dtype=np.int64)
     indexes[by_place] = np.arange(len(keys))

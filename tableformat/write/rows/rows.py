@@ -95,8 +95,9 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, wha
 def _column(name: str, values: list[Any], schema: pa.Schema | None, what: str) -> pa.Array:
     """The column in the type that Arrow infers; the schema check then decides row by row what fits.
 
-    Arrow told to build a type drops time zones and times of day without a word, so the table's type is only taken where
-    inference cannot know better: nested columns (a map looks like a list of pairs) and values that it has no type for.
+    Arrow, when it is given a type to build, drops time zones and times of day without an error, so the table's type is
+    only taken where inference cannot know better: nested columns (a map looks like a list of pairs) and values that it
+    has no type for.
     """
     known = schema.field(name).type if schema is not None and name in schema.names else None
     inferred: tuple[pa.DataType | None, ...] = (None,) if known is None else (None, known)
