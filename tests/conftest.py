@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tableformat.demo.java_runtime import INSTALL_HINT, find_java
 
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+
 REPOSITORY = Path(__file__).parents[1]
+
+# What the JVM's second compiler makes faster is not worth its own time here: it takes as much as the tests do.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+OWN_JAVA: Final = frozenset(
+    {
+        "test_spark_distributed_jobs.py::test_jobs_on_spark_connect",
+        "test_spark_setup.py::test_configure_in_a_process_that_runs_spark_already_says_to_attach",
+        "test_spark_setup.py::test_spark_connect",
+        "test_spark_setup.py::test_spark_sql_shell",
+        "test_spark_setup.py::test_stream_through_spark_connect",
+        "test_spark_setup.py::test_the_same_sources_give_the_same_jar",
+    }
+)
+"""Tests under tests/spark that do without the session of the others, and take long: they may run beside them."""
 
 # Examples touch the disk, so their time says nothing; how many there are is what a profile decides.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
@@ -18,6 +37,38 @@ settings.register_profile("ci", max_examples=100, derandomize=True, **_COMMON)
 settings.register_profile("dev", max_examples=100, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """With `pytest -n`: which tests share a process. By their ids, which are all that the process that deals them out
+    knows, and not by the mark `xdist_group`, which pytest 9.2 keeps xdist 3.8 from writing into the ids."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return scope_of(nodeid)
+
+    return Scheduler(config, log)
+
+
+def scope_of(test_id: str) -> str:
+    """All tests of the one Spark session share a process; others stay with their file, whose fixtures they share."""
+    path, _, name = test_id.partition("::")
+    if path.startswith("tests/property/") or f"{Path(path).name}::{name}" in OWN_JAVA:
+        return test_id
+    return "tests/spark" if path.startswith("tests/spark/") else path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `pytest -n`, where files do not come in a row: the tests of the Spark session begin first, being the most,
+    then the slow ones, so that no process is left with one of them at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: ("spark" not in fixtures_of(item), item.get_closest_marker("slow") is None))
+
+
+def fixtures_of(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
 
 
 @pytest.fixture(scope="session")

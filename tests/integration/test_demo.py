@@ -82,6 +82,7 @@ print(run_demo(Path(sys.argv[1]), "spark", Console(file=StringIO()), plan).is_co
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_stream_leaves_the_newest_message_of_every_key(tmp_path: Path, needs_java: None) -> None:
     """In a process of its own: the JVM that it starts would be the one of every later Spark test, without their jar."""
