@@ -18,6 +18,8 @@ from pyiceberg.table.update.spec import UpdateSpec
 
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.maintenance.maintenance import Maintenance
+from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.operations import references
 from tableformat.operations.draft import Draft
 from tableformat.operations.format_version import FORMAT_VERSION
@@ -65,6 +67,16 @@ class Table(TableReads):
         2
         """
         return Maintenance(self.iceberg, self.branch)
+
+    def verify(
+        self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
+    ) -> VerifyResult:
+        """Whether every file, count, bound, order and checksum is what the metadata says, for all retained snapshots
+        or one. Print the result; `is_clean` and `findings` are for programs. `deep` reads the files too.
+
+        Changes nothing; `maintenance.repair()` mends what loses nothing.
+        """
+        return self.maintenance.verify(deep=deep, snapshot_id=snapshot_id, progress=progress)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

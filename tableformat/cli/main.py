@@ -12,7 +12,19 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from tableformat.cli import changes, clean_up, compaction, deletes, maintain, query, refs, run_demo, tables, upkeep
+from tableformat.cli import (
+    changes,
+    clean_up,
+    compaction,
+    deletes,
+    maintain,
+    query,
+    refs,
+    run_demo,
+    tables,
+    upkeep,
+    verification,
+)
 from tableformat.cli.output import Output, OutputFormat
 from tableformat.cli.running import INTERRUPTED
 from tableformat.cli.session import CATALOG_VARIABLE, Session
@@ -162,6 +174,7 @@ app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
 app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
 app.command("tag", rich_help_panel=CHANGE)(refs.tag)
 app.command("health", rich_help_panel=MAINTAIN)(upkeep.health)
+app.command("verify", rich_help_panel=MAINTAIN)(verification.verify)
 app.command("maintain", rich_help_panel=MAINTAIN)(upkeep.maintain)
 app.command("compact", rich_help_panel=MAINTAIN)(compaction.compact)
 app.command("convert-deletes", rich_help_panel=MAINTAIN)(maintain.convert_deletes)

@@ -19,7 +19,15 @@ from pyiceberg.transforms import VoidTransform
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 
 
-def position_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool:
+@overload
+def position_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool: ...
+@overload
+def position_delete_is_new_enough(
+    delete_sequence_number: NDArray[np.int64], data_sequence_number: NDArray[np.int64]
+) -> NDArray[np.bool_]: ...
+def position_delete_is_new_enough(
+    delete_sequence_number: NDArray[np.int64] | int, data_sequence_number: NDArray[np.int64] | int
+) -> NDArray[np.bool_] | bool:
     """DA-1, DA-7: positions name rows that exist, so a delete reaches rows written in its own commit too."""
     return data_sequence_number <= delete_sequence_number
 

@@ -32,6 +32,9 @@ from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, re
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress
+from tableformat.maintenance.verification.findings import VerifyResult
+from tableformat.maintenance.verification.repair import RepairResult, repair
+from tableformat.maintenance.verification.verify import verify
 from tableformat.metadata.snapshot_choice import head_view
 
 
@@ -69,6 +72,23 @@ class Maintenance:
         name = ".".join(self.iceberg.name())
         view = head_view(metadata, io, self.branch)
         return table_health(view, self.iceberg.metadata_location, table=name, branch=self.branch)
+
+    def verify(
+        self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None
+    ) -> VerifyResult:
+        """Whether the table is what its metadata says, for all retained snapshots or one; `findings` says what is not,
+        and what to do about each. Changes nothing.
+
+        Reads all manifests, and asks the store for the size of every file. With `deep` every file is read: rows,
+        counts, bounds, order, partitions and checksums, positions, vectors and spans. `is_clean` when nothing that a
+        reader can get wrong was found. Nothing is taken from caches.
+        """
+        return verify(self.iceberg, self.branch, deep=deep, snapshot_id=snapshot_id, progress=progress)
+
+    def repair(self, *, dry_run: bool = False, progress: Progress | None = None) -> RepairResult:
+        """Mend what loses nothing: delete files of the branch that match nothing leave it, also those that are
+        missing. What is left is in `left`, each with what to do. No row changes and no file is removed."""
+        return repair(self._writable, self.branch, dry_run=dry_run, progress=progress)
 
     def convert_deletes(
         self,

@@ -47,7 +47,7 @@ groups that may name the wanted data file."""
 _ENTRY_BYTES: Final = 200
 """What an entry of a dictionary costs beside the arrays."""
 
-_POSITION_DELETE_COLUMNS: Final = NameMapping(
+POSITION_DELETE_COLUMNS: Final = NameMapping(
     [
         MappedField.model_validate({"field-id": FILE_PATH_FIELD_ID, "names": [FILE_PATH]}),
         MappedField.model_validate({"field-id": POSITION_FIELD_ID, "names": [POSITION]}),
@@ -126,7 +126,7 @@ class DeleteLoader:
 
     def named_paths(self, delete: DeleteFile) -> frozenset[str]:
         """DA-10: the data files that a position delete file names; reads the column of paths and keeps nothing."""
-        with self._opened(delete, _POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
+        with self._opened(delete, POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
             found: set[str] = set()
             for group in range(file.row_group_count):
                 (paths,) = self._read_all(file, (FILE_PATH_FIELD_ID,), (group,))
@@ -220,7 +220,7 @@ class DeleteLoader:
         return open_parquet(self.io, delete, name_mapping=name_mapping)
 
     def _read_positions(self, delete: DeleteFile, wanted: str | None) -> Mapping[str, PositionSet]:
-        with self._opened(delete, _POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
+        with self._opened(delete, POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
             paths, positions = self._read_all(
                 file, (FILE_PATH_FIELD_ID, POSITION_FIELD_ID), _groups_naming(file, wanted)
             )

@@ -16,6 +16,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.maintenance.maintenance import Maintenance
+from tableformat.maintenance.verification.findings import VerificationFinding, VerifyResult
 from tableformat.operations.inspect import Inspect
 from tableformat.operations.options import CommitKeywords
 
@@ -85,6 +86,7 @@ TABLE = {
     "changes": "where=None, columns=None, *, from_snapshot_id=None, to_snapshot_id=None, "
     "from_timestamp=None, to_timestamp=None, limit=None",
     "history": "",
+    "verify": "*, deep=False, snapshot_id=None, progress=None",
     "remove_properties": "*names",
     "rollback": "*, snapshot_id=None, as_of=None, replay=False",
     "set_current_snapshot": "snapshot_id=None, *, ref_name=None",
@@ -165,6 +167,20 @@ FIELDS = {
         "duration_seconds",
         "dry_run",
     ],
+    VerifyResult: [
+        "table",
+        "branch",
+        "deep",
+        "snapshot_count",
+        "manifest_count",
+        "data_file_count",
+        "delete_file_count",
+        "row_count",
+        "unchecksummed_file_count",
+        "duration_seconds",
+        "findings",
+    ],
+    VerificationFinding: ["kind", "severity", "file", "what", "next_step", "command", "snapshot_ids"],
     tf.StagedFiles: ["data_files", "delete_files", "row_count", "written_bytes", "refused", "prefixes"],
 }
 
@@ -233,6 +249,8 @@ def test_attributes() -> None:
     assert parameters(Maintenance.convert_deletes) == (
         "*, where=None, partial_progress=True, max_commits=10, executor='local', dry_run=False, progress=None"
     )
+    assert parameters(Maintenance.verify) == parameters(tf.Table.verify)
+    assert parameters(Maintenance.repair) == "*, dry_run=False, progress=None"
     assert isinstance(tf.Transaction.result, property)
 
 

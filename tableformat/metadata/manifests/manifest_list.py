@@ -60,15 +60,20 @@ def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     cached = _cache.get(key)
     if cached is not None:
         return cached
+    manifests = decode_manifest_list(io, location)
+    _cache.put(key, manifests, len(manifests) + 1)
+    return manifests
+
+
+def decode_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
+    """What `read_manifest_list` gives, from the file as it is now."""
     container = read_container(storage.read_bytes(io, location), location)
     records = decode_records(container, layout_of(container).codec)
     try:
-        manifests = tuple(_manifest_file(io, record, location) for record in records)
+        return tuple(_manifest_file(io, record, location) for record in records)
     except DECODING_ERRORS as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise CorruptFileError(location, f"its entries are not those of a manifest list ({reason}).") from error
-    _cache.put(key, manifests, len(manifests) + 1)
-    return manifests
 
 
 def had_parent(io: FileIO, snapshot: Snapshot) -> bool:

@@ -75,6 +75,19 @@ def read_manifest(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -
     cached = _cache.get(key)
     if cached is not None:
         return cached
+    entries, decoded_bytes = _decoded(io, manifest, metadata)
+    _cache.put(key, entries, decoded_bytes + _ENTRY_OVERHEAD_BYTES * len(entries))
+    return entries
+
+
+def decode_manifest(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tuple[ManifestEntry, ...]:
+    """What `read_manifest` gives, from the file as it is now."""
+    return _decoded(io, manifest, metadata)[0]
+
+
+def _decoded(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tuple[tuple[ManifestEntry, ...], int]:
+    """The entries, and the size of their decompressed records."""
+    location = manifest.manifest_path
     spec = metadata.specs().get(manifest.partition_spec_id)
     if spec is None:
         raise CorruptFileError(location, f"the table has no partition spec {manifest.partition_spec_id}.")
@@ -86,8 +99,7 @@ def read_manifest(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -
     except DECODING_ERRORS as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise CorruptFileError(location, f"its entries are not those of a manifest ({reason}).") from error
-    _cache.put(key, entries, container.decoded_bytes + _ENTRY_OVERHEAD_BYTES * len(entries))
-    return entries
+    return entries, container.decoded_bytes
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> tuple[ManifestEntry, ...]:

@@ -1,0 +1,84 @@
+"""`verify`: whether a table is what its metadata says, and mending what loses nothing."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tableformat.cli.options import BranchOption, DryRunOption, TableArgument
+from tableformat.cli.running import running
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    from tableformat.maintenance.verification.findings import VerifyResult
+    from tableformat.table import Table
+
+
+def verify(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every file too: rows, bounds, order, checksums.")] = False,
+    snapshot_id: Annotated[
+        int | None, typer.Option("--snapshot", metavar="ID", help="Only this snapshot, not all that are retained.")
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="First drop delete files of the branch that match nothing.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    branch: BranchOption = None,
+) -> None:
+    """Check that every file is there and is what the metadata says, and tell what to do where it is not.
+
+    Ends with status 1 when a finding is an error: rows that cannot be read, or that a reader may get wrong.
+    """
+    from tableformat.display.verification import render_verification
+
+    if dry_run and not repair:
+        raise typer.BadParameter("without --repair nothing is changed anyway.", param_hint="--dry-run")
+    session = Session.of(context)
+    handle = session.writable_table(table, branch) if repair else session.table(table, branch)
+    with running(session, handle, dry_run=dry_run or not repair) as progress:
+        mended = handle.maintenance.repair(dry_run=dry_run, progress=progress).dropped_deletes if repair else None
+        found = handle.verify(deep=deep, snapshot_id=snapshot_id, progress=progress)
+    found = _with_commands(found, session, handle)
+    proofs = () if mended is None else mended.proofs
+    session.output.emit(
+        lambda: {**found.to_dict(), "repaired": [{"file": file, "proof": proof} for file, proof in proofs]},
+        lambda: render_verification(found, proofs, is_dry_run=dry_run),
+    )
+    if not found.is_clean:
+        raise typer.Exit(1)
+
+
+def _with_commands(found: VerifyResult, session: Session, table: Table) -> VerifyResult:
+    """The calls of the findings as command lines to paste."""
+    from dataclasses import replace
+
+    return replace(
+        found,
+        findings=tuple(
+            each if each.command is None else replace(each, command=_command_line(each.command, session, table))
+            for each in found.findings
+        ),
+    )
+
+
+def _command_line(call: str, session: Session, table: Table) -> str:
+    node = ast.parse(call, mode="eval").body
+    assert isinstance(node, ast.Call), call
+    assert isinstance(node.func, ast.Attribute), call
+    arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords}
+    match node.func.attr:
+        case "rollback":
+            return session.command(
+                f"rollback {shlex.quote(table.name)} {arguments['snapshot_id']}", branch=table.branch
+            )
+        case "expire_snapshots":
+            ids = " ".join(f"--snapshot-id {each}" for each in arguments["snapshot_ids"])
+            return session.command(f"expire-snapshots {shlex.quote(table.name)} {ids}", branch="main")
+        case _:
+            return session.command(f"verify {shlex.quote(table.name)} --repair", branch=table.branch)

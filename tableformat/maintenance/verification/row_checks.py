@@ -1,0 +1,204 @@
+"""What is asked of the rows of a Parquet file, a batch at a time (MT-74).
+
+Every check sees the batches of one file in order, keeps a few values, and tells at the end what was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import PrimitiveType
+
+from tableformat.deletes.rules import partition_of
+from tableformat.filters.file_statistics import column_statistics
+from tableformat.keys.families import arrow_type_of
+from tableformat.keys.internal_values import internal_values_of
+from tableformat.keys.sort_words import number_codes
+from tableformat.maintenance.verification.findings import FindingKind, Flaw
+from tableformat.metadata.content_file import ContentFile, DataFile
+from tableformat.parquet.projection import FileProjection
+from tableformat.write.data_files.partitions import PartitionValues, SpecRouter
+
+
+class RowCheck(Protocol):
+    """One question about the rows of a file."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Look at the next rows, in the columns and types of the file."""
+
+    def flaws(self) -> Iterator[Flaw]:
+        """What was wrong, after the last batch."""
+
+
+class ColumnCheck:
+    """MT-74: the counts in the entry are those of the column, and its bounds hold for every value.
+
+    Bounds are taken as the filters of this library understand them, so what is found here is what a filter would lose.
+    """
+
+    def __init__(self, file: ContentFile, field_id: int, name: str, column_type: PrimitiveType, path: Sequence[str]):
+        self._file = file
+        self._field_id = field_id
+        self._name = name
+        self._type = column_type
+        self._path = tuple(path)
+        self._statistics = column_statistics(file, field_id, column_type)
+        self._row_count = 0
+        self._null_count = 0
+        self._nan_count = 0
+        self._lowest: Any = None
+        self._highest: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        column = leaf_values(batch, self._path)
+        self._row_count += len(column)
+        self._null_count += column.null_count
+        if pa.types.is_floating(column.type):
+            is_nan = pc.is_nan(column)
+            nan_count = pc.sum(is_nan).as_py() or 0
+            self._nan_count += nan_count
+            column = pc.if_else(is_nan, pa.scalar(None, column.type), column) if nan_count else column
+        if (self._statistics.lower is None and self._statistics.upper is None) or column.null_count == len(column):
+            return
+        extremes = pc.min_max(column)
+        pair = pa.array([extremes["min"], extremes["max"]], column.type)
+        lowest, highest = internal_values_of(pair.cast(arrow_type_of(self._type), safe=False), self._type)
+        self._lowest = lowest if self._lowest is None else min(self._lowest, lowest)
+        self._highest = highest if self._highest is None else max(self._highest, highest)
+
+    def flaws(self) -> Iterator[Flaw]:
+        for stated, found, unit in (
+            (self._file.value_counts, self._row_count, "values"),
+            (self._file.null_value_counts, self._null_count, "nulls"),
+            (self._file.nan_value_counts, self._nan_count, "NaNs"),
+        ):
+            count = None if stated is None else stated.get(self._field_id)
+            if count is not None and count != found:
+                what = f"its entry states {count:,} {unit} in column {self._name!r}, which has {found:,}"
+                yield Flaw(FindingKind.WRONG_COUNT, self._file.file_path, what)
+        lower, upper = self._statistics.lower, self._statistics.upper
+        if self._lowest is not None and lower is not None and self._lowest < lower:
+            yield self._outside("below the lower", lower, self._lowest)
+        if self._highest is not None and upper is not None and self._highest > upper:
+            yield self._outside("above the upper", upper, self._highest)
+
+    def _outside(self, side: str, bound: Any, value: Any) -> Flaw:
+        what = f"column {self._name!r} has a value, {value!r}, {side} bound {bound!r} of its entry"
+        return Flaw(FindingKind.WRONG_BOUNDS, self._file.file_path, what)
+
+
+class OrderCheck:
+    """RD-11: the rows are in the order that the sort marker promises: nulls first, then as keys compare (RD-4)."""
+
+    def __init__(self, file: ContentFile, paths: Sequence[Sequence[str]], names: Sequence[str]) -> None:
+        self._file = file
+        self._paths = [tuple(path) for path in paths]
+        self._names = ", ".join(names)
+        self._last: list[pa.Array] | None = None
+        self._row_count = 0
+        self._falls_at: int | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self._falls_at is not None or not batch.num_rows:
+            return
+        columns = [comparable_array(leaf_values(batch, path)) for path in self._paths]
+        if self._last is not None:
+            pairs = [pa.concat_arrays([last, column[:1]]) for last, column in zip(self._last, columns, strict=True)]
+            if first_fall(pairs) is not None:
+                self._falls_at = self._row_count
+                return
+        fall = first_fall(columns)
+        if fall is not None:
+            self._falls_at = self._row_count + fall
+        # Copied: a slice would keep the whole batch.
+        self._last = [column.take(pa.array([len(column) - 1])) for column in columns]
+        self._row_count += batch.num_rows
+
+    def flaws(self) -> Iterator[Flaw]:
+        if self._falls_at is not None:
+            what = (
+                f"its footer says that its rows are sorted by {self._names}, and the row at position "
+                f"{self._falls_at:,} comes before the one above it"
+            )
+            yield Flaw(FindingKind.WRONG_ORDER, self._file.file_path, what)
+
+
+class PartitionCheck:
+    """MT-74: the transforms of the file's spec give the entry's partition for every row."""
+
+    def __init__(self, file: DataFile, spec: PartitionSpec, schema: Schema, projection: FileProjection) -> None:
+        self._file = file
+        self._spec = spec
+        self._router = SpecRouter(spec, schema)
+        self._projection = projection
+        self._other: PartitionValues | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self._other is not None or not batch.num_rows:
+            return
+        rows = self._projection.apply(pa.Table.from_batches([batch]), batch.num_rows).combine_chunks()
+        stated = partition_of(self._file)
+        for part in rows.to_batches():
+            for values in self._router.route(part).partitions:
+                if partition_of(replace(self._file, partition=values)) != stated:
+                    self._other = values
+                    return
+
+    def flaws(self) -> Iterator[Flaw]:
+        if self._other is not None:
+            names = [field.name for field in self._spec.fields]
+            found = ", ".join(f"{name}={value!r}" for name, value in zip(names, self._other, strict=True))
+            stated = ", ".join(f"{name}={value!r}" for name, value in zip(names, self._file.partition, strict=True))
+            what = f"its entry says partition {stated}, and it has a row of {found}"
+            yield Flaw(FindingKind.WRONG_PARTITION, self._file.file_path, what)
+
+
+def leaf_values(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
+    """The column at the path, as plain values; nulls of a parent struct are nulls."""
+    column = batch.column(path[0])
+    column = pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+
+def comparable_array(column: pa.Array) -> pa.Array:
+    """An array that Arrow compares as keys compare (RD-4): floats as their codes, on which NaN tops infinity."""
+    if not pa.types.is_floating(column.type):
+        return column
+    mask = None if not column.null_count else column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(number_codes(column), mask=mask)
+
+
+def first_fall(columns: Sequence[pa.Array]) -> int | None:
+    """The position of the first row that is below the one before it; None when the rows are in order.
+
+    Columns are compared one after the other, null below every value.
+    """
+    row_count = len(columns[0])
+    if row_count < 2:
+        return None
+    falls = np.zeros(row_count - 1, np.bool_)
+    ties = np.ones(row_count - 1, np.bool_)
+    for column in columns:
+        before, after = column[:-1], column[1:]
+        valid_before, valid_after = _flags(before.is_valid()), _flags(after.is_valid())
+        both = valid_before & valid_after
+        greater = _flags(pc.fill_null(pc.greater(before, after), False)) & both
+        equal = (_flags(pc.fill_null(pc.equal(before, after), False)) & both) | ~(valid_before | valid_after)
+        falls |= ties & (greater | (valid_before & ~valid_after))
+        ties &= equal
+        if not ties.any():
+            break
+    found = np.flatnonzero(falls)
+    return int(found[0]) + 1 if len(found) else None
+
+
+def _flags(column: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    flags: np.ndarray[Any, np.dtype[np.bool_]] = column.to_numpy(zero_copy_only=False)
+    return flags

@@ -1,0 +1,127 @@
+"""Whether the live files of a snapshot make sense together (MT-73)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.deletes.rules import position_delete_is_new_enough
+from tableformat.maintenance.verification.census import SEVERAL, TOTALS, Census, FileColumns, Numbers, SnapshotContents
+from tableformat.maintenance.verification.findings import FindingKind, Flaw
+from tableformat.merge_on_read.delete_index import named_data_file
+from tableformat.metadata.content_file import DeleteFile
+
+
+@dataclass(slots=True)
+class SnapshotChecks:
+    """Asks each snapshot; what several of them share is told once."""
+
+    census: Census
+    columns: FileColumns
+    heads: frozenset[int]
+    """Snapshots that branches are at, or that was asked for: dead deletes of others leave with them."""
+    _told: set[tuple[FindingKind, int]] = field(default_factory=set)
+
+    def flaws(self, contents: SnapshotContents) -> Iterator[Flaw]:
+        """MT-73: files that are live twice, row deletes without their data file, row ids and totals."""
+        numbers, first_row_ids = self.census.live(contents)
+        snapshot = contents.snapshot
+        yield from self._duplicates(numbers, snapshot)
+        if not contents.is_whole:
+            return
+        yield from self._row_deletes(numbers, snapshot)
+        if snapshot.first_row_id is not None:
+            yield from self._row_ids(numbers, first_row_ids, snapshot)
+        yield from self._totals(contents)
+
+    def _new(self, kind: FindingKind, numbers: Numbers) -> Iterator[int]:
+        for number in numbers.tolist():
+            if (kind, number) not in self._told:
+                self._told.add((kind, number))
+                yield number
+
+    def _path(self, number: int) -> str:
+        return self.census.files[number].file_path
+
+    def _duplicates(self, numbers: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
+        for number in self._new(FindingKind.DUPLICATE_FILE, _twice(numbers)):
+            what = f"it is live more than once in snapshot {snapshot.snapshot_id}"
+            yield Flaw(FindingKind.DUPLICATE_FILE, self._path(number), what)
+        vectors = np.unique(numbers[self.columns.is_vector[numbers]])
+        named = self.columns.named[vectors]
+        for data in self._new(FindingKind.DUPLICATE_VECTOR, _twice(named[named >= 0])):
+            holders = ", ".join(self._path(number) for number in vectors[named == data].tolist())
+            what = f"it has more than one deletion vector in snapshot {snapshot.snapshot_id}: in {holders}"
+            yield Flaw(FindingKind.DUPLICATE_VECTOR, self._path(data), what)
+
+    def _row_deletes(self, numbers: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
+        """DA-1, DA-7: the data file that a row delete names is live, of its partition, and not newer than it."""
+        columns = self.columns
+        live_data = numbers[columns.is_data[numbers]]
+        deletes = numbers[columns.is_row_delete[numbers] & (columns.named[numbers] != SEVERAL)]
+        named = columns.named[deletes]
+        is_live = np.isin(named, live_data)
+        is_new_enough = position_delete_is_new_enough(
+            columns.sequence_numbers[deletes], columns.sequence_numbers[named]
+        )
+        dead = deletes[~(is_live & is_new_enough)]
+        misplaced = deletes[is_live & (columns.partitions[deletes] != columns.partitions[named])]
+        for number in self._new(FindingKind.WRONG_PARTITION, misplaced):
+            what = f"it deletes rows of {self._path(int(columns.named[number]))}, which is in another partition"
+            yield Flaw(FindingKind.WRONG_PARTITION, self._path(number), what)
+        is_head = snapshot.snapshot_id in self.heads
+        is_vector = columns.is_vector[dead]
+        for number in self._new(FindingKind.DANGLING_VECTOR, dead[is_vector]):
+            yield Flaw(FindingKind.DANGLING_VECTOR, self._path(number), self._why_dead(number, snapshot))
+        for number in self._new(FindingKind.DEAD_DELETE, dead[~is_vector]) if is_head else ():
+            yield Flaw(FindingKind.DEAD_DELETE, self._path(number), self._why_dead(number, snapshot))
+
+    def _why_dead(self, number: int, snapshot: Snapshot) -> str:
+        delete = self.census.files[number]
+        path = named_data_file(delete) if isinstance(delete, DeleteFile) else None
+        return f"the data file that it names, {path}, is not live in snapshot {snapshot.snapshot_id}, or newer than it"
+
+    def _row_ids(self, numbers: Numbers, first_row_ids: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
+        """Every data file of a v3 snapshot has row ids, no two of them the same, and all of them given out."""
+        is_data = self.columns.is_data[numbers] & (self.columns.record_counts[numbers] > 0)
+        numbers, starts = numbers[is_data], first_row_ids[is_data]
+        for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[starts < 0]):
+            what = f"its rows have no ids in snapshot {snapshot.snapshot_id}, which gives ids to all"
+            yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
+        numbers, places = np.unique(numbers[starts >= 0], return_index=True)
+        starts = starts[starts >= 0][places]
+        order = np.argsort(starts, kind="stable")
+        numbers, starts = numbers[order], starts[order]
+        ends = starts + self.columns.record_counts[numbers]
+        overlaps = np.flatnonzero(np.maximum.accumulate(ends)[:-1] > starts[1:]) + 1 if len(ends) else ends
+        for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[overlaps]):
+            what = f"another data file of snapshot {snapshot.snapshot_id} has some of the row ids that it has"
+            yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
+        next_row_id = getattr(self.census.metadata, "next_row_id", None) or 0
+        for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[ends > next_row_id]):
+            what = f"it has row ids that are not given out yet: the table's next one is {next_row_id}"
+            yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)
+
+    def _totals(self, contents: SnapshotContents) -> Iterator[Flaw]:
+        snapshot = contents.snapshot
+        stated = snapshot.summary.additional_properties if snapshot.summary is not None else {}
+        found: Counter[str] = Counter()
+        for totals in self.census.totals(contents):
+            found.update(totals)
+        wrong = [
+            f"{name} {stated[name]} and its manifests have {found[name]}"
+            for name in TOTALS
+            if name in stated and stated[name] != str(found[name])
+        ]
+        if wrong:
+            what = f"the summary of snapshot {snapshot.snapshot_id} states {'; '.join(wrong)}"
+            yield Flaw(FindingKind.WRONG_TOTAL, snapshot.manifest_list, what)
+
+
+def _twice(numbers: Numbers) -> Numbers:
+    found, counts = np.unique(numbers, return_counts=True)
+    return found[counts > 1]

@@ -1,0 +1,190 @@
+"""The verification of a table, from its metadata file down to the pages of its files (MT-70)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io import FileIO
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.maintenance.running.tasks import ResultT, TaskT, in_threads
+from tableformat.maintenance.verification.census import Census, take_census
+from tableformat.maintenance.verification.data_rows import FileReport, RowContext, verify_rows
+from tableformat.maintenance.verification.delete_contents import verify_deletes
+from tableformat.maintenance.verification.findings import (
+    FindingKind,
+    Flaw,
+    Severity,
+    VerificationFinding,
+    VerifyResult,
+)
+from tableformat.maintenance.verification.metadata_checks import list_flaws, manifest_flaws, reference_flaws
+from tableformat.maintenance.verification.remedies import Remedies, heads_of
+from tableformat.maintenance.verification.snapshot_checks import SnapshotChecks
+from tableformat.maintenance.verification.stored_files import FILES_AT_ONCE, StatedFile, flaw_of, stored_file_flaws
+from tableformat.merge_on_read.delete_columns import field_history
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.snapshot_choice import view_at
+from tableformat.metadata.table_file import parse_table_metadata
+from tableformat.storage import storage
+from tableformat.storage.location import local_path
+
+_REMOTE_THREADS: Final = 32
+_NOT_READ: Final = frozenset({FindingKind.MISSING_FILE, FindingKind.WRONG_SIZE})
+"""Files that are not read any more once this is known of them."""
+
+
+def verify(
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    deep: bool = False,
+    snapshot_id: int | None = None,
+    progress: Progress | None = None,
+) -> VerifyResult:
+    """MT-70: look at everything that the handle's metadata names, for all retained snapshots or one, and tell what is
+    wrong. Nothing is changed, and nothing comes from a cache.
+
+    SnapshotNotFoundError for a snapshot that is not retained. An error of the store is raised as it is.
+    """
+    started = time.perf_counter()
+    run = _Run(iceberg.metadata, iceberg.io, iceberg.metadata_location, progress or silent)
+    chosen = _chosen(iceberg.metadata, iceberg.io, snapshot_id)
+    census = run.look_at_metadata(chosen, heads_of(iceberg.metadata) if snapshot_id is None else {snapshot_id})
+    run.look_at_files(census, is_whole_table=snapshot_id is None)
+    if deep:
+        run.read_files(census)
+    remedies = Remedies.of(census, branch, run.flaws)
+    findings = _still_true([remedies.finding(flaw) for flaw in dict.fromkeys(run.flaws)], iceberg)
+    return VerifyResult(
+        table=".".join(iceberg.name()),
+        branch=branch,
+        deep=deep,
+        snapshot_count=len(census.snapshots),
+        manifest_count=len(census.manifests),
+        data_file_count=len(census.data_files),
+        delete_file_count=len(census.delete_files),
+        row_count=run.row_count,
+        unchecksummed_file_count=run.unchecksummed_file_count,
+        duration_seconds=time.perf_counter() - started,
+        findings=tuple(sorted(findings, key=lambda each: each.severity is Severity.WARNING)),
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """One verification under way."""
+
+    metadata: TableMetadata
+    io: FileIO
+    metadata_location: str
+    tell: Progress
+    flaws: list[Flaw] = field(default_factory=list)
+    row_count: int = 0
+    unchecksummed_file_count: int = 0
+
+    def look_at_metadata(self, snapshots: Sequence[Snapshot], heads: frozenset[int] | set[int]) -> Census:
+        """MT-72, MT-73: the metadata file, lists, manifests, and what they say together."""
+        try:
+            parse_table_metadata(storage.read_bytes(self.io, self.metadata_location), self.metadata_location)
+        except (CorruptFileError, UnsupportedFeatureError) as error:
+            self.flaws.append(flaw_of(self.io, error, self.metadata_location))
+        self.flaws += reference_flaws(self.metadata, self.metadata_location)
+        census, read, unread = take_census(self.metadata, self.io, snapshots, self._thread_count)
+        self.flaws += unread
+        fields = field_history(self.metadata)
+        for manifest, entries in read:
+            self.flaws += manifest_flaws(manifest, entries, self.metadata, fields)
+        checks = SnapshotChecks(census, census.columns(), frozenset(heads))
+        # The newest first: what several snapshots share is told of the newest.
+        for done, contents in enumerate(reversed(census.snapshots), 1):
+            self.flaws += list_flaws(contents)
+            self.flaws += checks.flaws(contents)
+            self.tell(done, len(census.snapshots), "snapshots")
+        return census
+
+    def look_at_files(self, census: Census, *, is_whole_table: bool) -> None:
+        """MT-71: every file is there and has its size."""
+        known = {flaw.location for flaw in self.flaws if flaw.kind is FindingKind.MISSING_FILE}
+        sizes = {file.file_path: file.file_size_bytes for file in census.files}
+        sizes |= {path: manifest.manifest_length_bytes for path, manifest in census.manifests.items()}
+        stated = [StatedFile(path, size) for path, size in sizes.items() if path not in known]
+        if is_whole_table:
+            stated += _optional_files(self.metadata)
+        chunks = [stated[start : start + FILES_AT_ONCE] for start in range(0, len(stated), FILES_AT_ONCE)]
+        for flaws in self._answers(partial(stored_file_flaws, self.io), chunks, "files looked for"):
+            self.flaws += flaws
+
+    def read_files(self, census: Census) -> None:
+        """MT-74, MT-75: what is in the files, each read once however many snapshots have it."""
+        unreadable = {flaw.location for flaw in self.flaws if flaw.kind in _NOT_READ}
+        context = RowContext(self.metadata, self.io, field_history(self.metadata))
+        data_files = census.data_files
+        deletes: dict[str, list[DeleteFile]] = defaultdict(list)
+        for delete in census.delete_files:
+            deletes[delete.file_path].append(delete)
+        calls: list[Callable[[], FileReport]] = [
+            partial(verify_rows, file, context) for path, file in data_files.items() if path not in unreadable
+        ]
+        calls += [
+            partial(verify_deletes, files, context, data_files)
+            for path, files in deletes.items()
+            if path not in unreadable
+        ]
+        for report in self._answers(lambda call: call(), calls, "files read"):
+            self.flaws += report.flaws
+            self.row_count += report.row_count
+            self.unchecksummed_file_count += not report.has_checksums
+
+    @property
+    def _thread_count(self) -> int:
+        is_local = local_path(self.metadata.location) is not None
+        return (os.cpu_count() or 1) if is_local else _REMOTE_THREADS
+
+    def _answers(self, call: Callable[[TaskT], ResultT], tasks: Sequence[TaskT], what: str) -> Iterator[ResultT]:
+        """Answers as they come; progress is told between them (MT-62)."""
+        self.tell(0, len(tasks), what)
+        running = in_threads(call, tasks, self._thread_count, discard=lambda _result: None)
+        for done, (_, answer) in enumerate(running, 1):
+            yield answer
+            self.tell(done, len(tasks), what)
+
+
+def _chosen(metadata: TableMetadata, io: FileIO, snapshot_id: int | None) -> list[Snapshot]:
+    if snapshot_id is None:
+        return sorted(metadata.snapshots, key=lambda each: (each.sequence_number or 0, each.timestamp_ms))
+    snapshot = view_at(metadata, io, snapshot_id).snapshot
+    assert snapshot is not None, "view_at gives a snapshot or raises"
+    return [snapshot]
+
+
+def _optional_files(metadata: TableMetadata) -> Iterator[StatedFile]:
+    """Files that the metadata names and no reader of rows needs."""
+    for statistics in (*metadata.statistics, *metadata.partition_statistics):
+        yield StatedFile(statistics.statistics_path, statistics.file_size_in_bytes, FindingKind.MISSING_STATISTICS)
+    for logged in metadata.metadata_log:
+        yield StatedFile(logged.metadata_file, None, FindingKind.MISSING_LOG)
+
+
+def _still_true(findings: Sequence[VerificationFinding], iceberg: IcebergTable) -> list[VerificationFinding]:
+    """MT-76: without those of snapshots that expired meanwhile: their files are gone for a reason."""
+    if not any(each.snapshot_ids for each in findings) or isinstance(iceberg.catalog, NoopCatalog):
+        return list(findings)
+    try:
+        now = iceberg.catalog.load_table(iceberg.name()).metadata
+    except NoSuchTableError:
+        return list(findings)
+    retained = {snapshot.snapshot_id for snapshot in now.snapshots}
+    return [each for each in findings if not each.snapshot_ids or retained.intersection(each.snapshot_ids)]
