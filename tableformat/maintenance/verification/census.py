@@ -100,13 +100,13 @@ class Census:
         for manifest in contents.manifests:
             yield self.contents[key_of(manifest)].totals
 
-    def numbers_at(self, locations: Iterable[str]) -> dict[str, Numbers]:
+    def numbers_at(self, locations: Iterable[str]) -> dict[str, list[int]]:
         """The files at each of the locations: one, or several vectors of one Puffin file; none for other files."""
         wanted: dict[str, list[int]] = {location: [] for location in locations}
         for (location, _), number in self._numbers.items():
             if location in wanted:
                 wanted[location].append(number)
-        return {location: np.array(numbers, np.int64) for location, numbers in wanted.items()}
+        return wanted
 
     def add(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> Iterator[Flaw]:
         """DA-9: take in a manifest; a file that another one states with other numbers is a flaw."""

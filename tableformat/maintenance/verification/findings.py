@@ -90,6 +90,8 @@ class Flaw:
     """The file that is wrong, or that states what is wrong."""
     what: str
     """One clause with the numbers."""
+    number: int | None = None
+    """Which file of the census it is about, where several vectors are at one location."""
 
     @property
     def severity(self) -> Severity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from pyiceberg.table.metadata import TableMetadata
@@ -14,6 +14,9 @@ from tableformat.maintenance.verification.census import Census
 from tableformat.maintenance.verification.findings import FindingKind, Flaw, Severity, VerificationFinding
 from tableformat.metadata.snapshot_choice import ancestors
 
+Place: TypeAlias = tuple[str, int | None]
+"""A location, and the number of the file there that is meant, where it is one of several."""
+
 _NEXT_STEPS: Final = {
     FindingKind.WRONG_TOTAL: "Take no counts from summaries; rows are read right.",
     FindingKind.MISSING_STATISTICS: "Nothing: no reader of rows needs it.",
@@ -22,6 +25,11 @@ _NEXT_STEPS: Final = {
     FindingKind.BROKEN_REFERENCE: "Drop the branch or tag, or create it again at a retained snapshot.",
 }
 """Where it does not depend on which snapshots need the file."""
+_DAMAGED: Final = frozenset(
+    {FindingKind.MISSING_FILE, FindingKind.WRONG_SIZE, FindingKind.UNREADABLE_FILE, FindingKind.WRONG_CHECKSUM}
+)
+_RESTORE: Final = "Restore the file from a copy or from an older version of the object"
+_COMPARE: Final = "Compare it with a copy: either it was changed afterwards, or its writer stated it wrongly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +38,20 @@ class Remedies:
 
     metadata: TableMetadata
     branch: str
-    needs: Mapping[str, frozenset[int]]
-    """For each location the verified snapshots that need it."""
+    needs: Mapping[Place, frozenset[int]]
+    """For the place of each flaw the verified snapshots that have it."""
     broken: frozenset[int]
     """Snapshots that an error concerns."""
 
     @staticmethod
     def of(census: Census, branch: str, flaws: Sequence[Flaw]) -> Remedies:
-        needs = snapshots_that_need(census, {flaw.location for flaw in flaws})
-        errors = (needs[flaw.location] for flaw in flaws if flaw.severity is Severity.ERROR)
+        needs = snapshots_that_have(census, {place_of(flaw) for flaw in flaws})
+        errors = (needs[place_of(flaw)] for flaw in flaws if flaw.severity is Severity.ERROR)
         return Remedies(census.metadata, branch, needs, frozenset().union(*errors))
 
     def finding(self, flaw: Flaw) -> VerificationFinding:
         """MT-76: every finding says what to do next, and where that is a call, which."""
-        needed_by = self.needs[flaw.location]
+        needed_by = self.needs[place_of(flaw)]
         next_step, command = self._next_step(flaw.kind, needed_by)
         return VerificationFinding(
             kind=flaw.kind,
@@ -60,17 +68,17 @@ class Remedies:
             if self._head() in needed_by:
                 return "Drop it; no row changes.", "table.maintenance.repair()"
             return f"Nothing: it is not in the head of {self.branch}, and goes with its snapshots.", None
-        return (_NEXT_STEPS[kind], None) if kind in _NEXT_STEPS else self._way_back(needed_by)
+        return (_NEXT_STEPS[kind], None) if kind in _NEXT_STEPS else self._way_back(kind, needed_by)
 
-    def _way_back(self, needed_by: frozenset[int]) -> tuple[str, str | None]:
+    def _way_back(self, kind: FindingKind, needed_by: frozenset[int]) -> tuple[str, str | None]:
         """The newest snapshot of the branch that does without the file."""
         if not needed_by:
             return "Restore the metadata file from a copy, or register an older one of the metadata log.", None
         head = self._head()
-        restore = "Restore the file from a copy or from an older version of the object"
+        restore = _RESTORE if kind in _DAMAGED else _COMPARE
         if head not in needed_by:
             ids = sorted(needed_by)
-            step = f"{restore}, or give up the snapshots that need it; the head of {self.branch} does not."
+            step = f"{restore}, or give up the snapshots that need it; the head of {self.branch} does not need it."
             return step, f"table.maintenance.expire_snapshots(snapshot_ids={ids})"
         line = ancestors(self.metadata, None if head is None else self.metadata.snapshot_by_id(head))
         for count, snapshot in enumerate(line):
@@ -92,19 +100,25 @@ def heads_of(metadata: TableMetadata) -> frozenset[int]:
     )
 
 
-def snapshots_that_need(census: Census, locations: Iterable[str]) -> dict[str, frozenset[int]]:
-    """For each location the snapshots whose list, manifest or live file it is."""
-    found: dict[str, set[int]] = {location: set() for location in locations}
-    numbers_at = census.numbers_at(found)
-    places = {location: numbers for location, numbers in numbers_at.items() if len(numbers)}
-    wanted = np.concatenate(list(places.values())) if places else np.empty(0, np.int64)
-    owners = [location for location, numbers in places.items() for _ in numbers]
+def place_of(flaw: Flaw) -> Place:
+    return flaw.location, flaw.number
+
+
+def snapshots_that_have(census: Census, places: Iterable[Place]) -> dict[Place, frozenset[int]]:
+    """For each place the snapshots whose list, manifest or live file it is."""
+    found: dict[Place, set[int]] = {place: set() for place in places}
+    numbers_at = census.numbers_at({location for location, number in found if number is None})
+    pairs: list[tuple[int, Place]] = [
+        (number, (location, None)) for location, numbers in numbers_at.items() for number in numbers
+    ]
+    pairs += [(number, (location, number)) for location, number in found if number is not None]
+    wanted = np.array([number for number, _ in pairs], np.int64)
     for contents in census.snapshots:
         snapshot_id = contents.snapshot.snapshot_id
         for location in (contents.snapshot.manifest_list, *(each.manifest_path for each in contents.manifests)):
-            if location in found:
-                found[location].add(snapshot_id)
+            if (location, None) in found:
+                found[location, None].add(snapshot_id)
         live, _ = census.live(contents)
         for index in np.flatnonzero(np.isin(wanted, live)).tolist():
-            found[owners[index]].add(snapshot_id)
-    return {location: frozenset(ids) for location, ids in found.items()}
+            found[pairs[index][1]].add(snapshot_id)
+    return {place: frozenset(ids) for place, ids in found.items()}

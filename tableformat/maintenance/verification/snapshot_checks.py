@@ -76,14 +76,15 @@ class SnapshotChecks:
         is_head = snapshot.snapshot_id in self.heads
         is_vector = columns.is_vector[dead]
         for number in self._new(FindingKind.DANGLING_VECTOR, dead[is_vector]):
-            yield Flaw(FindingKind.DANGLING_VECTOR, self._path(number), self._why_dead(number, snapshot))
+            yield self._dead(FindingKind.DANGLING_VECTOR, number, snapshot)
         for number in self._new(FindingKind.DEAD_DELETE, dead[~is_vector]) if is_head else ():
-            yield Flaw(FindingKind.DEAD_DELETE, self._path(number), self._why_dead(number, snapshot))
+            yield self._dead(FindingKind.DEAD_DELETE, number, snapshot)
 
-    def _why_dead(self, number: int, snapshot: Snapshot) -> str:
+    def _dead(self, kind: FindingKind, number: int, snapshot: Snapshot) -> Flaw:
         delete = self.census.files[number]
         path = named_data_file(delete) if isinstance(delete, DeleteFile) else None
-        return f"the data file that it names, {path}, is not live in snapshot {snapshot.snapshot_id}, or newer than it"
+        what = f"the data file that it names, {path}, is not live in snapshot {snapshot.snapshot_id}, or newer than it"
+        return Flaw(kind, delete.file_path, what, number)
 
     def _row_ids(self, numbers: Numbers, first_row_ids: Numbers, snapshot: Snapshot) -> Iterator[Flaw]:
         """Every data file of a v3 snapshot has row ids, no two of them the same, and all of them given out."""

@@ -6,6 +6,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -124,7 +125,8 @@ class _Run:
         if is_whole_table:
             stated += _optional_files(self.metadata)
         chunks = [stated[start : start + FILES_AT_ONCE] for start in range(0, len(stated), FILES_AT_ONCE)]
-        for flaws in self._answers(partial(stored_file_flaws, self.io), chunks, "files looked for"):
+        sizes_of_chunks = [len(chunk) for chunk in chunks]
+        for flaws in self._answers(partial(stored_file_flaws, self.io), chunks, "files looked for", sizes_of_chunks):
             self.flaws += flaws
 
     def read_files(self, census: Census) -> None:
@@ -143,7 +145,7 @@ class _Run:
             for path, files in deletes.items()
             if path not in unreadable
         ]
-        for report in self._answers(lambda call: call(), calls, "files read"):
+        for report in self._answers(lambda call: call(), calls, "files read", [1] * len(calls)):
             self.flaws += report.flaws
             self.row_count += report.row_count
             self.unchecksummed_file_count += not report.has_checksums
@@ -153,13 +155,17 @@ class _Run:
         is_local = local_path(self.metadata.location) is not None
         return (os.cpu_count() or 1) if is_local else _REMOTE_THREADS
 
-    def _answers(self, call: Callable[[TaskT], ResultT], tasks: Sequence[TaskT], what: str) -> Iterator[ResultT]:
-        """Answers as they come; progress is told between them (MT-62)."""
-        self.tell(0, len(tasks), what)
-        running = in_threads(call, tasks, self._thread_count, discard=lambda _result: None)
-        for done, (_, answer) in enumerate(running, 1):
-            yield answer
-            self.tell(done, len(tasks), what)
+    def _answers(
+        self, call: Callable[[TaskT], ResultT], tasks: Sequence[TaskT], what: str, steps: Sequence[int]
+    ) -> Iterator[ResultT]:
+        """Answers as they come; progress is told between them, each task being so many steps (MT-62)."""
+        done, total = 0, sum(steps)
+        self.tell(done, total, what)
+        with closing(in_threads(call, tasks, self._thread_count, discard=lambda _result: None)) as running:
+            for index, answer in running:
+                yield answer
+                done += steps[index]
+                self.tell(done, total, what)
 
 
 def _chosen(metadata: TableMetadata, io: FileIO, snapshot_id: int | None) -> list[Snapshot]:

@@ -1,0 +1,69 @@
+"""Every table of the corpus, and of other writers, is verified: MT-70 to MT-75 find nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tableformat as tf
+from tableformat.maintenance.verification.findings import FindingKind
+from tableformat.testing.table_builder import build
+
+CORPUS = Path(__file__).parents[2] / "specs" / "corpus"
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "iceberg"
+CASES: dict[str, dict[str, Any]] = {
+    f"{path.stem}:{case['title']}": case
+    for path in sorted(CORPUS.glob("*.json"))
+    for case in json.loads(path.read_text())
+}
+READABLE = [name for name, case in CASES.items() if "read_error" not in case]
+UNREADABLE = [name for name, case in CASES.items() if "read_error" in case]
+JOBS = ["drop_dead_deletes", "merge_range_deletes", "convert_deletes", "compact", "rewrite_manifests"]
+
+LOST = "snap-7342794868382145167-1-34f7dec7-90c5-4cd5-b158-5782b73fc010.avro"
+"""A manifest list that is not among the files of a table of Flink, of a snapshot that is not current."""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> tf.Catalog:
+    return tf.open_catalog(str(tmp_path / "lake"))
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_tables_of_the_corpus_are_clean(name: str, catalog: tf.Catalog) -> None:
+    """Also after the jobs: of what they leave behind nothing is dead."""
+    built = build(catalog, CASES[name])
+    found = built.table.verify(deep=True)
+    assert found.findings == (), str(found)
+    for job in JOBS:
+        getattr(built.table.maintenance, job)()
+        found = built.table.verify(deep=True)
+        assert found.is_clean, f"{job}: {found}"
+        assert {each.kind for each in found.warnings} <= {FindingKind.DEAD_DELETE}, f"{job}: {found}"
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_makes_a_read_fail_is_an_error(name: str, catalog: tf.Catalog) -> None:
+    built = build(catalog, CASES[name])
+    found = built.table.verify(deep=True)
+    assert not found.is_clean
+    assert all(each.next_step for each in found.findings)
+
+
+def tables_of_others() -> list[Path]:
+    return sorted({path.parent.parent for path in FIXTURES.rglob("*.metadata.json")})
+
+
+@pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"tables of other writers are not at {FIXTURES}")
+@pytest.mark.parametrize("directory", tables_of_others(), ids=lambda path: path.name)
+def test_tables_of_other_writers_are_clean(directory: Path) -> None:
+    """Of Spark, Flink and Iceberg's Java library, of versions 2 and 3; their Parquet files have checksums."""
+    found = tf.read_metadata(directory).verify(deep=True)
+    lost = [each for each in found.findings if each.file.endswith(LOST)]
+    assert [each.kind for each in lost] == [FindingKind.MISSING_FILE] * (directory.name == "mytable")
+    assert [each for each in found.findings if each not in lost] == [], str(found)
+    assert found.row_count > 0
+    assert found.unchecksummed_file_count == 0

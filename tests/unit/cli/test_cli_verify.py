@@ -1,0 +1,123 @@
+"""The command line: `verify`, its page, its JSON, its status, and the commands that it prints."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from cli_lake import TABLE, Lake, make_lake
+from damaged_tables import alter_entries, path_of
+from maintenance_tables import data_of, live_deletes
+
+from tableformat.display import verification as page
+from tableformat.maintenance.verification.findings import Severity, VerificationFinding, VerifyResult
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return make_lake(tmp_path / "lake")
+
+
+def damage(lake: Lake) -> str:
+    """Remove the range delete file; the location."""
+    with lake.table() as table:
+        location = next(each.file_path for each in live_deletes(table) if each.range_spans is not None)
+    path_of(location).unlink()
+    return location
+
+
+def test_a_clean_table(lake: Lake) -> None:
+    run = lake.run("verify", TABLE)
+    assert (run.status, run.stderr) == (0, "")
+    assert run.stdout.endswith("\nNothing is wrong.\n")
+    assert "rows read" not in run.stdout
+    deep = lake.run("verify", TABLE, "--deep")
+    assert deep.status == 0
+    assert "rows read     12\n" in deep.stdout
+    document = lake.json("verify", TABLE, "--deep")
+    assert (document["is_clean"], document["findings"], document["row_count"]) == (True, [], 12)
+    assert (document["deep"], document["snapshot_count"], document["repaired"]) == (True, 3, [])
+
+
+def test_findings_end_with_status_1_and_their_commands_can_be_pasted(lake: Lake) -> None:
+    """MT-76"""
+    location = damage(lake)
+    run = lake.run("verify", TABLE)
+    assert (run.status, run.stderr) == (1, "")
+    assert "error: missing-file  1\n" in run.stdout
+    assert f"- {location}\n" in run.stdout
+    (command,) = (line.strip() for line in run.stdout.splitlines() if line.startswith("    tableformat"))
+    _, *words = shlex.split(command)
+    assert words[:2] == ["rollback", TABLE]
+    assert lake.run(*words, "--yes").status == 0
+    left = lake.run("verify", TABLE, "-o", "json")
+    assert left.status == 1
+    (finding,) = json.loads(left.stdout)["findings"]
+    assert (finding["kind"], finding["file"], len(finding["snapshot_ids"])) == ("missing-file", location, 2)
+    again = lake.run("verify", TABLE).stdout
+    (command,) = (line.strip() for line in again.splitlines() if line.startswith("    tableformat"))
+    _, *words = shlex.split(command)
+    assert words[:2] == ["expire-snapshots", TABLE]
+    assert lake.run(*words, "--yes").status == 0
+    assert lake.run("verify", TABLE, "--deep").status == 0
+
+
+def test_one_snapshot_and_a_path(lake: Lake) -> None:
+    with lake.table() as table:
+        first = table.at(tag="first").snapshot
+        metadata_file = table.iceberg.metadata_location
+    assert first is not None
+    damage(lake)
+    assert lake.run("verify", TABLE, "--snapshot", first.snapshot_id).status == 0
+    assert lake.run("verify", TABLE, "--snapshot", 7).status == 1
+    assert lake.run("verify", metadata_file).status == 1
+    assert "read-only" in lake.error("verify", metadata_file, "--repair")["message"]
+
+
+def test_repair(lake: Lake) -> None:
+    """MT-77: warnings end with status 0; a dry run tells, and the command of the finding repairs."""
+    with lake.table() as table:
+        table.delete("id1 = 'C' AND num_cal = 0", mode="scan")
+        (delete,) = (each for each in live_deletes(table) if each.equality_ids is None)
+        named = next(each for each in data_of(table) if each.file_path == delete.referenced_data_file)
+        alter_entries(table, lambda entry: [] if entry.file.file_path == named.file_path else [entry])
+    run = lake.run("verify", TABLE)
+    assert run.status == 0
+    assert "warning: dead-delete  1\n" in run.stdout
+    planned = lake.run("verify", TABLE, "--repair", "--dry-run").stdout
+    assert "Would drop " in planned
+    assert "dead-delete" in planned
+    (command,) = {line.strip() for line in run.stdout.splitlines() if line.startswith("    tableformat")}
+    assert command == f"tableformat verify {TABLE} --repair"
+    document = lake.json(*shlex.split(command)[1:])
+    assert delete.file_path in [each["file"] for each in document["repaired"]]
+    assert [each["kind"] for each in document["findings"] if each["kind"] == "dead-delete"] == []
+    assert lake.run("verify", TABLE, "--dry-run").status == 2
+
+
+def test_many_findings_of_a_kind_are_cut_short() -> None:
+    found = tuple(
+        VerificationFinding(kind="missing-file", severity=Severity.ERROR, file=f"f{n}", what="Gone.", next_step="Cry.")
+        for n in range(25)
+    )
+    result = VerifyResult(
+        table="db.t",
+        branch="side",
+        deep=False,
+        snapshot_count=1,
+        manifest_count=1,
+        data_file_count=25,
+        delete_file_count=0,
+        findings=found,
+    )
+    from rich.console import Console
+
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(page.render_verification(result))
+    text = captured.get()
+    assert "branch side" in text
+    assert ("- f19" in text, "- f20" in text) == (True, False)
+    assert "and 5 more" in text
