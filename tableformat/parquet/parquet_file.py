@@ -76,13 +76,10 @@ class OpenedFile:
         """Primitive columns outside of lists and maps, by field id."""
         return leaf_columns(self.schema, self.metadata.num_columns, self.location)
 
-    def reader(
-        self, dictionary_columns: Sequence[str] = (), *, buffer_bytes: int = 0, verify_checksums: bool = False
-    ) -> pq.ParquetFile:
+    def reader(self, dictionary_columns: Sequence[str] = (), *, buffer_bytes: int = 0) -> pq.ParquetFile:
         """A pyarrow reader of the file; the footer is not read again.
 
-        With `buffer_bytes` a column is read in pieces of that size as it is decoded, and not as a whole before. With
-        `verify_checksums` a page that has a checksum is an error when it does not match.
+        With `buffer_bytes` a column is read in pieces of that size as it is decoded, and not as a whole before.
         """
         return pq.ParquetFile(
             self.source,
@@ -91,7 +88,6 @@ class OpenedFile:
             # Reading column chunks ahead, pyarrow's default, would override the buffer.
             pre_buffer=buffer_bytes == 0,
             buffer_size=buffer_bytes,
-            page_checksum_verification=verify_checksums,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self.verifies_checksums,
         )

@@ -56,7 +56,9 @@ def verify_rows(file: ContentFile, context: RowContext, field_ids: Collection[in
     """
     report = FileReport()
     try:
-        with open_parquet(context.io, file, name_mapping=context.metadata.name_mapping()) as opened:
+        with open_parquet(
+            context.io, file, name_mapping=context.metadata.name_mapping(), verify_checksums=True
+        ) as opened:
             report.has_checksums = has_page_checksums(opened.metadata, opened.source)
             if opened.row_count != file.record_count:
                 what = f"its entry states {file.record_count:,} rows and its footer {opened.row_count:,}"
@@ -84,7 +86,7 @@ def checked_batches(file: OpenedFile) -> Iterator[pa.RecordBatch]:
         stored_width = row_group.total_byte_size / max(row_group.num_rows, 1)
         row_count = min(max(int(_BATCH_BYTES / max(stored_width, 1)), 1), _BATCH_ROWS_MAX)
         with unreadable_as_corrupt(file.location):
-            reader = file.reader(buffer_bytes=_BUFFER_BYTES, verify_checksums=True).reader
+            reader = file.reader(buffer_bytes=_BUFFER_BYTES).reader
             yield from reader.iter_batches(row_count, row_groups=[group], use_threads=False)
 
 
