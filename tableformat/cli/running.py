@@ -29,7 +29,7 @@ JOBS_DONE: Final = "jobs"
 @contextmanager
 def running(session: Session, table: Table, *, dry_run: bool = False) -> Iterator[Progress | None]:
     """Draws the progress of a job on the table. Ctrl-C ends the command: jobs remove what they have not committed, and
-    people are told what they have."""
+    what was committed is reported."""
     from tableformat.errors import CommitInterruptedError
 
     branch_before = table.snapshot_id

@@ -20,7 +20,7 @@ FileKey: TypeAlias = tuple[str, int | None]
 
 
 class ChangeKind(Enum):
-    """What a change knows of the table; it decides which commits of others it can live with (`commit/conflicts.py`)."""
+    """What a change knows of the table; it decides which concurrent commits it tolerates (`commit/conflicts.py`)."""
 
     BLIND = "blind"
     """Read nothing: appends, and deletes by key or range. True whatever others did."""

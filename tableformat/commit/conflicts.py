@@ -101,7 +101,8 @@ def files_named_are_live(evidence: Evidence) -> Iterator[str]:
 
 
 def rows_read_are_unchanged(evidence: Evidence) -> Iterator[str]:
-    """CP-5: a change that read rows to decide is serializable: nobody added a data file that it should have read."""
+    """CP-5: a change that read rows to decide is serializable: no other commit added a data file that it should have
+    read."""
     may_match = evidence.change.may_match
     unseen = [data.file_path for data in evidence.diff.added_data_files if may_match is None or may_match(data)]
     if unseen:

@@ -22,7 +22,7 @@ CATALOG_FILE: Final = "catalog.db"
 
 
 def refuse_read_only(iceberg: IcebergTable) -> None:
-    """Raise UnsupportedFeatureError for a table that no catalog keeps, as there is nobody to commit to, and
+    """Raise UnsupportedFeatureError for a table without a catalog, and
     CopiedLakeError for one that another lake keeps (CP-25)."""
     if type(iceberg.catalog) is NoopCatalog:
         raise UnsupportedFeatureError(

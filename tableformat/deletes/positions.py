@@ -37,6 +37,7 @@ class PositionSet:
 
     @classmethod
     def empty(cls) -> PositionSet:
+        """The set without a position."""
         return cls(_NONE, _NONE)
 
     @classmethod
@@ -65,12 +66,13 @@ class PositionSet:
 
     @classmethod
     def from_mask(cls, mask: NDArray[np.bool_]) -> PositionSet:
-        """The positions at which the mask is true."""
+        """The positions at which the mask, one flag for each row from position 0 on, is true."""
         edges = np.flatnonzero(np.diff(mask.view(np.int8), prepend=np.int8(0), append=np.int8(0)))
         return cls(edges[0::2], edges[1::2])
 
     @classmethod
     def union_of(cls, sets: Iterable[PositionSet]) -> PositionSet:
+        """The positions that are in any of the sets; the set itself where only one has positions."""
         filled = [positions for positions in sets if positions]
         if len(filled) <= 1:
             return filled[0] if filled else cls.empty()
@@ -78,6 +80,7 @@ class PositionSet:
         return cls(*_coalesced(starts, np.concatenate([positions.ends for positions in filled])))
 
     def union(self, *others: PositionSet) -> PositionSet:
+        """The positions that are in this set or in any of the others."""
         return PositionSet.union_of((self, *others))
 
     def minus(self, other: PositionSet) -> PositionSet:
@@ -112,6 +115,7 @@ class PositionSet:
 
     @property
     def run_count(self) -> int:
+        """Number of runs, each of consecutive positions."""
         return len(self.starts)
 
     @property

@@ -101,7 +101,7 @@ def encode_column(array: pa.Array, key_type: PrimitiveType) -> pa.LargeBinaryArr
 
 
 def join_pieces(pieces: Sequence[pa.LargeBinaryArray | pa.LargeBinaryScalar]) -> pa.LargeBinaryArray:
-    """Row by row concatenation."""
+    """For each row the concatenation of its pieces, which are not null. At least one array among the pieces."""
     return pieces[0] if len(pieces) == 1 else pc.binary_join_element_wise(*pieces, _EMPTY)
 
 

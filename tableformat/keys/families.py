@@ -114,7 +114,7 @@ def arrow_type_of(key_type: PrimitiveType) -> pa.DataType:
 
 
 def fixed_width_bytes(key_type: PrimitiveType) -> int:
-    """Length of a fixed or uuid value in bytes."""
+    """Length of a value of the type, which is fixed(n) or uuid, in bytes."""
     return len(key_type) if isinstance(key_type, FixedType) else 16
 
 

@@ -61,6 +61,7 @@ class NumberWords:
     valid: Flags | None
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:  # noqa: ARG002 (one level: nothing to tell apart)
+        """Sort word 0, the only one, of the chosen rows; 0 for null rows."""
         chosen = self.values[rows]
         codes = _float_codes(chosen) if chosen.dtype.kind == "f" else chosen.astype(np.int64, copy=False)
         return _zero_where_null(codes, self.valid, rows)
@@ -74,6 +75,8 @@ class DecimalWords:
     valid: Flags | None
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
+        """The value where one sort word holds it, else its high half, then its low half, shifted from unsigned to
+        signed."""
         if level_count == 1:
             codes = self.halves[rows, 0]
         elif index == 0:
@@ -95,6 +98,8 @@ class ByteWords:
     is_variable: bool
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
+        """Eight bytes from `8 * index` on, big endian and padded with zeros; as the last sort word of strings and
+        binary the length in bytes."""
         starts, ends = self.starts[rows], self.ends[rows]
         if self.is_variable and index == level_count - 1:
             # Rows longer than every cut are in no order of length, and all of them are above the cuts they tie with.
@@ -115,6 +120,7 @@ class DictionaryWords:
     valid: Flags | None
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
+        """The sort words of the dictionary entries that the chosen rows name."""
         codes = self.dictionary.level(index, level_count, self.indices[rows])
         return _zero_where_null(codes, self.valid, rows)
 
@@ -127,9 +133,11 @@ class NullWords:
 
     @property
     def valid(self) -> Flags:
+        """False for every row."""
         return np.zeros(self.row_count, np.bool_)
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:  # noqa: ARG002 (every level reads 0)
+        """0 for every chosen row."""
         chosen = range(*rows.indices(self.row_count)) if isinstance(rows, slice) else rows
         return np.zeros(len(chosen), np.int64)
 

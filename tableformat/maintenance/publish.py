@@ -144,9 +144,9 @@ def _remember_target(iceberg: IcebergTable, source: str, target: str) -> None:
 def _moving_target(
     planned: SnapshotView, source: str, base: SnapshotView, snapshot: Snapshot
 ) -> UpdatesAndRequirements:
-    """MT-33: the conversion's commit moves the target along, if nobody wrote to the branch since it was planned.
+    """MT-33: the conversion's commit moves the target along, if no commit reached the branch since it was planned.
 
-    Where somebody did, there may be deletes that the conversion has not seen, and the target stays for another round.
+    Where one did, there may be deletes that the conversion has not seen, and the target stays for another round.
     """
     planned_id = planned.snapshot.snapshot_id if planned.snapshot is not None else None
     state = all_carried(base, source)

@@ -125,6 +125,7 @@ class _KeyDeletes:
         self._overlap = KeyOverlap(self._deletes, columns)
 
     def candidates(self, data: DataFile) -> list[DeleteFile]:
+        """DA-2, RD-2: the delete files that are newer than the data file and may hold a key of it by their bounds."""
         is_newer = keyed_delete_is_new_enough(self._numbers, committed_sequence_number(data))
         if not is_newer[-1]:
             return []

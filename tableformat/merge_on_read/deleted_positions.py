@@ -59,6 +59,7 @@ class EqualityDeleted:
 
     @property
     def size_bytes(self) -> int:
+        """Memory that the entry holds, estimated."""
         return self.positions.size_bytes + _DELETE_BYTES * len(self.deletes) + _ENTRY_BYTES
 
 
@@ -87,6 +88,7 @@ class MergeContext:
 
     @cached_property
     def name_mapping(self) -> NameMapping | None:
+        """The table's name mapping, for data files without field ids; None where it has none."""
         return self.metadata.name_mapping()
 
     @cached_property
@@ -108,6 +110,7 @@ class MergeContext:
 
     @cached_property
     def loader(self) -> DeleteLoader:
+        """Reads the table's delete files through the shared cache."""
         return DeleteLoader.of(self.metadata, self.io, self.caches.deletes)
 
     @cached_property
@@ -117,7 +120,7 @@ class MergeContext:
 
     @cached_property
     def column_types(self) -> ColumnTypes:
-        """Types of the fields, for what deletes name."""
+        """DA-6: the type of every field that the table has had, by id."""
         return ColumnTypes.of_fields(self.fields)
 
 

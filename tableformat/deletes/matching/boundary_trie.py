@@ -35,6 +35,7 @@ class BoundaryColumn:
 
     @property
     def has_null(self) -> bool:
+        """Whether the column is null, or not bound, in some boundary."""
         return self.lower.valid is not None or self.upper.valid is not None
 
     def valid(self) -> Flags:
@@ -46,6 +47,7 @@ class BoundaryColumn:
         return np.stack(present, axis=1).reshape(-1)
 
     def level(self, index: int) -> Codes:
+        """Sort word `index` of every boundary: lower cut 0, upper cut 0, lower cut 1, ..."""
         everything = slice(None)
         lower = self.lower.level(index, self.level_count, everything)
         upper = self.upper.level(index, self.level_count, everything)
@@ -66,6 +68,7 @@ class Boundaries:
 
 
 def boundaries_of(spans: SpanArray) -> Boundaries:
+    """The cuts of sorted disjoint spans in one list, in key order, as sort words of the columns that some cut binds."""
     depth = np.stack([spans.lower.depth, spans.upper.depth], axis=1).reshape(-1)
     after = np.stack([spans.lower.after, spans.upper.after], axis=1).reshape(-1)
     columns = []
@@ -208,6 +211,7 @@ class BoundaryTrie:
         self._pending = self._build(root, columns_with_nulls)
 
     def level(self, depth: int) -> TrieLevel:
+        """The level of that depth; levels above it are built first."""
         while len(self._levels) <= depth:
             self._levels.append(next(self._pending))
         return self._levels[depth]

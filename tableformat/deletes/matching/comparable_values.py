@@ -44,7 +44,7 @@ def comparable(column: pa.ChunkedArray, iceberg_type: PrimitiveType) -> pa.Chunk
 
 
 def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without dictionaries."""
+    """The column with the values of its dictionary in place of the indices; the same object without a dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 

@@ -26,7 +26,7 @@ _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HashPrefilter:
-    """Immutable."""
+    """Hashes of known values as a table of flags, in which the hashes of rows are looked up. Immutable."""
 
     is_possible: NDArray[np.bool_]
     """By hash, whether a known value has it."""

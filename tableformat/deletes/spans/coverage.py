@@ -28,7 +28,7 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 
 class Coverage(Enum):
-    """RD-10: how a data file is read."""
+    """RD-10: what range deletes mean for a data file, and so whether it has to be opened for them."""
 
     CLEAN = "clean"
     """No row can be deleted."""

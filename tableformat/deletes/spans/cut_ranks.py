@@ -30,10 +30,12 @@ class CutRanks:
     """For each rank the index of a cut that has it."""
 
     def cuts_at(self, ranks: npt.NDArray[np.int64]) -> CutArray:
+        """One cut for each of the given ranks."""
         return self._all_cuts.take(self._holder[ranks])
 
 
 def rank_cuts(lower: CutArray, upper: CutArray) -> CutRanks:
+    """RD-1: the ranks of the lower and upper cuts of n spans, of one key, in the common order of all of them."""
     cuts = CutArray.concat([lower, upper])
     encoded = pa.concat_arrays([lower.encoded, upper.encoded])
     order, is_new = _sorted_order(encoded)

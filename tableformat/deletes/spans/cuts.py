@@ -85,6 +85,7 @@ class CutArray:
         return join_pieces(pieces)
 
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> CutArray:
+        """The cuts at the given indexes, in their order."""
         chosen = pa.array(indices)
         columns = tuple(column.take(chosen) for column in self.columns)
         return CutArray(self.key, columns, self.depth[indices], self.after[indices])

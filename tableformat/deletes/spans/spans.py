@@ -57,6 +57,7 @@ class SpanArray:
         return len(self.lower)
 
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> SpanArray:
+        """The spans at the given indexes, in their order."""
         numbers = None if self.sequence_numbers is None else self.sequence_numbers[indices]
         return SpanArray(self.key, self.lower.take(indices), self.upper.take(indices), numbers)
 
@@ -76,6 +77,7 @@ class SpanArray:
 
     @staticmethod
     def empty(key: KeyColumns) -> SpanArray:
+        """No spans of the key, without sequence numbers."""
         columns = tuple(pa.array([], arrow_type_of(key_type)) for key_type in key.types)
         cuts = CutArray(key, columns, np.zeros(0, np.int8), np.zeros(0, np.bool_))
         return SpanArray(key, cuts, cuts, None)

@@ -65,7 +65,7 @@ class ReadAhead(Generic[_Item]):
             close()
 
     def _put(self, item: object) -> bool:
-        """False once nobody wants more."""
+        """False once the reader has stopped."""
         while not self._stopped.is_set():
             try:
                 self._items.put(item, timeout=_POLL_SECONDS)

@@ -1,6 +1,6 @@
 """Expires old snapshots, and removes the files that nothing else needs (MT-1 to MT-4).
 
-plan        which snapshots, refs and batch records have had their time (`snapshot_retention.py`)
+plan        which snapshots, refs and batch records are past retention (`snapshot_retention.py`)
 commit      the table's metadata names them no more
 remove      files that only they needed, after the commit and from what it left (`expired_files.py`)
 """

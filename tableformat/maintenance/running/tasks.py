@@ -29,7 +29,7 @@ class Work(Generic[TaskT, ContextT, ResultT]):
     context: ContextT
     """What all tasks share."""
     discard: Callable[[ResultT], None]
-    """Removes what a result that nobody wants has left, that is the files of it."""
+    """Removes the files of a result that is not used."""
 
 
 class TaskRunner(Protocol):
