@@ -1,4 +1,4 @@
-"""Every error that this library raises on purpose.
+"""The errors of this library, in one tree.
 
     TableFormatError
     ├── InvalidArgumentError            the call cannot be carried out as written

@@ -1,4 +1,4 @@
-"""What a handle of a table is pinned to, and what can be read through it.
+"""`TableReads`: the reading half of a table handle, pinned to the metadata that it was loaded with.
 
 The verbs that write are those of `table.Table`.
 """
@@ -171,7 +171,7 @@ class TableReads:
         to_timestamp: datetime | str | int | None = None,
         limit: int | None = None,
     ) -> Changes:
-        """The rows that were deleted and added after one snapshot, up to and with another, in the order in which they
+        """The rows that were deleted and added after one snapshot, through another one, in the order in which they
         rebuild the table.
 
         Without a beginning from the first snapshot on, without an end up to this handle's. Timestamps stand for the

@@ -1,4 +1,4 @@
-"""Files that another process staged are committed once, also by a writer that does not name its batches (CP-23).
+"""Commits staged files of other processes once, also for a writer that does not name its batches (CP-23).
 
     new_write        table at sequence number 40
     write            files f, g                     no snapshot up to 40 can name them

@@ -1,4 +1,4 @@
-"""Metadata files that fell off the end of the metadata log, where the table asks for their removal."""
+"""Removes metadata files that dropped out of the metadata log, where a table property asks for it."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _difference(
 
 
 def _by_entry(files: Iterable[DataFile | DeleteFile]) -> dict[tuple[FileKey, int | None], list[DataFile | DeleteFile]]:
-    """Other writers name a path more than once: an entry is told apart by its age, and otherwise counted (MT-64)."""
+    """Other writers name a path more than once: an entry is identified by its age, and otherwise counted (MT-64)."""
     found: defaultdict[tuple[FileKey, int | None], list[DataFile | DeleteFile]] = defaultdict(list)
     for file in files:
         found[file_key(file), file.sequence_number].append(file)

@@ -96,7 +96,7 @@ class DeleteFile(ContentFile):
 
     @property
     def kind(self) -> DeleteKind:
-        """FM-9: told by content and file format."""
+        """FM-9: follows from content and file format."""
         if self.content is FileContent.POSITION_DELETES:
             return DeleteKind.DELETION_VECTOR if self.file_format == PUFFIN else DeleteKind.POSITION
         return DeleteKind.RANGE if self.file_format == RANGE_DELETES_PARQUET else DeleteKind.EQUALITY

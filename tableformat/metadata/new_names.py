@@ -1,4 +1,4 @@
-"""Which names a new table, namespace, branch or tag may have.
+"""Checks the names of new tables, namespaces, branches and tags.
 
 Names become directories and keys of an object store: none may lead out of the warehouse, and none may be what a store,
 a catalog's database or a terminal takes for something else. What exists already is found by any name.

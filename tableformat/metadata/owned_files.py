@@ -1,4 +1,4 @@
-"""Which files a table may remove (MT-53): the one place that decides it, and the way to every removal by name.
+"""Owned files: which files named by its metadata a table may remove, and their removal (MT-53).
 
 Metadata names files by their full location, and whoever can write metadata can name any file. A writer that removes a
 file which it has just created itself knows what it removes (`storage.delete_if_present`); everything that is removed
@@ -184,7 +184,7 @@ class OwnedFiles:
 
 
 def table_uuid_of(io: FileIO, location: str) -> str | None:
-    """Whose metadata file it is; None when that cannot be told. Raises CorruptFileError when there is no such file."""
+    """Whose metadata file it is; None when that is not known. Raises CorruptFileError when there is no such file."""
     data = read_bytes(io, location)
     try:
         text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data

@@ -1,4 +1,4 @@
-"""Structs in structs whose rows begin at an offset, without the offset.
+"""Moves offsets of nested struct arrays down to their leaves.
 
 A batch that is cut out of a larger one, as where the first row is deleted, shares its buffers and says at which row it
 begins. Every Arrow reader has to add up these offsets on the way down; DuckDB 2.0 refuses to where a struct lies in a

@@ -1,10 +1,10 @@
 """Reads scan tasks as Arrow tables: opens files, drops deleted rows, filters, projects.
 
-    prepare a task    footer, deleted positions (resolve), row groups that statistics and deletes leave     threads
-    read a stretch    some row groups of one file: decode, delete, filter                                   threads
+    prepare a task    footer, deleted positions, row groups that statistics and deletes leave               threads
+    read a run        some row groups of one file: decode, delete, filter                                   threads
     hand over         in the order of the tasks and rows                                                    caller
 
-What is in flight is a fixed number of stretches, so memory does not grow with the table.
+What is in flight is a fixed number of row-group runs, so memory does not grow with the table.
 """
 
 from __future__ import annotations

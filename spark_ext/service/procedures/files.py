@@ -1,4 +1,4 @@
-"""Procedures that remove what nothing needs any more: old snapshots and their files, orphan files."""
+"""Procedures that remove old snapshots with their files, and orphan files."""
 
 from __future__ import annotations
 

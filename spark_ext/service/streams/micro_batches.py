@@ -1,4 +1,4 @@
-"""Streaming reads: where a stream begins, how far a micro-batch goes, and which files are in it.
+"""Answers of a streaming read: its first offset, the end of each micro-batch, and the files in it.
 
 The Java side keeps what `stream_open` answers and hands it back with every call; Spark keeps the offsets in the
 query's checkpoint. Nothing is remembered here, so another process goes on where this one ended.

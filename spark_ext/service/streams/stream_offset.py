@@ -1,4 +1,4 @@
-"""How far a stream has read: what Spark keeps in the query's checkpoint."""
+"""Offsets of a stream: how far it has read, as Spark keeps it in the query's checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that is read a second time: in memory while it is small, in a temporary file beyond that."""
+"""Holds a stream of batches to read it again: in memory while it is small, in a temporary file beyond that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are refused because another row of their group was: no message is stored in part (CP-24).
+"""Refuses all rows of a group of which one row is refused, so that no message is stored in part (CP-24).
 
     replace, prefix id        a 1 | b 1 | a 2, which does not fit | b 2
     stored                    b 1, b 2
