@@ -1,4 +1,4 @@
-"""Tables that nobody can commit to, or that this catalog must not commit to."""
+"""Refuses commits to tables without a catalog, and to tables that another catalog keeps (CP-25)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CATALOG_FILE: Final = "catalog.db"
 
 
 def refuse_read_only(iceberg: IcebergTable) -> None:
-    """Raise UnsupportedFeatureError for a table without a catalog, and
-    CopiedLakeError for one that another lake keeps (CP-25)."""
+    """Raise UnsupportedFeatureError for a table without a catalog, and CopiedLakeError for one that another lake keeps
+    (CP-25)."""
     if type(iceberg.catalog) is NoopCatalog:
         raise UnsupportedFeatureError(
             "this table was read from its metadata file without a catalog: it is read-only. "
