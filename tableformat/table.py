@@ -26,7 +26,7 @@ from tableformat.operations.format_version import FORMAT_VERSION
 from tableformat.operations.key import set_key
 from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.operations.result import CommitResult
-from tableformat.operations.run import is_one_shot, run_verb
+from tableformat.operations.run import dry_run_verb, is_one_shot, repeatable, run_verb
 from tableformat.operations.staged_write import StagedWrite, stage_written
 from tableformat.operations.transaction import Transaction
 from tableformat.operations.verbs.append import append
@@ -75,6 +75,9 @@ class Table(TableReads):
         or one. Print the result; `is_clean` and `findings` are for programs. `deep` reads the files too.
 
         Changes nothing; `maintenance.repair()` mends what loses nothing.
+
+        >>> table.verify(deep=True).is_clean
+        True
         """
         return self.maintenance.verify(deep=deep, snapshot_id=snapshot_id, progress=progress)
 
@@ -100,12 +103,18 @@ class Table(TableReads):
         return self._run(partial(append, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused), rows, commit)
 
     def delete(
-        self, where: str | BooleanExpression, *, mode: str = "auto", **commit: Unpack[CommitKeywords]
+        self,
+        where: str | BooleanExpression,
+        *,
+        mode: str = "auto",
+        dry_run: bool = False,
+        **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows that match.
 
         `mode`: "range" and "equality" write a blind delete and raise InvalidPredicateError where the predicate is not
         one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact.
+        `dry_run` counts the rows that would go, which reads, and changes nothing; so it does for all verbs that delete.
 
         >>> table.delete("id1 = 'A' AND num_cal = 2", mode="scan").deleted_row_count
         1
@@ -113,11 +122,18 @@ class Table(TableReads):
         None
         >>> table.scan().count()
         1
+        >>> table.delete("id1 = 'B'", dry_run=True).deleted_row_count, table.scan().count()
+        (1, 1)
         """
-        return self._run(partial(delete, where=where, mode=mode), None, commit)
+        return self._run(partial(delete, where=where, mode=mode), None, commit, dry_run=dry_run)
 
     def delete_prefix(
-        self, prefix: Mapping[str, Any] | Any, *, mode: str = "auto", **commit: Unpack[CommitKeywords]
+        self,
+        prefix: Mapping[str, Any] | Any,
+        *,
+        mode: str = "auto",
+        dry_run: bool = False,
+        **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete every row whose key begins with the prefix; nothing is read.
 
@@ -128,7 +144,7 @@ class Table(TableReads):
         >>> table.scan(columns=["id1", "id2"]).to_arrow().to_pydict()
         {'id1': ['B'], 'id2': [1]}
         """
-        return self._run(partial(delete_prefix, prefix=prefix, mode=mode), prefix, commit)
+        return self._run(partial(delete_prefix, prefix=prefix, mode=mode), prefix, commit, dry_run=dry_run)
 
     def delete_range(
         self,
@@ -138,6 +154,7 @@ class Table(TableReads):
         on: Sequence[str] | None = None,
         mode: str = "auto",
         everything: bool = False,
+        dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows from `lower` up to, but without, `upper`; nothing is read.
@@ -154,16 +171,16 @@ class Table(TableReads):
         0
         """
         verb = partial(delete_range, lower=lower, upper=upper, on=on, mode=mode, everything=everything)
-        return self._run(verb, None, commit)
+        return self._run(verb, None, commit, dry_run=dry_run)
 
-    def delete_rows(self, keys: Any, **commit: Unpack[CommitKeywords]) -> CommitResult:
+    def delete_rows(self, keys: Any, *, dry_run: bool = False, **commit: Unpack[CommitKeywords]) -> CommitResult:
         """Delete the rows whose columns equal a row of `keys`, an Arrow table; nothing is read. Null equals null.
 
         >>> result = table.delete_rows(pa.table({"id1": ["A"], "num_cal": [2]}))
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().to_pydict()
         {'id1': ['A', 'B'], 'num_cal': [1, 1]}
         """
-        return self._run(partial(delete_rows, keys=keys), keys, commit)
+        return self._run(partial(delete_rows, keys=keys), keys, commit, dry_run=dry_run)
 
     def replace(
         self,
@@ -459,8 +476,10 @@ class Table(TableReads):
 
     # -- how verbs run ------------------------------------------------------------------------------------------------
 
-    def _run(self, verb: partial[None], rows: Any, commit: CommitKeywords) -> CommitResult:
+    def _run(self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool = False) -> CommitResult:
         options = CommitOptions.of(verb.func.__name__, verb.keywords, **commit)
+        if dry_run:
+            return dry_run_verb(repeatable(verb, rows), self._draft, options)
         return run_verb(verb, self._draft, options, one_shot=is_one_shot(rows))
 
     def _draft(self) -> Draft:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -116,22 +117,22 @@ def _preview(session: Session, table: Table, spans: SpanArray, what: str) -> Non
     from rich.console import Group
     from rich.text import Text
 
-    from tableformat.cli.delete_preview import preview_delete
     from tableformat.display.grid import facts
     from tableformat.display.text import counted
+    from tableformat.operations.covered_rows import preview_delete
 
-    preview = preview_delete(table, spans)
+    preview = preview_delete(table.view, spans)
 
     def document() -> dict[str, Any]:
-        return {"table": table.name, "dry_run": True, **preview.to_dict()}
+        return {"table": table.name, "dry_run": True, **asdict(preview)}
 
-    told = (
+    files = (
         f"{preview.covered_data_file_count:,} covered whole, {preview.partial_data_file_count:,} in part, "
         f"{preview.clean_data_file_count:,} not met"
     )
     rows: list[tuple[str, str | Text]] = [
         ("would delete", f"{counted(preview.live_row_count, 'row')} with {what}"),
-        ("data files", told),
+        ("data files", files),
     ]
     title = Text(f"{table.name}: dry run, nothing was changed.", style="bold")
     session.output.emit(document, lambda: Group(title, facts(rows)))
@@ -141,15 +142,15 @@ def _range_text(names: tuple[str, ...], lower: tuple[Any, ...] | None, upper: tu
     """`2026-01-01 <= ts < 2026-02-01`, `(id1, id2, num_cal) < (B, 3)`."""
     from tableformat.display.text import literal
 
-    def told(bound: tuple[Any, ...]) -> str:
+    def bound_text(bound: tuple[Any, ...]) -> str:
         values = ", ".join(literal(value) for value in bound)
         return values if len(names) == 1 else f"({values})"
 
     columns = names[0] if len(names) == 1 else f"({', '.join(names)})"
     return (
-        (f"{told(lower)} <= " if lower is not None else "")
+        (f"{bound_text(lower)} <= " if lower is not None else "")
         + columns
-        + (f" < {told(upper)}" if upper is not None else "")
+        + (f" < {bound_text(upper)}" if upper is not None else "")
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyiceberg.schema import Schema
 from pyiceberg.types import PrimitiveType
 
-from tableformat.errors import InvalidKeyError
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.keys.families import family_of
 
 
@@ -56,3 +56,24 @@ class KeyColumns:
             names.append(name)
             types.append(key_type)
         return cls(tuple(field_ids), tuple(names), tuple(types))
+
+
+def leading_columns(key: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """RD-5: the names in key order. They must be the first columns of the key, each once: anything else is an
+    InvalidKeyError with both, or an UnknownColumnError.
+
+    >>> leading_columns(("id1", "id2", "num_cal"), ["id2", "id1"])
+    ('id1', 'id2')
+    """
+    if isinstance(names, str):
+        raise InvalidArgumentError(f"prefix is a list of columns: prefix=[{names!r}].")
+    for name in names:
+        if name not in key:
+            raise UnknownColumnError(name, key, where=f"a prefix of the key ({', '.join(key)})")
+    lead = tuple(key[: len(names)])
+    if not names or set(lead) != set(names) or len(set(names)) != len(names):
+        raise InvalidKeyError(
+            f"prefix ({', '.join(names)}) is no leading part of the key ({', '.join(key)}): "
+            f"give its first columns, such as ({', '.join(key[: max(len(names), 1)])})."
+        )
+    return lead

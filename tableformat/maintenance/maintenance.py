@@ -82,12 +82,20 @@ class Maintenance:
         Reads all manifests, and asks the store for the size of every file. With `deep` every file is read: rows,
         counts, bounds, order, partitions and checksums, positions, vectors and spans. `is_clean` when nothing that a
         reader can get wrong was found. Nothing is taken from caches.
+
+        >>> result = table.maintenance.verify()
+        >>> result.is_clean, result.findings
+        (True, ())
         """
         return verify(self.iceberg, self.branch, deep=deep, snapshot_id=snapshot_id, progress=progress)
 
     def repair(self, *, dry_run: bool = False, progress: Progress | None = None) -> RepairResult:
         """Mend what loses nothing: delete files of the branch that match nothing leave it, also those that are
-        missing. What is left is in `left`, each with what to do. No row changes and no file is removed."""
+        missing. What is left is in `left`, each with what to do. No row changes and no file is removed.
+
+        >>> table.maintenance.repair(dry_run=True).left
+        ()
+        """
         return repair(self._writable, self.branch, dry_run=dry_run, progress=progress)
 
     def convert_deletes(

@@ -1,46 +1,96 @@
-"""Deletes that read: find the rows, delete them by position, count them."""
+"""Deletes that read: find the rows, delete them by position, count them; without a change where that is asked."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
 
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.merge_on_read.deleted_positions import deleted_positions
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, RowTask
+from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.draft import Draft
+from tableformat.scan.context import merge_context
 from tableformat.scan.matching_positions import matching_positions
+from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import ReadContext
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePreview:
+    """What a delete of spans meets at the head of a branch."""
+
+    snapshot_id: int | None
+    live_row_count: int
+    """Rows that readers see now and would not see any more."""
+    clean_data_file_count: int
+    """Data files that their bounds clear."""
+    partial_data_file_count: int
+    covered_data_file_count: int
+    """Data files that would not be read at all any more."""
 
 
 def delete_matching(draft: Draft, where: BooleanExpression) -> None:
     """Stage position deletes of the live rows that match the filter."""
     context = ReadContext.of(draft.view)
-    _delete_found(draft, draft.plan(where), lambda task: matching_positions(task, context))
+    for task, found in _in_threads(draft.plan(where), lambda task: matching_positions(task, context)):
+        _delete(draft, task, found)
 
 
 def delete_covered(draft: Draft, spans: SpanArray) -> None:
     """Stage position deletes of the live rows that the spans cover: what a range delete does, found row by row."""
-    context = ReadContext.of(draft.view).merge
     newest = spans.with_sequence_number(draft.next_sequence_number)
+    for task, (_, found) in _in_threads(draft.plan(), _covered_by(newest, ReadContext.of(draft.view).merge)):
+        _delete(draft, task, found)
 
-    def covered(task: RowTask) -> PositionSet:
+
+def preview_delete(view: SnapshotView, spans: SpanArray) -> DeletePreview:
+    """Count the live rows that the spans cover; reads the span columns of the data files that they may meet."""
+    context = merge_context(view)
+    newest = spans.with_sequence_number(view.sequence_number + 1)
+    file_counts = dict.fromkeys(Coverage, 0)
+    live_row_count = 0
+    for _, (coverage, found) in _in_threads(plan_scan(view, context=context).tasks, _covered_by(newest, context)):
+        file_counts[coverage] += 1
+        live_row_count += len(found)
+    return DeletePreview(
+        snapshot_id=view.snapshot.snapshot_id if view.snapshot is not None else None,
+        live_row_count=live_row_count,
+        clean_data_file_count=file_counts[Coverage.CLEAN],
+        partial_data_file_count=file_counts[Coverage.PARTIAL],
+        covered_data_file_count=file_counts[Coverage.COVERED],
+    )
+
+
+def _covered_by(newest: SpanArray, context: MergeContext) -> Callable[[RowTask], tuple[Coverage, PositionSet]]:
+    """For a data file its coverage by spans that are newer than everything, and the live rows that they cover."""
+
+    def find(task: RowTask) -> tuple[Coverage, PositionSet]:
         coverage, touching = classify(newest, task.data_file)
         if coverage is Coverage.CLEAN:
-            return PositionSet.empty()
+            return coverage, PositionSet.empty()
         by_spans = FileScanTask(data_file=task.data_file, range_deletes=(touching,))
-        return deleted_positions(by_spans, context).minus(deleted_positions(task, context))
+        return coverage, deleted_positions(by_spans, context).minus(deleted_positions(task, context))
 
-    _delete_found(draft, draft.plan(), covered)
+    return find
 
 
-def _delete_found(draft: Draft, tasks: tuple[RowTask, ...], find: Callable[[RowTask], PositionSet]) -> None:
+def _in_threads(tasks: Iterable[RowTask], find: Callable[[RowTask], _Found]) -> Iterator[tuple[RowTask, _Found]]:
+    """Each task with what was found in it, in order."""
+    listed = list(tasks)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for task, found in zip(tasks, pool.map(find, tasks), strict=True):
-            if found:
-                draft.delete_positions(task, found)
+        yield from zip(listed, pool.map(find, listed), strict=True)
+
+
+def _delete(draft: Draft, task: RowTask, found: PositionSet) -> None:
+    if found:
+        draft.delete_positions(task, found)

@@ -263,6 +263,19 @@ class Draft:
             duration_seconds=time.perf_counter() - started,
         )
 
+    @property
+    def counts_deleted_rows(self) -> bool:
+        """Whether every row that the draft deletes was found; a blind delete finds none."""
+        return not (self._pending_keys or self._pending_spans) and self._change.deleted_row_count is not None
+
+    def dry_run_result(self, *, started: float) -> CommitResult:
+        """What committing the draft would delete."""
+        return replace(
+            self.unchanged(already_applied=False, started=started),
+            deleted_row_count=self._change.deleted_row_count,
+            dry_run=True,
+        )
+
     def refresh(self) -> None:
         """Move the table's handle to the newest metadata, for the next draft."""
         self._iceberg.refresh()

@@ -29,5 +29,7 @@ class CommitResult:
     duration_seconds: float = 0.0
     already_applied: bool = False
     """The batch of this application id was committed before; nothing was written."""
+    dry_run: bool = False
+    """Nothing was changed; `deleted_row_count` is what would be deleted."""
     refused: pa.Table | None = field(default=None, compare=False, repr=False)
     """With `on_refused="divert"`: the refused rows with `_row_index`, `_refused_column` and `_refused_reason`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from tableformat.errors import CommitConflictError
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.result import CommitResult
+from tableformat.write.rows.rows import as_reader
 
 _STAGE_ATTEMPTS = 5
 """Times that a verb which reads the table is staged from the start; blind verbs never need a second one."""
@@ -45,6 +47,35 @@ def run_verb(
             continue
         return replace(result, attempts=result.attempts + attempts) if attempts else result
     raise AssertionError("the last attempt returns or raises")
+
+
+def dry_run_verb(verb: partial[None], new_draft: Callable[[], Draft], options: CommitOptions) -> CommitResult:
+    """What a verb that deletes would delete at the head of the draft's branch; nothing is committed.
+
+    The verb is staged as it was asked for, so that what is wrong with it is an error here too; a blind delete, which
+    counts nothing, is staged again in the form that finds its rows. `verb` can be staged twice.
+    """
+    started = time.perf_counter()
+    draft = new_draft()
+    if draft.is_applied(options):
+        return replace(draft.unchanged(already_applied=True, started=started), dry_run=True)
+    try:
+        verb(draft)
+        if not draft.counts_deleted_rows:
+            draft.discard()
+            draft = new_draft()
+            partial(verb.func, **{**verb.keywords, "mode": "scan"})(draft)
+        return draft.dry_run_result(started=started)
+    finally:
+        draft.discard()
+
+
+def repeatable(verb: partial[None], rows: Any) -> partial[None]:
+    """The verb with rows that can be read twice, held in memory where they could not."""
+    if not is_one_shot(rows):
+        return verb
+    held = as_reader(rows).read_all()
+    return partial(verb.func, **{name: held if value is rows else value for name, value in verb.keywords.items()})
 
 
 def is_one_shot(rows: Any) -> bool:

@@ -10,12 +10,13 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
-from tableformat.operations.verbs.delete_prefix import leading_columns, stage_prefixes
+from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.rows.checks import refuse_changed_checks, row_checks

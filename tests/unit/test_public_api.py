@@ -77,8 +77,13 @@ VERBS = {
     "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
     "overwrite": "rows, *, where=None, on_refused='fail'",
 }
+DRY_RUNS = {"delete": "", "delete_prefix": "", "delete_range": "", "delete_rows": ", *"}
+"""Verbs that delete and add nothing: a table's may be tried, a transaction's may not."""
 TABLE = {
-    **{name: f"{parameters}, **commit" for name, parameters in VERBS.items()},
+    **{
+        name: f"{parameters}{f'{DRY_RUNS[name]}, dry_run=False' if name in DRY_RUNS else ''}, **commit"
+        for name, parameters in VERBS.items()
+    },
     "transaction": "**commit",
     "new_write": "*, kind='append', prefix=None",
     "commit": "write, staged, **commit",

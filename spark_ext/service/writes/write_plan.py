@@ -32,9 +32,9 @@ from spark_ext.service.writes.write_options import DISTRIBUTION_MODES, REPLACE_P
 from tableformat.commit.read_only import refuse_table_of_another_lake
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError, UnsupportedFeatureError
+from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.keys.table_key import key_names
-from tableformat.operations.verbs.delete_prefix import leading_columns
 from tableformat.parquet.parquet_output import compression_codec
 from tableformat.properties import COMPRESSION_LEVEL, property_one_of
 from tableformat.table import Table

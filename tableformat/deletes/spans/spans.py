@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from tableformat.deletes.spans.cut_ranks import rank_cuts
 from tableformat.deletes.spans.cuts import CutArray, cut_after, cut_before, cuts_at_prefixes
-from tableformat.errors import InvalidKeyError, nearest_hint
+from tableformat.errors import InvalidKeyError
 from tableformat.keys.arrow_columns import as_key_array
 from tableformat.keys.families import arrow_type_of
-from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.key_columns import KeyColumns, leading_columns
 
 INHERITED: Final = -1
 """A sequence number that comes from the manifest entry (RD-8), among spans that have one of their own."""
@@ -31,7 +31,7 @@ class SpanArray:
     """n spans of one key; span i covers the keys between lower cut i and upper cut i.
 
     >>> from pyiceberg.types import LongType, StringType
-    >>> from tableformat.keys.key_columns import KeyColumns
+    >>> from tableformat.keys.key_columns import KeyColumns, leading_columns
     >>> key = KeyColumns((1, 2), ("id1", "id2"), (StringType(), LongType()))
     >>> spans = SpanArray.concat([span_of_bounds(key, ("A", 3), ("C",)), span_of_bounds(key, ("B", 7), ("D",))])
     >>> merged = sort_and_merge(spans).with_sequence_number(5)
@@ -101,14 +101,14 @@ def spans_of_prefixes(key: KeyColumns, prefixes: pa.Table) -> SpanArray:
     names the columns and the key when they are not.
 
     >>> from pyiceberg.types import LongType, StringType
-    >>> from tableformat.keys.key_columns import KeyColumns
+    >>> from tableformat.keys.key_columns import KeyColumns, leading_columns
     >>> key = KeyColumns((1, 2), ("id1", "id2"), (StringType(), LongType()))
     >>> spans = spans_of_prefixes(key, pa.table({"id1": ["B", "A", "B"]}))
     >>> spans.lower.columns[0].to_pylist(), spans.lower.after.tolist(), spans.upper.after.tolist()
     (['A', 'B'], [False, False], [True, True])
     """
     depth = prefixes.num_columns
-    _check_leading(key, prefixes.column_names)
+    leading_columns(key.names, prefixes.column_names)
     leading = [
         as_key_array(prefixes.column(name), key_type, name=name)
         for name, key_type in zip(key.names[:depth], key.types[:depth], strict=True)
@@ -167,16 +167,3 @@ def _is_merged(spans: SpanArray) -> bool:
     if not pc.all(pc.less(begins, ends), min_count=0).as_py():
         return False
     return bool(pc.all(pc.less(ends[:-1], begins[1:]), min_count=0).as_py())
-
-
-def _check_leading(key: KeyColumns, names: Sequence[str]) -> None:
-    """RD-5: the columns of a prefix are the first ones of the key, each once."""
-    for name in names:
-        if name not in key.names:
-            raise InvalidKeyError(f"column {name!r} of a prefix is not in key {key}.{nearest_hint(name, key.names)}")
-    if not names or sorted(names) != sorted(key.names[: len(names)]):
-        given = ", ".join(names) or "no columns"
-        raise InvalidKeyError(
-            f"a prefix of ({given}) is no leading part of key {key}: "
-            f"give its first columns, such as ({', '.join(key.names[: max(len(names), 1)])})."
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from pyiceberg.types import FixedType
 
 from tableformat.deletes.spans.spans import spans_of_prefixes
-from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError, UnsupportedFeatureError
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.keys.arrow_columns import array_of_values
-from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.key_columns import KeyColumns, leading_columns
 from tableformat.operations.covered_rows import delete_covered
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
@@ -57,23 +57,6 @@ def check_others_read_it(draft: Draft, prefixes: pa.Table) -> None:
                 "deletes: Iceberg's Java library would apply one of them only. Give one prefix at a time, or let the "
                 f"table property {PREFIX_ENCODING} be 'range' and convert deletes before others read."
             )
-
-
-def leading_columns(key: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The names in key order. They must be the first columns of the key: anything else is an InvalidKeyError with
-    both."""
-    if isinstance(names, str):
-        raise InvalidArgumentError(f"prefix is a list of columns: prefix=[{names!r}].")
-    for name in names:
-        if name not in key:
-            raise UnknownColumnError(name, key, where=f"a prefix of the key ({', '.join(key)})")
-    lead = tuple(key[: len(names)])
-    if not names or set(lead) != set(names) or len(set(names)) != len(names):
-        raise InvalidKeyError(
-            f"prefix ({', '.join(names)}) is no leading part of the key ({', '.join(key)}): "
-            f"give its first columns, such as ({', '.join(key[: max(len(names), 1)])})."
-        )
-    return lead
 
 
 def prefix_table(draft: Draft, prefix: Any) -> pa.Table:

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from tableformat.deletes.matching.range_match import deleted_mask
 from tableformat.deletes.spans.spans import SpanArray, span_of_bounds
+from tableformat.keys.key_columns import leading_columns
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
-from tableformat.operations.verbs.delete_prefix import leading_columns, stage_prefixes
+from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, range_columns
 from tableformat.write.rows.column_casts import Misfits
 from tableformat.write.rows.distinct import PrefixCollector

@@ -1,0 +1,94 @@
+"""A dry run of a verb that deletes counts the rows that would go, in every mode, and changes nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, InvalidKeyError, InvalidPredicateError, RowsRefusedError
+
+SCHEMA = pa.schema([("id", pa.string()), ("number", pa.int64()), ("value", pa.float64()), ("note", pa.string())])
+ROWS = [("a", 1, 1.5, "x"), ("a", 2, None, None), ("b", 1, 2.5, None), ("b", 2, float("nan"), "x"), ("c", 7, 1.5, "x")]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id", "number"])
+    table.append(pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in ROWS], SCHEMA))
+    table.delete_prefix({"id": "c"})  # Rows that are gone already are not counted.
+    return table
+
+
+def files(table: tf.Table) -> set[str]:
+    return {str(path) for path in Path(table.location.removeprefix("file://")).rglob("*") if path.is_file()}
+
+
+KEYS = pa.table({"id": ["a", "b", "b", "x", "c"]})
+NULLS = pa.table({"id": ["a", "b", "b"], "note": [None, "y", "x"]})
+
+
+@pytest.mark.parametrize(
+    ("call", "gone"),
+    [
+        (lambda table, **options: table.delete("id = 'a'", **options), 2),
+        (lambda table, **options: table.delete("value = 2.5", **options), 1),
+        (lambda table, **options: table.delete("id = 'a' OR id = 'b' AND number = 1", mode="range", **options), 3),
+        (lambda table, **options: table.delete("number = 2", mode="equality", **options), 2),
+        (lambda table, **options: table.delete("true", mode="scan", **options), 4),
+        (lambda table, **options: table.delete_prefix({"id": "b", "number": 2}, **options), 1),
+        (lambda table, **options: table.delete_prefix(KEYS, **options), 4),
+        (lambda table, **options: table.delete_prefix(KEYS, mode="equality", **options), 4),
+        (lambda table, **options: table.delete_range(lower=("a", 2), **options), 3),
+        (lambda table, **options: table.delete_range(lower=(2,), upper=(3,), on=["number"], **options), 2),
+        (lambda table, **options: table.delete_range(everything=True, mode="scan", **options), 4),
+        (lambda table, **options: table.delete_rows(KEYS, **options), 4),
+        (lambda table, **options: table.delete_rows(NULLS, **options), 2),
+        (lambda table, **options: table.delete_rows(KEYS.to_reader(), **options), 4),
+        (lambda table, **options: table.delete_rows(KEYS.slice(0, 0), **options), 0),
+    ],
+)
+def test_counts_what_the_delete_then_takes(table: tf.Table, call: partial[Any], gone: int) -> None:
+    before, rows, snapshot = files(table), table.scan().count(), table.snapshot_id
+    preview = call(table, dry_run=True)
+    assert (preview.dry_run, preview.deleted_row_count, preview.snapshot_id) == (True, gone, snapshot)
+    assert (files(table), table.refresh().scan().count(), table.snapshot_id) == (before, rows, snapshot)
+    result = call(table)
+    assert result.dry_run is False
+    assert table.scan().count() == rows - gone
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda table: table.delete("value > 2", mode="range", dry_run=True), InvalidPredicateError),
+        (lambda table: table.delete_prefix({"number": 1}, dry_run=True), InvalidKeyError),
+        (lambda table: table.delete_prefix({"id": "a"}, mode="fast", dry_run=True), InvalidArgumentError),
+        (lambda table: table.delete_range(dry_run=True), InvalidArgumentError),
+        (lambda table: table.delete_rows(pa.table({"value": [1.5]}), dry_run=True), InvalidKeyError),
+        (lambda table: table.delete_rows(pa.table({"number": pa.nulls(1)}), dry_run=True), RowsRefusedError),
+    ],
+)
+def test_what_is_wrong_with_the_delete_is_wrong_with_its_dry_run(table: tf.Table, call: Any, error: type) -> None:
+    with pytest.raises(error):
+        call(table)
+
+
+def test_batch_that_was_committed_would_delete_nothing(table: tf.Table) -> None:
+    table.delete_prefix({"id": "a"}, application_id="loader", batch_id=1)
+    again = table.delete_prefix({"id": "b"}, application_id="loader", batch_id=1, dry_run=True)
+    assert (again.already_applied, again.dry_run, again.deleted_row_count) == (True, True, 0)
+
+
+def test_many_keys_leave_no_file(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verb with many keys writes some of its delete files before the commit."""
+    monkeypatch.setattr("tableformat.operations.draft._PENDING_KEYS_MAX", 1)
+    before = files(table)
+    assert table.delete_rows(KEYS, dry_run=True).deleted_row_count == 4
+    assert files(table) == before
