@@ -22,7 +22,7 @@ from tableformat.deletes.rules import committed_sequence_number, partition_of
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.maintenance.running.tasks import ResultT, TaskT, in_threads
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
-from tableformat.maintenance.verification.stored_files import flaw_of
+from tableformat.maintenance.verification.stored_files import confirmed, flaw_of
 from tableformat.merge_on_read.delete_index import Partition, named_data_file
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestEntry, ManifestFile
@@ -177,12 +177,14 @@ def take_census(
     """The census, each manifest with its entries, and what could not be read. Nothing comes from a cache."""
     census = Census(metadata)
     flaws: list[Flaw] = []
-    lists = _answers(lambda each: _manifests(io, each), snapshots, thread_count)
+    lists = _answers(lambda each: confirmed(lambda: _manifests(io, each), _as_flaws), snapshots, thread_count)
     distinct: dict[ManifestKey, ManifestFile] = {}
     for found in lists:
         if not isinstance(found, Flaw):
             distinct |= {key_of(each): each for each in found}
-    decoded = _answers(lambda each: _entries(io, each, metadata), list(distinct.values()), thread_count)
+    decoded = _answers(
+        lambda each: confirmed(lambda: _entries(io, each, metadata), _as_flaws), list(distinct.values()), thread_count
+    )
     read: list[tuple[ManifestFile, tuple[ManifestEntry, ...]]] = []
     for manifest, entries in zip(distinct.values(), decoded, strict=True):
         if isinstance(entries, Flaw):
@@ -222,6 +224,11 @@ def _entries(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tup
         return decode_manifest(io, manifest, metadata)
     except (CorruptFileError, UnsupportedFeatureError) as error:
         return flaw_of(io, error, manifest.manifest_path)
+
+
+def _as_flaws(answer: object) -> Iterator[Flaw]:
+    if isinstance(answer, Flaw):
+        yield answer
 
 
 def _identity(file: DataFile | DeleteFile) -> tuple[int | None, int, int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from pyiceberg.io import FileIO
 
@@ -14,6 +14,8 @@ from tableformat.storage import storage
 
 FILES_AT_ONCE: Final = 64
 """Files that one task asks the store about."""
+_DAMAGED: Final = frozenset({FindingKind.UNREADABLE_FILE, FindingKind.WRONG_CHECKSUM})
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,21 @@ def _flaw(io: FileIO, file: StatedFile) -> Flaw | None:
     return None
 
 
+def confirmed(read: Callable[[], AnswerT], flaws: Callable[[AnswerT], Iterable[Flaw]]) -> AnswerT:
+    """MT-71: the answer of a read, which is made again where it finds damage: an answer of a store may be cut off or
+    changed on the way, and the file be sound."""
+    answer = read()
+    return read() if any(flaw.kind in _DAMAGED for flaw in flaws(answer)) else answer
+
+
 def flaw_of(io: FileIO, error: CorruptFileError | UnsupportedFeatureError, location: str) -> Flaw:
     """What an error tells of a file that was to be read, `location` where it does not say of which."""
     where = error.location if isinstance(error, CorruptFileError) else location
     what = str(error).removeprefix(f"{where}: ").rstrip(".")
     if isinstance(error, UnsupportedFeatureError):
         return Flaw(FindingKind.NOT_CHECKED, where, what)
-    if not storage.exists(io, where):
+    # Asked by size: some stores' `exists` takes an outage for "no".
+    if storage.size_bytes(io, where) is None:
         return Flaw(FindingKind.MISSING_FILE, where, "the file does not exist, although the metadata names it")
     # Decoders of different libraries say it in their own words, all of them with this one.
     is_checksum = "checksum" in what.lower()

@@ -34,7 +34,13 @@ from tableformat.maintenance.verification.findings import (
 from tableformat.maintenance.verification.metadata_checks import list_flaws, manifest_flaws, reference_flaws
 from tableformat.maintenance.verification.remedies import Remedies, heads_of
 from tableformat.maintenance.verification.snapshot_checks import SnapshotChecks
-from tableformat.maintenance.verification.stored_files import FILES_AT_ONCE, StatedFile, flaw_of, stored_file_flaws
+from tableformat.maintenance.verification.stored_files import (
+    FILES_AT_ONCE,
+    StatedFile,
+    confirmed,
+    flaw_of,
+    stored_file_flaws,
+)
 from tableformat.merge_on_read.delete_columns import field_history
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.snapshot_choice import view_at
@@ -145,7 +151,7 @@ class _Run:
             for path, files in deletes.items()
             if path not in unreadable
         ]
-        for report in self._answers(lambda call: call(), calls, "files read", [1] * len(calls)):
+        for report in self._answers(_confirmed_report, calls, "files read", [1] * len(calls)):
             self.flaws += report.flaws
             self.row_count += report.row_count
             self.unchecksummed_file_count += not report.has_checksums
@@ -168,6 +174,10 @@ class _Run:
                 self.tell(done, total, what)
 
 
+def _confirmed_report(call: Callable[[], FileReport]) -> FileReport:
+    return confirmed(call, lambda report: report.flaws)
+
+
 def _chosen(metadata: TableMetadata, io: FileIO, snapshot_id: int | None) -> list[Snapshot]:
     if snapshot_id is None:
         return sorted(metadata.snapshots, key=lambda each: (each.sequence_number or 0, each.timestamp_ms))
@@ -185,12 +195,19 @@ def _optional_files(metadata: TableMetadata) -> Iterator[StatedFile]:
 
 
 def _still_true(findings: Sequence[VerificationFinding], iceberg: IcebergTable) -> list[VerificationFinding]:
-    """MT-76: without those of snapshots that expired meanwhile: their files are gone for a reason."""
-    if not any(each.snapshot_ids for each in findings) or isinstance(iceberg.catalog, NoopCatalog):
+    """MT-76: without those of snapshots that expired meanwhile, and of metadata files that commits have removed since:
+    these are gone for a reason."""
+    if not findings or isinstance(iceberg.catalog, NoopCatalog):
         return list(findings)
     try:
-        now = iceberg.catalog.load_table(iceberg.name()).metadata
+        now = iceberg.catalog.load_table(iceberg.name())
     except NoSuchTableError:
         return list(findings)
-    retained = {snapshot.snapshot_id for snapshot in now.snapshots}
-    return [each for each in findings if not each.snapshot_ids or retained.intersection(each.snapshot_ids)]
+    retained = {snapshot.snapshot_id for snapshot in now.metadata.snapshots}
+    logged = {now.metadata_location, *(each.metadata_file for each in now.metadata.metadata_log)}
+    before = {iceberg.metadata_location, *(each.metadata_file for each in iceberg.metadata.metadata_log)}
+    return [
+        each
+        for each in findings
+        if (not each.snapshot_ids or retained.intersection(each.snapshot_ids)) and each.file not in before - logged
+    ]

@@ -26,6 +26,7 @@ from tableformat.maintenance.verification.findings import FindingKind, Severity
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.parquet import parquet_file
 from tableformat.storage import storage
 
 V3 = {"format-version": "3"}
@@ -127,6 +128,26 @@ class TestFiles:
         with pytest.raises(ConnectionError, match="away"):
             table.verify()
 
+    @pytest.mark.parametrize("place", ["manifest", "data file"])
+    def test_bytes_that_change_on_their_way_once_make_no_finding(
+        self, table: tf.Table, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        """MT-71"""
+        location = manifests_of(table.view)[0].manifest_path if place == "manifest" else data_of(table)[0].file_path
+        faults = [1]
+        read_bytes = storage.read_bytes
+
+        def read(io: Any, asked: str) -> bytes:
+            data = read_bytes(io, asked)
+            return data[:-4] + b"oops" if asked == location and faults and faults.pop() else data
+
+        monkeypatch.setattr(storage, "read_bytes", read)
+        monkeypatch.setattr(parquet_file, "read_bytes", read)
+        assert table.verify(deep=True).findings == ()
+        assert faults == [], "it was read"
+        faults += [1, 1]
+        the_finding(table.verify(deep=True), FindingKind.UNREADABLE_FILE)
+
     def test_files_that_no_reader_needs_are_warnings(self, table: tf.Table) -> None:
         """MT-71"""
         oldest = table.metadata.metadata_log[0].metadata_file
@@ -180,6 +201,17 @@ class TestWayOut:
         assert other.verify().findings == ()
         monkeypatch.setattr(verify_module, "_still_true", lambda findings, _iceberg: findings)
         assert FindingKind.MISSING_FILE in kinds(other.verify())
+
+    def test_metadata_files_that_commits_removed_make_no_findings(self, tmp_path: Path) -> None:
+        """MT-76"""
+        settings = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+        table = keyed_table(tmp_path, properties=settings)
+        table.append(rows("a", range(4)))
+        old = keyed_table_again(table)
+        for number in range(3):
+            table.append(rows("b", [number]))
+        assert not path_of(old.iceberg.metadata_location).exists()
+        assert old.verify().findings == ()
 
 
 def keyed_table_again(table: tf.Table) -> tf.Table:
