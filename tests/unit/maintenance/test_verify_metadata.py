@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from damaged_tables import alter_entries, alter_files, alter_manifests, kinds, path_of, the_finding
 from maintenance_tables import (
@@ -268,6 +269,19 @@ class TestManifests:
         finding = the_finding(table.verify(), FindingKind.WRONG_BOUNDS)
         assert "'b'" in finding.what
 
+    def test_partition_summaries_that_say_there_is_no_null(self, tmp_path: Path) -> None:
+        table = keyed_table(tmp_path, partition_by=("payload",))
+        nulls = rows("b", range(3))
+        table.append(nulls.set_column(2, nulls.schema.field(2), pa.nulls(3, pa.string())))
+        assert table.verify().findings == ()
+
+        def no_null(manifest: Any) -> list[Any]:
+            (summary,) = manifest.partitions
+            return [replace(manifest, partitions=(replace(summary, contains_null=False),))]
+
+        alter_manifests(table, no_null)
+        assert "None" in the_finding(table.verify(), FindingKind.WRONG_BOUNDS).what
+
     def test_unknown_spec_and_column(self, table: tf.Table) -> None:
         """MT-72, DA-6"""
         alter_files(table, lambda file: replace(file, equality_ids=(77,)) if isinstance(file, DeleteFile) else file)
@@ -332,6 +346,26 @@ class TestSnapshots:
         assert [each.command for each in later] == [None]
         assert "dropped 1 delete files" in str(mended)
 
+    def test_what_snapshots_share_is_told_once_of_the_newest(self, v3: tf.Table) -> None:
+        """MT-70"""
+        gone = min(file.file_path for file in data_of(v3))
+        alter_entries(v3, lambda entry: [] if entry.file.file_path == gone else [entry])
+        v3.append(rows("c", range(2)))
+        (finding,) = (each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR)
+        assert f"not live in snapshot {v3.snapshot_id}" in finding.what
+        assert len(finding.snapshot_ids) == 2
+
+    def test_a_vector_that_is_older_than_its_data_file(self, v3: tf.Table) -> None:
+        """MT-73, DA-7"""
+        newest = max(data_of(v3), key=lambda file: file.sequence_number or 0).file_path
+
+        def change(entry: Any) -> Any:
+            is_its = getattr(entry.file, "referenced_data_file", None) == newest
+            return [replace(entry, file=replace(entry.file, sequence_number=1)) if is_its else entry]
+
+        alter_manifests(v3, lambda each: [replace(each, min_sequence_number=1)], change)
+        assert "or newer than it" in the_finding(v3.verify(), FindingKind.DANGLING_VECTOR).what
+
     def test_a_dead_position_delete_and_its_repair(self, table: tf.Table) -> None:
         """MT-73, MT-77: also when its file is not there any more."""
         table.maintenance.convert_deletes()
@@ -345,6 +379,8 @@ class TestSnapshots:
         table.maintenance.repair()
         assert contents(table) == before
         assert live_deletes(table) == []
+        told = {str(each.kind) for each in table.verify().findings}
+        assert told == {"missing-file", "wrong-total"}, "dead deletes of older snapshots leave with them"
         assert table.verify(snapshot_id=table.snapshot_id).is_clean
 
     def test_a_position_delete_in_another_partition(self, tmp_path: Path) -> None:
