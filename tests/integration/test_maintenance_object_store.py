@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from botocore.exceptions import BotoCoreError
 from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
@@ -41,3 +42,28 @@ def test_only_what_is_needed_is_left(s3_options: dict[str, str], tmp_path: Path,
     named = reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io)
     assert {file.location for file in list_files(table.iceberg.io, table.location)} <= named
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_a_table_is_verified_where_it_is(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+    """MT-71, MT-74: a missing object and one that is not as long as stated; and an outage, which is neither."""
+    name = file_io.rsplit(".", 1)[1].lower()
+    options = {**s3_options, "py-io-impl": file_io}
+    catalog = tf.open_catalog(f"s3://lake/verified-{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id"])
+    table.append(pa.table({"id": [1, 2]}, schema=SCHEMA))
+    table.append(pa.table({"id": [3]}, schema=SCHEMA))
+    table.delete_prefix({"id": 1})
+    assert table.verify(deep=True).findings == ()
+    first, second = sorted(table.inspect.data_files()["file_path"].to_pylist())
+    table.iceberg.io.delete(first)
+    with table.iceberg.io.new_output(second).create(overwrite=True) as file:
+        file.write(b"PAR1")
+    found = {each.file: str(each.kind) for each in table.verify(deep=True).findings}
+    assert found == {first: "missing-file", second: "wrong-size"}
+    away = tf.read_metadata(table.iceberg.metadata_location, **options)
+    nowhere = {"s3.endpoint": "http://127.0.0.1:9", "s3.connect-timeout": "1"}
+    away.iceberg.io = type(away.iceberg.io)({**options, **nowhere})
+    with pytest.raises((OSError, BotoCoreError), match=r"(?i)connect"):
+        away.verify()
