@@ -67,7 +67,7 @@ def test_longs_into_double(values: list[int | None]) -> None:
 
 @settings(max_examples=examples(0.75), deadline=None)
 @given(
-    st.lists(st.none() | st.decimals(-99999, 99999, sort_keys=4)),
+    st.lists(st.none() | st.decimals(-99999, 99999, places=4)),
     st.integers(0, 4).flatmap(lambda scale: st.tuples(st.integers(max(scale, 1), 12), st.just(scale))),
 )
 def test_decimals_into_a_smaller_decimal(values: list[Decimal | None], target: tuple[int, int]) -> None:

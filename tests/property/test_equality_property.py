@@ -70,8 +70,8 @@ def cases(
 def columns_of(rows: list[tuple[Any, ...]], types: list[PrimitiveType], chunk_size: int = 7) -> list[pa.ChunkedArray]:
     chunks = [rows[start : start + chunk_size] for start in range(0, len(rows), chunk_size)] or [[]]
     return [
-        pa.chunked_array([pa.array([row[sort_key] for row in chunk], arrow_type_of(kind)) for chunk in chunks])
-        for sort_key, kind in enumerate(types)
+        pa.chunked_array([pa.array([row[index] for row in chunk], arrow_type_of(kind)) for chunk in chunks])
+        for index, kind in enumerate(types)
     ]
 
 
@@ -113,12 +113,10 @@ def test_searching_sorted_rows_finds_what_looking_up_finds(case, data_number: in
     if not rows or any(family_of(kind) is KeyFamily.FLOAT for kind in types):
         return
     encoded = encode_rows(columns_of(rows, types), types).to_pylist()
-    rows = [rows[sort_key] for sort_key in sorted(range(len(rows)), key=encoded.__getitem__)]
+    rows = [rows[index] for index in sorted(range(len(rows)), key=encoded.__getitem__)]
     keys = keys_of(types, deletes)
     points = keys.point_spans(keys.field_ids)
     newer = points.take((points.sequence_numbers > data_number).nonzero()[0])
     starts, ends = deleted_runs(columns_of(rows, types), newer)
-    found = [
-        sort_key for start, end in zip(starts.tolist(), ends.tolist(), strict=True) for sort_key in range(start, end)
-    ]
+    found = [index for start, end in zip(starts.tolist(), ends.tolist(), strict=True) for index in range(start, end)]
     assert found == keys.deleted_rows(columns_of(rows, types), data_number).tolist()

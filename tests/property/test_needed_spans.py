@@ -29,7 +29,7 @@ def spans_of(drawn: list[tuple[int, int, int]]) -> SpanArray:
 def data_of(drawn: list[tuple[int, int, int]]) -> list[DataFile]:
     return [
         DataFile(
-            file_path=f"{sort_key}",
+            file_path=f"{index}",
             file_format="PARQUET",
             spec_id=0,
             record_count=1,
@@ -40,7 +40,7 @@ def data_of(drawn: list[tuple[int, int, int]]) -> list[DataFile]:
             lower_bounds={1: to_bound(lower, LongType())},
             upper_bounds={1: to_bound(upper - 1, LongType())},
         )
-        for sort_key, (lower, upper, number) in enumerate(drawn)
+        for index, (lower, upper, number) in enumerate(drawn)
     ]
 
 
@@ -62,8 +62,8 @@ def test_span_is_needed_where_it_is_newest_over_older_data(
 
     def deleted(chosen: list[tuple[int, int, int]]) -> set[tuple[int, int]]:
         return {
-            (sort_key, key)
-            for sort_key, (first, last, number) in enumerate(files)
+            (index, key)
+            for index, (first, last, number) in enumerate(files)
             for key in range(first, last)
             if any(lower <= key < upper and number < newer for lower, upper, newer in chosen)
         }

@@ -88,7 +88,7 @@ def cases(draw: st.DrawFn) -> tuple[Schema, PartitionSpec, BoundFilter, list[Any
     field = NestedField(1, "x", column_type, required=False)
     chosen = draw(st.lists(st.sampled_from(transforms), min_size=1, max_size=2, unique_by=str))
     spec = PartitionSpec(
-        *(PartitionField(1, 1000 + sort_key, transform, f"p{sort_key}") for sort_key, transform in enumerate(chosen))
+        *(PartitionField(1, 1000 + index, transform, f"p{index}") for index, transform in enumerate(chosen))
     )
 
     def leaf() -> BoundFilter:
@@ -142,9 +142,9 @@ def test_a_manifest_with_a_matching_row_is_kept(case: tuple[Schema, PartitionSpe
 
 def manifest_of(schema: Schema, spec: PartitionSpec, partitions: list[tuple[Any, ...]]) -> ManifestFile:
     summaries = []
-    for sort_key, field in enumerate(spec.fields):
+    for index, field in enumerate(spec.fields):
         result_type = field.transform.result_type(schema.find_field(1).field_type)
-        known = [partition[sort_key] for partition in partitions if partition[sort_key] is not None]
+        known = [partition[index] for partition in partitions if partition[index] is not None]
         summaries.append(
             PartitionFieldSummary(
                 contains_null=len(known) < len(partitions),

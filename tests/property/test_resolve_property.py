@@ -42,16 +42,14 @@ def cases(draw: st.DrawFn) -> tuple[list[PrimitiveType], Rows, Rows, int, int, b
 def table_of(types: list[PrimitiveType], rows: Rows) -> pa.Table:
     columns = columns_of(rows, types)
     fields = [
-        pa.field(f"c{sort_key}", column.type, metadata={b"PARQUET:field_id": str(sort_key + 1).encode()})
-        for sort_key, column in enumerate(columns)
+        pa.field(f"c{index}", column.type, metadata={b"PARQUET:field_id": str(index + 1).encode()})
+        for index, column in enumerate(columns)
     ]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def context_of(types: list[PrimitiveType]) -> tuple[MergeContext, Schema]:
-    schema = Schema(
-        *[NestedField(sort_key + 1, f"c{sort_key}", kind) for sort_key, kind in enumerate(types)], schema_id=0
-    )
+    schema = Schema(*[NestedField(index + 1, f"c{index}", kind) for index, kind in enumerate(types)], schema_id=0)
     metadata = TableMetadataV2(
         location="/nowhere",
         last_column_id=len(types),
@@ -73,7 +71,7 @@ def test_statistics_and_markers_only_save_reading(case) -> None:
     key = KeyColumns.of(schema, range(1, len(types) + 1))
     if is_sorted:
         encoded = encode_rows(columns_of(rows, types), types).to_pylist()
-        rows = [rows[sort_key] for sort_key in sorted(range(len(rows)), key=encoded.__getitem__)]
+        rows = [rows[index] for index in sorted(range(len(rows)), key=encoded.__getitem__)]
     spans = spans_of_prefixes(key, table_of(types, keys).select(range(depth)))
     with tempfile.TemporaryDirectory() as directory:
         table = table_of(types, rows)

@@ -66,7 +66,7 @@ def test_skyline_shows_the_newest_span_over_every_key(spans: list[tuple[Cut, Cut
     pairs, numbers = listed(fragments), fragments.sequence_numbers
     assert numbers is not None
     touching = [left[1] == right[0] for left, right in pairwise(pairs)]
-    assert not any(joint and numbers[sort_key] == numbers[sort_key + 1] for sort_key, joint in enumerate(touching))
+    assert not any(joint and numbers[index] == numbers[index + 1] for index, joint in enumerate(touching))
 
 
 @settings(max_examples=examples(1), deadline=None)
