@@ -3,6 +3,9 @@
 The grammar is sqlglot's DuckDB dialect; what a scan can filter by is one column against literals, under AND, OR and
 NOT. PyIceberg's own parser knows neither typed literals nor BETWEEN. Negation is carried down while translating, so
 that a comparison with NULL can become false at its place: unknown is not true, whether a NOT stands above it or not.
+
+Three front ends meet in the bound filter, since each has a language of its own: SQL text here, pyarrow's serialised
+expressions in `arrow_filter.py`, and Spark's predicates in `spark_ext/service/wire/expressions.py`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Fields are matched by id at every level: renamed, reordered, dropped, added and promoted fields of structs, elements
 of lists and values of maps included. Buffers are kept wherever the type allows it; PyIceberg's own projection
 rebuilds lists from their offsets and loses null lists and slices on the way.
+
+Reading is lenient: stored values are promoted and never judged. Writing is strict, and apart from this
+(`write/rows/column_casts.py`): there every value that does not fit is named.
 """
 
 from __future__ import annotations

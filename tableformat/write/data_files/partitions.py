@@ -1,4 +1,9 @@
-"""Computes the partition of every row of a batch."""
+"""Computes the partition of every row of a batch.
+
+The transforms are PyIceberg's. Spark's writers cluster rows by the same ones in Java (`Transforms`), where a call to
+Python for every row would cost more than the write; random statements of the
+Spark tests compare the two.
+"""
 
 from __future__ import annotations
 

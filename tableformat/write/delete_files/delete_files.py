@@ -14,7 +14,7 @@ from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
 
 
-def partition_of(context: WriteContext, spec_id: int, partition: tuple[Any, ...]) -> tuple[Any, ...]:
+def checked_partition(context: WriteContext, spec_id: int, partition: tuple[Any, ...]) -> tuple[Any, ...]:
     """The partition as the spec wants it: a spec of void fields alone has a null for each, and no other partition.
 
     Raises InvalidArgumentError for an unknown spec or a wrong number of values.

@@ -17,7 +17,7 @@ from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles, removed_on_failure
 from tableformat.write.data_files.data_file_entry import KEY_BOUND_WIDTH
-from tableformat.write.delete_files.delete_files import delete_file, partition_of, write_parquet_file
+from tableformat.write.delete_files.delete_files import checked_partition, delete_file, write_parquet_file
 from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.distinct import distinct_rows
 from tableformat.write.rows.rows import as_reader
@@ -46,7 +46,7 @@ def write_equality_delete_file(
     if len(keys) == 0:
         raise InvalidKeyError("an equality delete needs at least one row of values.")
     columns = delete_columns(context.schema, keys.column_names)
-    partition = partition_of(context, spec_id, partition)
+    partition = checked_partition(context, spec_id, partition)
     batches = list(ConformedRows(keys.to_reader(), columns))
     distinct = distinct_rows(pa.Table.from_batches(batches))
     with removed_on_failure(context) as created:
@@ -69,7 +69,7 @@ def write_equality_deletes(
     """
     reader = as_reader(rows, what="the keys to delete")
     columns = delete_columns(context.schema, reader.schema.names)
-    partition = partition_of(context, spec_id, partition)
+    partition = checked_partition(context, spec_id, partition)
     with removed_on_failure(context) as created:
         return [
             _write(context, created, columns, table, spec_id=spec_id, partition=partition)

@@ -13,7 +13,7 @@ from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile,
 from tableformat.storage.storage import open_output
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import removed_on_failure
-from tableformat.write.delete_files.delete_files import delete_file, partition_of
+from tableformat.write.delete_files.delete_files import checked_partition, delete_file
 
 
 def write_range_delete_file(
@@ -27,7 +27,7 @@ def write_range_delete_file(
     """
     if len(spans) == 0:
         raise InvalidKeyError("a range delete needs at least one span.")
-    partition = partition_of(context, spec_id, partition)
+    partition = checked_partition(context, spec_id, partition)
     numbers = spans.sequence_numbers
     if numbers is None or bool((numbers == INHERITED).all()):
         spans = sort_and_merge(spans)

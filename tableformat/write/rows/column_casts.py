@@ -2,6 +2,9 @@
 
 A cast is chosen once from the two types and then runs on every batch. Arrow's checked cast does the work; only when it
 finds a value that does not fit are the positions of such values worked out, by masks, never by a loop.
+
+Writing is strict: nothing is rounded or cut. Reading is lenient, and apart from this (`parquet/column_conversion.py`):
+there a file of any writer is taken as it is, within the promotions that the schema allows.
 """
 
 from __future__ import annotations

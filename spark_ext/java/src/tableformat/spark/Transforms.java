@@ -20,7 +20,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * The partition transforms as functions of the catalog: `lake.system.bucket(16, id)`, `lake.system.days(ts)`. Spark clusters
- * and sorts rows by them before a write. Spark finds the methods named `invoke` by their parameter types.
+ * and sorts rows by them before a write, in the JVM, because a call to Python for every row would cost more than the write. The
+ * transforms of Python's writers are PyIceberg's. Spark finds the methods named `invoke` by their parameter types.
  */
 final class Transforms {
   static final String[] NAMES = {"bucket", "truncate", "years", "months", "days", "hours"};
