@@ -93,11 +93,11 @@ class OwnedFiles:
         """Those of the locations that are not the table's own."""
         asked = list(locations)
         if not self._stated_roots or all(local_path(location) is not None for location in asked):
-            coverages: Iterable[bool] = map(self.has, asked)
+            owned: Iterable[bool] = map(self.has, asked)
         else:
             with ThreadPoolExecutor(_REMOTE_READERS) as pool:
-                coverages = list(pool.map(self.has, asked))
-        return frozenset(location for location, is_own in zip(asked, coverages, strict=True) if not is_own)
+                owned = list(pool.map(self.has, asked))
+        return frozenset(location for location, is_own in zip(asked, owned, strict=True) if not is_own)
 
     def remove(self, location: str) -> bool:
         """Remove the file, or return False when it is not the table's own. One that is gone already is no error."""

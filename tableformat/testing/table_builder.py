@@ -29,9 +29,7 @@ from tableformat.catalogs.catalog import Catalog
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
-from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.content_file import DataFile
 from tableformat.storage.location import local_path
 from tableformat.table import Table
 from tableformat.testing.json_values import (
@@ -43,6 +41,7 @@ from tableformat.testing.json_values import (
     type_from_json,
 )
 from tableformat.testing.raw_items import RawItems
+from tableformat.testing.table_files import live_data_files, live_files
 
 VERBS: Final = (
     "append",
@@ -85,14 +84,14 @@ class BuiltTable:
         """One step. An error that the step itself does not name is the caller's."""
         branch = step.get("on_branch", "main")
         table = self.catalog.load_table(self.identifier, branch=branch)
-        before = {file.file_path for file in live_files(table) if isinstance(file, DataFile)}
+        before = {file.file_path for file in live_data_files(table)}
         name, argument, options = split_step(step)
         _RUNNERS[name](self, table, argument, options)
         if "as" in step:
             head = self.catalog.load_table(self.identifier, branch=branch)
             if head.snapshot_id is not None:
                 self.snapshot_ids[step["as"]] = head.snapshot_id
-            added = [file for file in live_files(head) if isinstance(file, DataFile) and file.file_path not in before]
+            added = [file for file in live_data_files(head) if file.file_path not in before]
             self.data_files.setdefault(step["as"], added)
 
 
@@ -157,16 +156,6 @@ def verb_arguments(
         case _:
             raise InvalidArgumentError(f"{verb!r} is no verb.")
     return positional, keywords
-
-
-def live_files(table: Table) -> list[DataFile | DeleteFile]:
-    """The data and delete files of the handle's snapshot."""
-    view = table.view
-    return [
-        entry.file
-        for manifest in manifests_of(view)
-        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
-    ]
 
 
 def _event(event: Mapping[str, Any], schema: Schema) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 import tableformat as tf
-from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.testing.table_files import live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 SCHEMA = pa.schema(
     [
@@ -47,32 +47,12 @@ def rows(region: str, *ids: int, note: str = "") -> pa.Table:
 
 def ids(table: tf.Table, **scan: Any) -> list[tuple[str, int]]:
     """(region, id) of every row, sorted."""
-    found = table.scan(columns=["region", "id"], **scan).to_arrow().to_pylist()
-    return sorted((row["region"], row["id"]) for row in found)
-
-
-def live(table: tf.Table) -> tuple[list[DataFile], list[DeleteFile]]:
-    """The live data files and delete files of the handle's snapshot."""
-    view = table.view
-    files = [
-        entry.file
-        for manifest in manifests_of(view)
-        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
-    ]
-    return [file for file in files if isinstance(file, DataFile)], [
-        file for file in files if isinstance(file, DeleteFile)
-    ]
+    return live_tuples(table, columns=["region", "id"], **scan)
 
 
 def vectors(table: tf.Table) -> dict[str | None, DeleteFile]:
     """The live deletion vectors by data file; fails where one has two."""
-    deletes = [delete for delete in live(table)[1] if delete.file_format == "PUFFIN"]
+    deletes = [delete for delete in live_delete_files(table) if delete.file_format == "PUFFIN"]
     by_path = {delete.referenced_data_file: delete for delete in deletes}
     assert len(by_path) == len(deletes)
     return by_path
-
-
-def files_on_disk(table: tf.Table, suffix: str) -> set[str]:
-    """Locations of all files below the table's data directory with this ending."""
-    directory = Path(table.location.removeprefix("file://")) / "data"
-    return {f"file://{path}" for path in directory.rglob(f"*{suffix}")}

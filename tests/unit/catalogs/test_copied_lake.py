@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import contents, keyed_table, rows
+from maintenance_tables import keyed_table, rows
 from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
 from tableformat.errors import CopiedLakeError
+from tableformat.testing.table_rows import live_tuples
 
 
 def everything(directory: Path) -> set[str]:
@@ -68,12 +69,12 @@ def test_a_copy_is_not_written(copy: tf.Table, tmp_path: Path, change: str) -> N
 
 def test_a_copy_is_read_and_dropped_and_has_new_tables(copy: tf.Table, tmp_path: Path) -> None:
     """CP-25"""
-    assert contents(copy) == [("a", number, "x") for number in range(3)]
+    assert live_tuples(copy) == [("a", number, "x") for number in range(3)]
     assert copy.maintenance.health().data_file_count == 1
     catalog = copy.catalog
     new = catalog.create_table("db.new", copy.schema, key=copy.key)
     new.append(copy.scan().to_batches())
-    assert contents(new) == contents(copy)
+    assert live_tuples(new) == live_tuples(copy)
     assert new.location == f"file://{tmp_path}/copy/db/new"
     catalog.drop_table("db.t")
     original = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
-from v3_tables import live, new_catalog, new_table, rows
+from v3_tables import new_catalog, new_table, rows
 
 import tableformat as tf
 from tableformat.changes.plan import ChangeTask, plan_snapshot
@@ -28,6 +28,7 @@ from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.scan.context import merge_context
 from tableformat.testing.replay import check_feed
+from tableformat.testing.table_files import live_data_files, live_delete_files
 
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
 
@@ -100,7 +101,7 @@ def test_data_files_that_leave_give_their_rows(tmp_path: Path) -> None:
     table = new_table(new_catalog(tmp_path), 2)
     table.append(rows("A", 1, 2))
     table.delete("id = 1", mode="scan")
-    (data,), (position_delete,) = live(table)
+    (data,), (position_delete,) = live_data_files(table), live_delete_files(table)
     change = TableChange(
         operation=Operation.OVERWRITE,
         kind=ChangeKind.SCAN_BASED,
@@ -119,7 +120,7 @@ def test_delete_that_is_taken_back_gives_its_rows_again(table: tf.Table) -> None
     table.append(rows("A", 1, 2, 3))
     table.delete("id = 3", mode="scan")
     table.delete_prefix({"region": "A", "id": 1})
-    (taken_back,) = (delete for delete in live(table)[1] if delete.kind is DeleteKind.RANGE)
+    (taken_back,) = (delete for delete in live_delete_files(table) if delete.kind is DeleteKind.RANGE)
     change = TableChange(
         operation=Operation.OVERWRITE,
         kind=ChangeKind.SCAN_BASED,
@@ -312,9 +313,9 @@ def test_only_files_that_a_new_delete_reaches_are_opened(table: tf.Table) -> Non
     table.delete_prefix({"region": "A"})
     table.delete_prefix(pa.table({"region": ["B", "C"], "id": [2, 5]}))
     paths = {task.scan.data_file.file_path for task in tasks(table, from_snapshot_id=before)}
-    opened = [data.file_path for data in live(table)[0] if data.file_path in paths]
+    opened = [data.file_path for data in live_data_files(table) if data.file_path in paths]
     assert len(opened) == 3, "C's bounds leave room for the deleted key"
-    for data in live(table)[0]:
+    for data in live_data_files(table):
         if data.file_path not in paths:
             Path(data.file_path.removeprefix("file://")).unlink()
     found = events(table, from_snapshot_id=before)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from cli_lake import TABLE, Lake, make_lake
 from damaged_tables import alter_entries, path_of
-from maintenance_tables import data_of, live_deletes
 
 from tableformat.display import verification as page
 from tableformat.maintenance.verification.findings import Severity, VerificationFinding, VerifyResult
+from tableformat.testing.table_files import live_data_files, live_delete_files
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def lake(tmp_path: Path) -> Lake:
 def damage(lake: Lake) -> str:
     """Remove the range delete file; the location."""
     with lake.table() as table:
-        location = next(each.file_path for each in live_deletes(table) if each.range_spans is not None)
+        location = next(each.file_path for each in live_delete_files(table) if each.range_spans is not None)
     path_of(location).unlink()
     return location
 
@@ -80,8 +80,8 @@ def test_repair(lake: Lake) -> None:
     """MT-77: warnings end with status 0; a dry run tells, and the command of the finding repairs."""
     with lake.table() as table:
         table.delete("id1 = 'C' AND num_cal = 0", mode="scan")
-        (delete,) = (each for each in live_deletes(table) if each.equality_ids is None)
-        named = next(each for each in data_of(table) if each.file_path == delete.referenced_data_file)
+        (delete,) = (each for each in live_delete_files(table) if each.equality_ids is None)
+        named = next(each for each in live_data_files(table) if each.file_path == delete.referenced_data_file)
         alter_entries(table, lambda entry: [] if entry.file.file_path == named.file_path else [entry])
     run = lake.run("verify", TABLE)
     assert run.status == 0

@@ -19,8 +19,7 @@ from tableformat.commit import committed_once
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, UnsupportedFeatureError
-from tableformat.metadata.content_file import DataFile
-from tableformat.testing.table_builder import live_files
+from tableformat.testing.table_files import live_data_files
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
 
@@ -143,7 +142,7 @@ def test_only_what_was_committed_since_the_write_began_is_read(
 def add_again(table: tf.Table, *, times: int = 1) -> None:
     """What a writer without the check does: the newest data file comes once more, each time in a commit of its own."""
     newest = max(
-        (file for file in live_files(table.refresh()) if isinstance(file, DataFile)),
+        live_data_files(table.refresh()),
         key=lambda file: file.sequence_number or 0,
     )
     again = replace(newest, sequence_number=None, file_sequence_number=None, first_row_id=None)
@@ -194,7 +193,7 @@ def test_conversion_says_which_file_it_cannot_convert(table: tf.Table) -> None:
     """MT-64: row deletes name paths, so they cannot delete a row of one entry and keep it of the other."""
     table.delete_prefix({"id": 1})
     add_again(table)
-    (path, _) = {file.file_path: file for file in live_files(table) if isinstance(file, DataFile)}.popitem()
+    (path, _) = {file.file_path: file for file in live_data_files(table)}.popitem()
     before = ids(table)
     with pytest.raises(UnsupportedFeatureError, match=path):
         table.maintenance.convert_deletes()

@@ -12,9 +12,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.errors import InvalidPredicateError
-from tableformat.metadata.content_file import DeleteFile
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.testing.table_files import live_delete_files
 
 IDS = [UUID(int=first << 120) for first in (0x10, 0x7F, 0x80, 0xF0)]
 SCHEMA = pa.schema(
@@ -117,12 +115,7 @@ def test_a_struct_with_a_uuid_that_older_files_lack_is_null(table: tf.Table) -> 
 def test_entries_of_equality_deletes_have_no_bounds_of_uuids(table: tf.Table) -> None:
     """Iceberg's Java library orders uuids as two signed numbers and would pass over the delete file."""
     table.delete_rows([{"u": IDS[1], "n": 1}, {"u": IDS[3], "n": 3}])
-    (delete,) = (
-        entry.file
-        for manifest in manifests_of(table.view)
-        for entry in live_entries(read_manifest(table.iceberg.io, manifest, table.metadata))
-        if isinstance(entry.file, DeleteFile)
-    )
+    (delete,) = live_delete_files(table)
     assert delete.lower_bounds.keys() == delete.upper_bounds.keys() == {2}
     assert delete.null_value_counts.keys() >= {1, 2}
     assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [0, 2]

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 from commit_tables import FaultyCatalog
 from pyiceberg.table.snapshots import Operation
-from v3_tables import files_on_disk, ids, live, new_table, rows, vectors
+from v3_tables import ids, new_table, rows, vectors
 
 import tableformat as tf
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.content_file import DeleteKind
+from tableformat.testing.table_files import files_on_disk, live_delete_files
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def once(backend: FaultyCatalog, interfere: Callable[[tf.Table], object]) -> Non
 
 def assert_only_vectors(table: tf.Table) -> None:
     """No position delete file, not even one that nothing names."""
-    assert {delete.kind for delete in live(table)[1]} == {DeleteKind.DELETION_VECTOR}
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
     assert files_on_disk(table, "-deletes.parquet") == set()
     assert files_on_disk(table, ".puffin") == {vector.file_path for vector in vectors(table).values()}
 
@@ -72,7 +73,7 @@ def test_a_transaction_that_cannot_be_run_again_survives_an_upgrade(faulty: Faul
         transaction.delete_prefix({"region": "b"})
         transaction.delete_prefix({"region": "c", "id": 3})
     assert ids(table) == [("a", 1), ("a", 3), ("a", 4), ("a", 5), ("c", 1)]
-    assert {delete.kind for delete in live(table)[1]} == {DeleteKind.DELETION_VECTOR, DeleteKind.RANGE}
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR, DeleteKind.RANGE}
     assert files_on_disk(table, "-deletes.parquet") == files_on_disk(table, "-range-deletes.parquet")
 
 
@@ -84,7 +85,7 @@ def test_a_conversion_survives_an_upgrade(faulty: FaultyCatalog) -> None:
     once(faulty, lambda other: other.upgrade())
     result = table.maintenance.convert_deletes()
     assert (result.added_deletion_vector_count, result.added_position_delete_file_count) == (2, 0)
-    assert {delete.kind for delete in live(table)[1]} == {DeleteKind.DELETION_VECTOR}
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
     assert ids(table) == [("a", 1), ("a", 3), ("a", 4), ("a", 5), ("b", 1), ("b", 2), ("b", 3), ("b", 5)]
 
 
@@ -100,7 +101,7 @@ def test_rows_deleted_by_position_just_before_the_upgrade_are_not_lost(faulty: F
     result = table.delete("id = 2 OR id = 4", mode="scan")
     assert result.deleted_row_count == 2
     assert ids(table) == [(region, number) for region in "ab" for number in (1, 3, 5)]
-    assert {delete.kind for delete in live(table)[1]} == {DeleteKind.DELETION_VECTOR}
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
     assert sorted(vector.record_count for vector in vectors(table).values()) == [2, 2]
 
 

@@ -17,11 +17,12 @@ import pytest
 from pyiceberg import types as iceberg
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
-from v3_tables import SCHEMA, ids, live, new_catalog, new_table, rows, vectors
+from v3_tables import SCHEMA, ids, new_catalog, new_table, rows, vectors
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, RowsRefusedError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DeleteKind
+from tableformat.testing.table_files import live_data_files, live_delete_files
 
 # -- how a table gets version 3 ---------------------------------------------------------------------------------------
 
@@ -183,10 +184,10 @@ def test_version_3_gives_the_rows_of_version_2(
             ]
         )
     assert states[0] == states[1]
-    kinds = {delete.kind for delete in live(table)[1]}
+    kinds = {delete.kind for delete in live_delete_files(table)}
     assert DeleteKind.POSITION not in kinds
     vectors(table)
-    live_paths = {data.file_path for data in live(table)[0]}
+    live_paths = {data.file_path for data in live_data_files(table)}
     assert set(vectors(table)) <= live_paths
 
 
@@ -197,7 +198,7 @@ def test_a_vector_leaves_with_the_last_row_of_its_file(tmp_path: Path) -> None:
     table.append(rows("b", 1))
     table.delete("id = 2", mode="scan")
     table.delete("region = 'a'", mode="scan")
-    data, deletes = live(table)
+    data, deletes = live_data_files(table), live_delete_files(table)
     assert ([file.record_count for file in data], deletes) == ([1], [])
     summary = table.metadata.snapshots[-1].summary
     assert summary is not None
@@ -232,7 +233,7 @@ def test_conversion_merges_with_the_vector_that_is_there(tmp_path: Path) -> None
         assert (told.added_position_delete_file_count, told.removed_position_delete_file_count) == (0, 0)
         assert (told.removed_range_delete_file_count, told.deleted_row_count) == (1, 1)
     assert sorted(vector.record_count for vector in vectors(table).values()) == [1, 2]
-    assert {delete.kind for delete in live(table)[1]} == {DeleteKind.DELETION_VECTOR}
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
     assert ids(table) == [("a", 1), ("a", 3), ("a", 5), ("b", 1)]
 
 
@@ -244,7 +245,7 @@ def test_position_deletes_from_before_the_upgrade_stay_valid_until_a_vector_take
     table.delete("id = 1", mode="scan")
     table.upgrade()
     table.delete("region = 'b' AND id = 2", mode="scan")
-    assert sorted((delete.kind.value, delete.record_count) for delete in live(table)[1]) == [
+    assert sorted((delete.kind.value, delete.record_count) for delete in live_delete_files(table)) == [
         ("deletion-vector", 2),
         ("position", 1),
     ]
@@ -253,7 +254,7 @@ def test_position_deletes_from_before_the_upgrade_stay_valid_until_a_vector_take
     result = table.maintenance.convert_deletes()
     assert (result.added_deletion_vector_count, result.removed_position_delete_file_count) == (1, 1)
     assert ids(table) == [("a", 2), ("a", 3), ("b", 3), ("b", 4)]
-    assert [delete.kind for delete in live(table)[1]] == [DeleteKind.DELETION_VECTOR] * 2
+    assert [delete.kind for delete in live_delete_files(table)] == [DeleteKind.DELETION_VECTOR] * 2
 
 
 # -- types and defaults -----------------------------------------------------------------------------------------------
@@ -336,7 +337,7 @@ def test_a_column_of_unknown_type_is_null_and_in_no_file(tmp_path: Path) -> None
     assert table.scan("later IS NULL").to_arrow().sort_by("n").to_pylist() == [
         {"n": number, "later": None, "text": text} for number, text in ((1, "x"), (2, "y"), (3, "z"))
     ]
-    for data in live(table)[0]:
+    for data in live_data_files(table):
         assert pq.read_schema(data.file_path.removeprefix("file://")).names == ["n", "text"]
     inside = Schema(NestedField(1, "s", iceberg.StructType(NestedField(2, "u", iceberg.UnknownType(), required=False))))
     nested = new_catalog(tmp_path).create_table("db.nested", inside, properties={"format-version": "3"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from maintenance_tables import contents, files_on_disk, keyed_table, live, live_deletes, rows
+from maintenance_tables import another_handle, keyed_table, rows, table_of
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
 
@@ -21,29 +21,15 @@ from tableformat.keys.sort_marker import sorted_by
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
 from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
-from tableformat.metadata.content_file import DataFile, DeleteKind
+from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
-
-
-def data_files(table: tf.Table) -> list[DataFile]:
-    return [file for file in live(table) if isinstance(file, DataFile)]
-
-
-def table_of(directory: Path, *appends: range, **options: object) -> tf.Table:
-    table = keyed_table(directory, **options)
-    for ids in appends:
-        table.append(rows("a", ids))
-    return table
-
-
-def another_handle(table: tf.Table) -> tf.Table:
-    assert table.catalog is not None
-    return table.catalog.load_table(table.name)
+from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 
 def ids_of(table: tf.Table) -> list[int]:
-    return [row[1] for row in contents(table)]
+    return [row[1] for row in live_tuples(table)]
 
 
 class Meanwhile:
@@ -64,10 +50,10 @@ def test_small_files_become_one_sorted_file_with_the_planned_number(tmp_path: Pa
     """MT-43, MT-46, CP-7: operation replace, the old files out, the new one in."""
     table = table_of(tmp_path, range(40, 50), range(0, 10), range(20, 40), range(10, 20), range(5, 8))
     planned = table.view.sequence_number
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.compact()
-    (data,) = data_files(table)
-    assert contents(table) == before
+    (data,) = live_data_files(table)
+    assert live_tuples(table) == before
     assert (data.sequence_number, data.record_count) == (planned, 53)
     assert (result.rewritten_data_file_count, result.added_data_file_count, result.deleted_row_count) == (5, 1, 0)
     assert (result.group_count, result.commit_count, result.failed_group_count) == (1, 1, 0)
@@ -86,20 +72,20 @@ def test_small_files_become_one_sorted_file_with_the_planned_number(tmp_path: Pa
 def test_outputs_follow_one_another_and_are_of_even_size(tmp_path: Path) -> None:
     """MT-44, MT-45"""
     table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
-    before = contents(table)
-    size = sum(data.file_size_bytes for data in data_files(table))
+    before = live_tuples(table)
+    size = sum(data.file_size_bytes for data in live_data_files(table))
     table.maintenance.compact(target_file_size_bytes=size // 6)
     ranges = sorted(
         (int.from_bytes(data.lower_bounds[2], "little"), int.from_bytes(data.upper_bounds[2], "little"))
-        for data in data_files(table)
+        for data in live_data_files(table)
         if data.lower_bounds and data.upper_bounds
     )
     assert [ranges[0][0], ranges[-1][1]] == [0, 5999]
     assert len(ranges) > 2
     assert all(upper + 1 == lower for (_, upper), (lower, _) in itertools.pairwise(ranges))
-    counts = [data.record_count for data in data_files(table)]
+    counts = [data.record_count for data in live_data_files(table)]
     assert min(counts) > max(counts) / 2, "no small file is left at the end"
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path) -> None:
@@ -107,12 +93,12 @@ def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete("id2 in (1, 2, 3, 4)", mode="scan")
     table.delete("id2 in (12, 13, 14, 15)", mode="scan")
-    assert [delete.kind for delete in live_deletes(table)] == [DeleteKind.POSITION] * 2
-    before = contents(table)
+    assert [delete.kind for delete in live_delete_files(table)] == [DeleteKind.POSITION] * 2
+    before = live_tuples(table)
     result = table.maintenance.compact(depth="fold")
-    assert contents(table) == before
-    assert live_deletes(table) == []
-    assert sorted(data.record_count for data in data_files(table)) == [6, 6]
+    assert live_tuples(table) == before
+    assert live_delete_files(table) == []
+    assert sorted(data.record_count for data in live_data_files(table)) == [6, 6]
     assert (result.removed_position_delete_file_count, result.deleted_row_count) == (2, 8)
 
 
@@ -121,13 +107,13 @@ def test_keyed_deletes_stay_and_no_longer_apply(tmp_path: Path) -> None:
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete_range(lower=("a", 5), upper=("a", 15))
     table.delete_rows(pa.table({"id1": ["a"] * 3, "id2": [0, 1, 2]}))
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.compact()
-    assert contents(table) == before
-    assert sorted(delete.kind.value for delete in live_deletes(table)) == ["equality", "range"]
+    assert live_tuples(table) == before
+    assert sorted(delete.kind.value for delete in live_delete_files(table)) == ["equality", "range"]
     assert all(not task.has_deletes for task in table.scan().plan().tasks)
     result = table.maintenance.convert_deletes()
-    assert (result.resolved_data_file_count, live_deletes(table), contents(table)) == (0, [], before)
+    assert (result.resolved_data_file_count, live_delete_files(table), live_tuples(table)) == (0, [], before)
 
 
 def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
@@ -136,10 +122,10 @@ def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
     table.delete("id2 = 3", mode="scan")
     table.delete("id2 = 13", mode="scan")
     table.delete_rows(pa.table({"id1": ["a"] * 20, "id2": list(range(20))}))
-    assert contents(table) == []
+    assert live_tuples(table) == []
     result = table.maintenance.compact()
-    assert (data_files(table), result.rewritten_data_file_count, result.added_data_file_count) == ([], 2, 0)
-    assert [delete.kind for delete in live_deletes(table)] == [DeleteKind.EQUALITY]
+    assert (live_data_files(table), result.rewritten_data_file_count, result.added_data_file_count) == ([], 2, 0)
+    assert [delete.kind for delete in live_delete_files(table)] == [DeleteKind.EQUALITY]
     assert result.removed_position_delete_file_count == 2
     assert result.deleted_row_count == 20
 
@@ -159,7 +145,7 @@ def test_rewritten_group_without_rows_leaves_no_file(tmp_path: Path) -> None:
 def test_compacted_table_has_nothing_left_to_compact(tmp_path: Path) -> None:
     """MT-44: nothing is written again and again."""
     table = table_of(tmp_path, *(range(start, 3000, 9) for start in range(9)))
-    target = sum(data.file_size_bytes for data in data_files(table)) // 4
+    target = sum(data.file_size_bytes for data in live_data_files(table)) // 4
     first = table.maintenance.compact(target_file_size_bytes=target)
     second = table.maintenance.compact(target_file_size_bytes=target)
     assert first.group_count == 1
@@ -191,7 +177,7 @@ def test_table_without_a_key_is_merged_in_file_order(tmp_path: Path) -> None:
         table.append(pa.table({"v": [value, -value], "tags": [["x", None], None]}))
     before = sorted(table.scan().to_arrow().to_pylist(), key=str)
     table.maintenance.compact()
-    assert len(data_files(table)) == 1
+    assert len(live_data_files(table)) == 1
     assert sorted(table.scan().to_arrow().to_pylist(), key=str) == before
 
 
@@ -219,7 +205,7 @@ def test_nested_renamed_added_and_dropped_columns(tmp_path: Path) -> None:
     table.append(pa.Table.from_pylist([{"k": 2, "nested": None, "m": None}], schema=table.schema))
     before = sorted(table.scan().to_arrow().to_pylist(), key=lambda each: each["k"])
     table.maintenance.compact(min_input_files=2)
-    assert len(data_files(table)) == 1
+    assert len(live_data_files(table)) == 1
     assert table.scan().to_arrow().to_pylist() == before
     with table.update_schema() as update:
         update.rename_column("m", "pairs")
@@ -235,12 +221,12 @@ def test_files_of_an_old_spec_stay_in_it(tmp_path: Path) -> None:
     with table.update_spec() as update:
         update.remove_field("id1")
     table.refresh()
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.compact()
-    (data,) = data_files(table)
+    (data,) = live_data_files(table)
     assert (data.spec_id, data.partition) != (table.metadata.default_spec_id, ())
     assert data.partition == ("a",)
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 def test_unsorted_files_of_other_writers_are_sorted(tmp_path: Path) -> None:
@@ -250,11 +236,11 @@ def test_unsorted_files_of_other_writers_are_sorted(tmp_path: Path) -> None:
     table.iceberg.append(rows("a", shuffled).sort_by([("payload", "ascending")]))
     table.refresh()
     table.append(rows("a", range(5000, 6000)))
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.compact(rewrite_all=True)
-    (data,) = data_files(table)
+    (data,) = live_data_files(table)
     assert pq.read_table(data.file_path.removeprefix("file://"))["id2"].to_pylist() == list(range(6000))
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 def test_group_runs_in_another_process(tmp_path: Path) -> None:
@@ -275,12 +261,12 @@ def test_rows_of_v3_tables_keep_their_ids(tmp_path: Path) -> None:
     """MT-49: `_row_id` and `_last_updated_sequence_number` are what they were; the vectors leave with their files."""
     table = table_of(tmp_path, *(range(start, 40, 5) for start in range(5)), properties={"format-version": "3"})
     table.delete("id2 >= 10 and id2 < 15", mode="scan")
-    assert {delete.kind for delete in live_deletes(table)} == {DeleteKind.DELETION_VECTOR}
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
     columns = ["id2", "_row_id", "_last_updated_sequence_number"]
     before = sorted(table.scan(columns=columns).to_arrow().to_pylist(), key=lambda row: row["id2"])
     result = table.maintenance.compact()
     assert table.scan(columns=columns).to_arrow().to_pylist() == before
-    assert (result.removed_deletion_vector_count, live_deletes(table)) == (5, [])
+    assert (result.removed_deletion_vector_count, live_delete_files(table)) == (5, [])
 
 
 # -- beside writers ---------------------------------------------------------------------------------------------------
@@ -315,9 +301,9 @@ def test_keyed_delete_meanwhile_applies_to_the_new_file(tmp_path: Path, kind: st
     expected = [("a", key, "x") for key in range(50) if not 10 <= key < 20]
     if kind == "upsert":
         expected += [("a", key, "new") for key in range(10, 20)]
-    assert contents(table) == sorted(expected)
+    assert live_tuples(table) == sorted(expected)
     table.maintenance.convert_deletes()
-    assert contents(table) == sorted(expected)
+    assert live_tuples(table) == sorted(expected)
 
 
 def test_delete_and_conversion_meanwhile_do_not_bring_rows_back(tmp_path: Path) -> None:
@@ -332,7 +318,7 @@ def test_delete_and_conversion_meanwhile_do_not_bring_rows_back(tmp_path: Path) 
     assert ids_of(table) == [*range(10), *range(13, 50)]
     assert (result.group_count, result.failed_group_count, result.deleted_row_count) == (1, 0, 3)
     new = {path for path in files_on_disk(table) - before if path.endswith(".parquet") and "deletes" not in path}
-    assert new == {data.file_path for data in data_files(table)}, "files of the attempt that failed are gone"
+    assert new == {data.file_path for data in live_data_files(table)}, "files of the attempt that failed are gone"
 
 
 def test_conversion_meanwhile_of_a_delete_that_the_plan_saw(tmp_path: Path) -> None:
@@ -342,7 +328,7 @@ def test_conversion_meanwhile_of_a_delete_that_the_plan_saw(tmp_path: Path) -> N
     other = another_handle(table)
     table.maintenance.compact(progress=Meanwhile(other.maintenance.convert_deletes))
     assert ids_of(table) == [*range(10), *range(13, 50)]
-    assert len(data_files(table)) == 1
+    assert len(live_data_files(table)) == 1
 
 
 def test_position_delete_of_an_input_meanwhile(tmp_path: Path) -> None:
@@ -351,7 +337,7 @@ def test_position_delete_of_an_input_meanwhile(tmp_path: Path) -> None:
     other = another_handle(table)
     result = table.maintenance.compact(progress=Meanwhile(lambda: other.delete("id2 = 17", mode="scan")))
     assert ids_of(table) == [key for key in range(50) if key != 17]
-    assert (result.group_count, len(data_files(table)), live_deletes(table)) == (1, 1, [])
+    assert (result.group_count, len(live_data_files(table)), live_delete_files(table)) == (1, 1, [])
 
 
 def test_two_compactions_at_once(tmp_path: Path) -> None:
@@ -361,7 +347,7 @@ def test_two_compactions_at_once(tmp_path: Path) -> None:
     result = table.maintenance.compact(progress=Meanwhile(other.maintenance.compact))
     assert (result.group_count, result.failed_group_count) == (0, 0)
     assert ids_of(table) == list(range(50))
-    assert len(data_files(table)) == 1
+    assert len(live_data_files(table)) == 1
 
 
 def test_conversion_planned_before_a_compaction_commits(tmp_path: Path) -> None:
@@ -400,14 +386,14 @@ def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> 
     seen: list[str] = []
 
     def always(done: int, total: int, what: str) -> None:
-        alive = [row[1] for row in contents(other.refresh()) if row[0] == "b"]
+        alive = [row[1] for row in live_tuples(other.refresh()) if row[0] == "b"]
         other.delete(f"id1 = 'b' and id2 = {alive[0]}", mode="scan")
         seen.append(what)
 
     result = table.maintenance.compact(progress=always)
     assert (result.group_count, result.failed_group_count, result.commit_count) == (2, 1, 2)
     assert result.failed_data_file_count == 5
-    partitions = sorted(data.partition for data in data_files(table.refresh()))
+    partitions = sorted(data.partition for data in live_data_files(table.refresh()))
     assert partitions == [("a",), *[("b",)] * 5, ("c",)]
     assert set(seen) == {"rows"}
 
@@ -429,10 +415,10 @@ def test_partial_progress_makes_as_many_snapshots_as_allowed(tmp_path: Path) -> 
     names = [chr(ord("a") + number) for number in range(6)]
     for start in range(5):
         table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in names]))
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.compact(max_commits=3, target_file_size_bytes=4000, min_input_files=2)
     assert (result.group_count, result.commit_count) == (6, 3)
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
@@ -442,7 +428,7 @@ def test_cancelled_job_keeps_what_it_committed_and_removes_the_rest(tmp_path: Pa
         table = keyed_table(tmp_path / f"{calls}", partition_by=("id1",))
         for start in range(5):
             table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in "abcd"]))
-        before = contents(table)
+        before = live_tuples(table)
         left = [calls]
 
         def cancel(done: int, total: int, what: str, left: list[int] = left) -> None:
@@ -453,7 +439,7 @@ def test_cancelled_job_keeps_what_it_committed_and_removes_the_rest(tmp_path: Pa
         with pytest.raises(error):
             table.maintenance.compact(max_commits=4, target_file_size_bytes=1500, min_input_files=2, progress=cancel)
         fresh = another_handle(table)
-        assert contents(fresh) == before
+        assert live_tuples(fresh) == before
         assert {path for path in files_on_disk(fresh) if path.endswith(".parquet")} == referenced(fresh)
 
 
@@ -471,7 +457,7 @@ def referenced(table: tf.Table) -> set[str]:
 def test_corrupt_input_fails_the_job_and_changes_nothing(tmp_path: Path) -> None:
     """DA-8: never a file with fewer rows."""
     table = five_files(tmp_path)
-    victim = data_files(table)[2].file_path.removeprefix("file://")
+    victim = live_data_files(table)[2].file_path.removeprefix("file://")
     content = Path(victim).read_bytes()
     Path(victim).write_bytes(content[:200] + b"\0" * (len(content) - 208) + content[-8:])
     before = files_on_disk(table)
@@ -500,7 +486,7 @@ def test_upgrade_meanwhile_is_planned_again(tmp_path: Path) -> None:
     table = five_files(tmp_path)
     other = another_handle(table)
     table.maintenance.compact(progress=Meanwhile(lambda: other.set_properties(**{"format-version": "3"})))
-    (data,) = data_files(table)
+    (data,) = live_data_files(table)
     names = pq.read_schema(data.file_path.removeprefix("file://")).names
     assert names == ["id1", "id2", "payload", "_row_id", "_last_updated_sequence_number"]
     assert ids_of(table) == list(range(50))

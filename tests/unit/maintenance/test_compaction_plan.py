@@ -6,26 +6,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from maintenance_tables import keyed_table, live, rows
+from maintenance_tables import keyed_table, rows, table_of
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError
 from tableformat.maintenance.compaction.compaction_plan import CompactionPlan, GroupKind
-from tableformat.metadata.content_file import DataFile
+from tableformat.testing.table_files import live_data_files, live_files
 
 UNIT = 2_000
 """A target size that a file of a few rows is near to."""
 
 
-def table_of(directory: Path, *appends: range, **options: object) -> tf.Table:
-    table = keyed_table(directory, **options)
-    for ids in appends:
-        table.append(rows("a", ids))
-    return table
-
-
 def sizes(table: tf.Table) -> list[int]:
-    return [file.file_size_bytes for file in live(table) if isinstance(file, DataFile)]
+    return [file.file_size_bytes for file in live_data_files(table)]
 
 
 def shape(plan: CompactionPlan) -> list[tuple[str, int, int]]:
@@ -207,7 +200,7 @@ def test_plan_explains_itself(tmp_path: Path) -> None:
     assert lines[2:] == ["    5 files are below 402,653,184 bytes"]
     (row,) = plan.to_arrow().to_pylist()
     assert (row["kind"], row["record_count"], row["reasons"]) == ("merge", 50, ["5 files are below 402,653,184 bytes"])
-    assert sorted(row["file_paths"]) == sorted(file.file_path for file in live(table))
+    assert sorted(row["file_paths"]) == sorted(file.file_path for file in live_files(table))
 
 
 @pytest.mark.parametrize(

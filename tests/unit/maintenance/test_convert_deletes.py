@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from maintenance_tables import contents, files_on_disk, keyed_table, live, live_deletes, rows
+from maintenance_tables import another_handle, keyed_table, rows
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
@@ -21,8 +21,10 @@ from tableformat.maintenance.conversion.conversion_record import (
     ConversionRecord,
 )
 from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
-from tableformat.metadata.content_file import DataFile, DeleteKind
+from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.reachable_files import reachable_files
+from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 EACH_FILE = {"write.target-file-size-bytes": "1"}
 """A slice is at least a target file, so every data file may be a slice of its own."""
@@ -46,17 +48,12 @@ def table_of(directory: Path, version: str = "2", *, file_count: int = 6, **opti
     return table
 
 
-def another_handle(table: tf.Table) -> tf.Table:
-    assert table.catalog is not None
-    return table.catalog.load_table(table.name)
-
-
 def keyed_deletes(table: tf.Table) -> list[DeleteKind]:
-    return sorted((delete.kind for delete in live_deletes(table) if is_keyed(delete)), key=lambda kind: kind.value)
+    return sorted((delete.kind for delete in live_delete_files(table) if is_keyed(delete)), key=lambda kind: kind.value)
 
 
 def data_paths(table: tf.Table) -> list[str]:
-    return sorted(file.file_path for file in live(table) if isinstance(file, DataFile))
+    return sorted(file.file_path for file in live_data_files(table))
 
 
 def unnamed(table: tf.Table) -> set[str]:
@@ -94,15 +91,15 @@ class Meanwhile:
 def test_every_commit_is_a_table_with_the_same_rows(tmp_path: Path, version: str) -> None:
     """MT-13, MT-15"""
     table = table_of(tmp_path, version)
-    before, first = contents(table), table.snapshot_id
+    before, first = live_tuples(table), table.snapshot_id
     result = table.maintenance.convert_deletes(max_commits=4)
     assert 1 < result.commit_count <= 4
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert keyed_deletes(table) == []
     made = [each.snapshot_id for each in table.metadata.snapshots][-result.commit_count :]
     assert first not in made
     for snapshot_id in made:
-        assert contents(table, snapshot_id=snapshot_id) == before
+        assert live_tuples(table, snapshot_id=snapshot_id) == before
     assert unnamed(table) == set()
 
 
@@ -120,7 +117,7 @@ def test_slices_do_together_what_one_commit_does(tmp_path: Path, version: str) -
     same = {"snapshot_id": None, "commit_count": 0, "duration_seconds": 0.0, "rewritten_bytes": 0, "proofs": ()}
     assert replace(result, **same) == replace(expected, **same)
     assert len(result.proofs) == len(expected.proofs)
-    assert contents(sliced) == contents(whole)
+    assert live_tuples(sliced) == live_tuples(whole)
 
 
 def test_second_run_commits_nothing(tmp_path: Path) -> None:
@@ -159,11 +156,11 @@ def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
         table.append(rows(name, range(10, 20)))
     for name in "ab":
         table.delete_range(lower=(name, 5), upper=(name, 15))
-    before = contents(table)
+    before = live_tuples(table)
     stopped_after(table, 2)
     table.refresh()
     assert len(keyed_deletes(table)) == 1
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 # -- going on ---------------------------------------------------------------------------------------------------------
@@ -174,10 +171,10 @@ def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
 def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, commit_count: int) -> None:
     """MT-14: the converted data files are unreadable by then, and nobody notices."""
     table = table_of(tmp_path, version)
-    before = contents(table)
+    before = live_tuples(table)
     stopped_after(table, commit_count)
     table = another_handle(table)
-    assert contents(table) == before
+    assert live_tuples(table) == before
     record = table.metadata.snapshots[-1].summary.additional_properties
     converted = [path for path in data_paths(table) if path <= record[CONVERTED_FILES_UNTIL]]
     all_paths = data_paths(table)
@@ -190,7 +187,7 @@ def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, 
     assert result.resumed_data_file_count == len(converted)
     assert result.resolved_data_file_count == len(all_paths) - len(converted)
     assert keyed_deletes(table.refresh()) == []
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> None:
@@ -200,9 +197,9 @@ def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> 
     table = another_handle(table)
     table.delete_rows(rows("a", [0, 1, 50, 59]).select(["id1", "id2"]))
     table.upsert(rows("a", [2, 58], "newer"))
-    before = contents(table)
+    before = live_tuples(table)
     assert table.maintenance.convert_deletes().resumed_data_file_count > 0
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
 
@@ -210,13 +207,13 @@ def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
     """MT-14: the snapshot is still there, and the branch is not at one of its descendants."""
     table = table_of(tmp_path)
     head = table.snapshot_id
-    before = contents(table)
+    before = live_tuples(table)
     stopped_after(table, 3)
     table = another_handle(table)
     table.rollback(snapshot_id=head)
     result = table.maintenance.convert_deletes()
     assert result.resumed_data_file_count == 0
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
 
@@ -244,13 +241,13 @@ def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None
     record = table.metadata.snapshots[-2].summary.additional_properties
     assert data_paths(table)[0] < record[CONVERTED_FILES_UNTIL]
     assert table.maintenance.convert_deletes().resumed_data_file_count == 1
-    assert [row[1] for row in contents(table)] == [number for number in range(40) if number % 10 != 3]
+    assert [row[1] for row in live_tuples(table)] == [number for number in range(40) if number % 10 != 3]
     assert keyed_deletes(table) == []
 
 
 def test_what_a_record_speaks_of(tmp_path: Path) -> None:
     """MT-14: a file that came later is not spoken of, whatever data number it carries: a rewrite has an old one."""
-    data = next(file for file in live(table_of(tmp_path)) if isinstance(file, DataFile))
+    data = live_data_files(table_of(tmp_path))[0]
     assert data.file_sequence_number == data.sequence_number
     record = ConversionRecord(data.file_sequence_number, data.file_path)
     assert record.speaks_of(data)
@@ -288,8 +285,8 @@ def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: p
     assert result.commit_count == 1
     assert len(seen) == len(set(seen)) + 1
     assert keyed_deletes(table) == []
-    assert 2 not in [row[1] for row in contents(table)]
-    assert contents(table) == contents(another_handle(table))
+    assert 2 not in [row[1] for row in live_tuples(table)]
+    assert live_tuples(table) == live_tuples(another_handle(table))
     assert unnamed(table) == set()
 
 
@@ -298,12 +295,12 @@ def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
     """CP-19: what was prepared for version 2 is made anew and leaves nothing behind."""
     table = table_of(tmp_path, version)
     other = another_handle(table)
-    before = contents(table)
+    before = live_tuples(table)
     upgrade = Meanwhile(lambda: other.set_properties(**{"format-version": "3"}))
     result = table.maintenance.convert_deletes(progress=upgrade)
     assert result.added_deletion_vector_count > 0
     assert result.added_position_delete_file_count == 0
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert unnamed(table) == set()
 
 
@@ -311,12 +308,12 @@ def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
 def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> None:
     """CP-21: the plan relies on positions of the first slices; the branch moves to where they are not."""
     table = table_of(tmp_path, version)
-    head, before = table.snapshot_id, contents(table)
+    head, before = table.snapshot_id, live_tuples(table)
     stopped_after(table, 2)
     table, other = another_handle(table), another_handle(table)
     meanwhile = Meanwhile(lambda: other.rollback(snapshot_id=head))
     table.maintenance.convert_deletes(progress=meanwhile)
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert keyed_deletes(table) == []
 
 
@@ -346,15 +343,15 @@ def test_filter_chooses_files(tmp_path: Path) -> None:
         table.append(rows(name, range(10, 20)))
     table.delete_range(lower=("a", 5), upper=("a", 15))
     table.delete_range(lower=("a", 18), upper=("b", 5))
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.convert_deletes(where="id1 = 'a'")
     assert (result.removed_range_delete_file_count, result.resolved_data_file_count) == (1, 2)
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert len(keyed_deletes(table)) == 1
     assert all(CONVERTED_FILES_UNTIL not in each.summary.additional_properties for each in table.metadata.snapshots)
     rest = table.maintenance.convert_deletes()
     assert rest.removed_range_delete_file_count == 1
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 def test_filter_that_chooses_nothing(tmp_path: Path) -> None:

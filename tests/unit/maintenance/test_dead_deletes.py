@@ -9,16 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import position_delete, vector
-from maintenance_tables import (
-    commit_deletes,
-    contents,
-    data_of,
-    keyed_table,
-    live_deletes,
-    planned,
-    rows,
-    unnamed_position_delete,
-)
+from maintenance_tables import commit_deletes, keyed_table, planned, rows, unnamed_position_delete
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
@@ -28,6 +19,8 @@ from tableformat.errors import CorruptFileError
 from tableformat.maintenance.delete_files.dead_deletes import dead_deletes
 from tableformat.metadata.content_file import DeleteFile, FileContent
 from tableformat.scan.context import merge_context
+from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 
 def proofs(table: tf.Table) -> list[str]:
@@ -40,11 +33,11 @@ def test_range_delete_that_shadows_nothing_leaves(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
     table.delete_prefix({"id1": "b"})
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.drop_dead_deletes()
     assert result.removed_range_delete_files_count == 1
     assert "no older data file in its scope has keys in its spans" in result.proofs[0][1]
-    assert (live_deletes(table), contents(table)) == ([], before)
+    assert (live_delete_files(table), live_tuples(table)) == ([], before)
     assert table.maintenance.drop_dead_deletes().snapshot_id == result.snapshot_id, "nothing left to do: no snapshot"
 
 
@@ -54,7 +47,7 @@ def test_range_delete_that_covers_rows_stays(tmp_path: Path) -> None:
     table.append(rows("a", range(5)))
     table.delete_prefix({"id1": "a", "id2": 3})
     assert proofs(table) == []
-    assert len(contents(table)) == 4
+    assert len(live_tuples(table)) == 4
 
 
 def test_delete_older_than_all_data_leaves_for_every_kind(tmp_path: Path) -> None:
@@ -64,8 +57,8 @@ def test_delete_older_than_all_data_leaves_for_every_kind(tmp_path: Path) -> Non
     table.upsert(rows("a", [1, 2]))
     assert proofs(table) == ["no live data file in its scope is older than it"] * 2
     table.maintenance.drop_dead_deletes()
-    assert live_deletes(table) == []
-    assert contents(table) == [("a", 1, "x"), ("a", 2, "x")]
+    assert live_delete_files(table) == []
+    assert live_tuples(table) == [("a", 1, "x"), ("a", 2, "x")]
 
 
 def test_older_snapshot_keeps_the_delete_that_left_the_head(tmp_path: Path) -> None:
@@ -77,9 +70,9 @@ def test_older_snapshot_keeps_the_delete_that_left_the_head(tmp_path: Path) -> N
     table.delete(where="id1 = 'a'", mode="scan")
     table.append(rows("a", [1]))
     table.maintenance.drop_dead_deletes()
-    assert live_deletes(table) == []
-    assert contents(table) == [("a", 1, "x")]
-    assert contents(table, snapshot_id=deleted) == [("a", 0, "x"), ("a", 2, "x")]
+    assert live_delete_files(table) == []
+    assert live_tuples(table) == [("a", 1, "x")]
+    assert live_tuples(table, snapshot_id=deleted) == [("a", 0, "x"), ("a", 2, "x")]
 
 
 def test_range_delete_under_newer_ones_leaves(tmp_path: Path) -> None:
@@ -89,11 +82,11 @@ def test_range_delete_under_newer_ones_leaves(tmp_path: Path) -> None:
     table.delete_range(lower=("a", 2), upper=("a", 6))
     table.delete_range(lower=("a", 1), upper=("a", 4))
     table.delete_range(lower=("a", 4), upper=("a", 7))
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.drop_dead_deletes()
     assert [proof for _, proof in result.proofs] == ["newer range deletes cover all of its spans"]
-    assert contents(table) == before
-    assert len(live_deletes(table)) == 2
+    assert live_tuples(table) == before
+    assert len(live_delete_files(table)) == 2
 
 
 def test_equality_delete_beside_all_keys_leaves(tmp_path: Path) -> None:
@@ -110,7 +103,7 @@ def test_partition_delete_is_not_kept_by_another_partition(tmp_path: Path) -> No
     table = keyed_table(tmp_path, partition_by=("id1",))
     table.append(rows("old", [1]))
     table.append(rows("a", [1]))
-    target = next(file for file in data_of(table) if file.partition == ("a",))
+    target = next(file for file in live_data_files(table) if file.partition == ("a",))
     delete = DeleteFile(
         content=FileContent.EQUALITY_DELETES,
         file_path=f"{table.location}/data/left.parquet",
@@ -130,9 +123,9 @@ def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
     table.append(rows("b", range(3)))
-    first, second = sorted(data_of(table), key=lambda file: file.sequence_number or 0)
+    first, second = sorted(live_data_files(table), key=lambda file: file.sequence_number or 0)
     one = position_delete(table.iceberg, "one.parquet", first, [0])
-    both = unnamed_position_delete(table, "both.parquet", [(first, 1), (second, 1)])
+    both = unnamed_position_delete(table, [(first, 1), (second, 1)])
     commit_deletes(table, one, both)
     assert proofs(table) == []
     commit_change(
@@ -143,9 +136,9 @@ def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
     )
     table.refresh()
     assert proofs(table) == [f"the data file that it names, {first.file_path}, left the table"]
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.drop_dead_deletes()
-    assert contents(table) == before == [("b", 0, "x"), ("b", 2, "x")]
+    assert live_tuples(table) == before == [("b", 0, "x"), ("b", 2, "x")]
     table.append(rows("c", [1]))
     commit_change(
         table.iceberg,
@@ -161,9 +154,9 @@ def test_position_deletes_whose_rows_name_files_that_left(tmp_path: Path) -> Non
     """MT-10, DA-10: a file without bounds is read; what it names decides."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
-    target = data_of(table)[0]
+    target = live_data_files(table)[0]
     gone = replace(target, file_path=f"{table.location}/data/gone.parquet")
-    commit_deletes(table, unnamed_position_delete(table, "several.parquet", [(gone, 0), (gone, 1)]))
+    commit_deletes(table, unnamed_position_delete(table, [(gone, 0), (gone, 1)]))
     assert proofs(table) == ["the data files that its rows name left the table"]
 
 
@@ -171,7 +164,7 @@ def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
     """MT-10, DA-7: position deletes under a vector are dead; so is the vector of a file that left."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
-    target = replace(data_of(table)[0], sequence_number=1)
+    target = replace(live_data_files(table)[0], sequence_number=1)
     gone = replace(target, file_path=f"{table.location}/data/gone.parquet")
     under = replace(position_delete(table.iceberg, "under.parquet", target, [0]), sequence_number=2)
     alive = replace(vector(table.iceberg, "v.puffin", target), sequence_number=3)
@@ -197,7 +190,7 @@ def test_delete_that_cannot_be_read_stops_the_job(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
     table.delete_prefix(pa.table({"id1": list("bcdef")}))  # more than an entry carries (RD-13)
-    Path(live_deletes(table)[0].file_path.removeprefix("file://")).write_bytes(b"PAR1")
+    Path(live_delete_files(table)[0].file_path.removeprefix("file://")).write_bytes(b"PAR1")
     fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
     with pytest.raises(CorruptFileError):
         fresh.maintenance.drop_dead_deletes()
@@ -208,12 +201,12 @@ def test_conversion_drops_what_matches_nothing_in_the_same_commit(tmp_path: Path
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
     table.append(rows("b", range(3)))
-    first = next(file for file in data_of(table) if file.sequence_number == 1)
+    first = next(file for file in live_data_files(table) if file.sequence_number == 1)
     gone = replace(first, file_path=f"{table.location}/data/gone.parquet")
     commit_deletes(
         table,
         position_delete(table.iceberg, "left.parquet", gone, [0]),
-        unnamed_position_delete(table, "several.parquet", [(first, 1), (gone, 1)]),
+        unnamed_position_delete(table, [(first, 1), (gone, 1)]),
     )
     table.delete_prefix({"id1": "a"})
     table.delete_prefix({"id1": "b", "id2": 1})
@@ -222,8 +215,8 @@ def test_conversion_drops_what_matches_nothing_in_the_same_commit(tmp_path: Path
     snapshots = len(table.refresh().metadata.snapshots)
     result = table.maintenance.convert_deletes()
     assert len(table.refresh().metadata.snapshots) == snapshots + 1
-    assert contents(table) == [("b", 0, "x"), ("b", 2, "x")]
-    assert [delete.referenced_data_file for delete in live_deletes(table)] == [data_of(table)[0].file_path]
+    assert live_tuples(table) == [("b", 0, "x"), ("b", 2, "x")]
+    assert [delete.referenced_data_file for delete in live_delete_files(table)] == [live_data_files(table)[0].file_path]
     assert dict(result.proofs) == dict(planned_result.proofs)
     reasons = sorted(proof for _, proof in result.proofs)
     assert [reason.split(",")[0] for reason in reasons] == [
@@ -239,7 +232,7 @@ def test_rollback_while_leftovers_are_dropped_brings_no_row_back(tmp_path: Path)
     """CP-11: the data file that a position delete names is live again by the time the conversion commits."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
-    (data,) = data_of(table)
+    (data,) = live_data_files(table)
     commit_deletes(table, position_delete(table.iceberg, "p.parquet", data, [0]))
     with_row_deleted = table.snapshot_id
     commit_change(
@@ -260,4 +253,4 @@ def test_rollback_while_leftovers_are_dropped_brings_no_row_back(tmp_path: Path)
 
     catalog.commit_table = after_rollback
     table.maintenance.convert_deletes()
-    assert contents(table.refresh()) == [("a", 1, "x"), ("a", 2, "x")]
+    assert live_tuples(table.refresh()) == [("a", 1, "x"), ("a", 2, "x")]

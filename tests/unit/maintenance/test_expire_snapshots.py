@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import contents, files_on_disk, keyed_table, live, rows
+from maintenance_tables import keyed_table, rows
 from pyiceberg.table.refs import SnapshotRef
 from pyiceberg.table.statistics import StatisticsFile
 
@@ -21,6 +21,8 @@ from tableformat.errors import (
 )
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
 from tableformat.metadata import owned_files
+from tableformat.testing.table_files import files_on_disk, live_files
+from tableformat.testing.table_rows import live_tuples
 
 FUTURE = 10**15
 
@@ -43,17 +45,17 @@ def ids(table: tf.Table) -> list[int]:
 def test_only_the_head_stays_and_the_rows_with_it(tmp_path: Path) -> None:
     """MT-1, MT-3: the file whose rows are all gone leaves the disk with the snapshot that still had it."""
     table = history(tmp_path)
-    head, before = table.snapshot_id, contents(table)
+    head, before = table.snapshot_id, live_tuples(table)
     result = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert ids(table) == [head]
-    assert contents(table) == before == [("b", 0, "x"), ("b", 1, "new")]
+    assert live_tuples(table) == before == [("b", 0, "x"), ("b", 1, "new")]
     assert (result.expired_snapshots_count, result.deleted_data_files_count) == (4, 1)
     assert result.deleted_manifest_lists_count == 4
     data = {location for location in files_on_disk(table) if "/data/" in location}
-    assert data == {file.file_path for file in live(table)}
+    assert data == {file.file_path for file in live_files(table)}
     assert result.freed_bytes > 0
     assert not result.undeleted_file_locations
-    assert contents(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
+    assert live_tuples(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
 
 
 def test_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_tag_keeps_its_snapshot_readable_and_no_other(tmp_path: Path) -> None:
     table.create_tag("first", first)
     table.maintenance.expire_snapshots(older_than=FUTURE)
     assert ids(table) == [first, table.snapshot_id]
-    assert contents(table, tag="first") == [("a", number, "x") for number in range(3)]
+    assert live_tuples(table, tag="first") == [("a", number, "x") for number in range(3)]
 
 
 def test_branch_keeps_what_it_needs(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ def test_branch_keeps_what_it_needs(tmp_path: Path) -> None:
     table.refresh()
     table.maintenance.expire_snapshots(older_than=FUTURE)
     assert len(ids(table)) == 2
-    assert [row[0] for row in contents(table, branch="old")] == ["a"] * 3 + ["b"] * 3 + ["c"]
+    assert [row[0] for row in live_tuples(table, branch="old")] == ["a"] * 3 + ["b"] * 3 + ["c"]
 
 
 def test_retain_last_counts_for_each_branch(tmp_path: Path) -> None:
@@ -113,11 +115,11 @@ def test_named_snapshots_alone(tmp_path: Path) -> None:
     """MT-1: a snapshot from the middle goes; files of the neighbours stay."""
     table = history(tmp_path)
     middle = ids(table)[1:3]
-    first = contents(table, snapshot_id=ids(table)[0])
+    first = live_tuples(table, snapshot_id=ids(table)[0])
     result = table.maintenance.expire_snapshots(snapshot_ids=middle)
     assert result.expired_snapshot_ids == tuple(middle)
     assert result.deleted_data_files_count == 0
-    assert contents(table, snapshot_id=ids(table)[0]) == first
+    assert live_tuples(table, snapshot_id=ids(table)[0]) == first
     with pytest.raises(SnapshotNotFoundError):
         table.maintenance.expire_snapshots(snapshot_ids=middle)
     with pytest.raises(InvalidArgumentError, match="branch 'main' is at it"):
@@ -163,14 +165,14 @@ def test_snapshot_that_no_ref_leads_to_goes_by_age(tmp_path: Path) -> None:
     """MT-1: what a rollback left behind."""
     table = history(tmp_path)
     table.rollback(snapshot_id=ids(table)[1])
-    assert contents(table)[0] == ("a", 0, "x")
+    assert live_tuples(table)[0] == ("a", 0, "x")
     assert table.maintenance.expire_snapshots().expired_snapshots_count == 0
     result = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert result.expired_snapshots_count == 4
     assert result.deleted_data_files_count == 1, (
         "the upserted row's file; those of the first two appends are live again"
     )
-    assert len(contents(table)) == 6
+    assert len(live_tuples(table)) == 6
 
 
 def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_ref_that_comes_while_snapshots_expire_is_safe(tmp_path: Path, kind: str
     table.iceberg.catalog = Interrupting(table.iceberg.catalog, before=meanwhile[kind])
     table.maintenance.expire_snapshots(older_than=FUTURE)
     assert first in ids(table)
-    assert contents(table, snapshot_id=first) == [("a", number, "x") for number in range(3)]
+    assert live_tuples(table, snapshot_id=first) == [("a", number, "x") for number in range(3)]
     assert kind == "rollback" or "late" in table.metadata.refs
 
 

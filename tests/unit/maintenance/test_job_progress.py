@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import contents, files_on_disk, keyed_table, rows
+from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
 from tableformat.metadata.reachable_files import reachable_files
+from tableformat.testing.table_files import files_on_disk
+from tableformat.testing.table_rows import live_tuples
 
 FUTURE = 10**15
 SMALL = {"write.target-file-size-bytes": "1500"}
@@ -95,18 +97,18 @@ def test_job_that_is_cancelled_at_each_step(tmp_path: Path, job: str, error: typ
     with started_on(tmp_path, job).catalog:
         shutil.copytree(lake, untouched)
     with reopened(lake, untouched, job) as table:
-        before, left_before = contents(table), unnamed(table)
+        before, left_before = live_tuples(table), unnamed(table)
         total = count_of_steps(table, run)
     assert total > 0
     for step in range(total):
         with reopened(lake, untouched, job) as table, pytest.raises(error):
             run(table.maintenance, progress=CancelAt(step, error))
         with opened(lake, job) as fresh:
-            assert contents(fresh) == before
+            assert live_tuples(fresh) == before
             if job not in ("expire_snapshots", "run"):
                 assert unnamed(fresh) <= left_before
             run(fresh.maintenance)
-            assert contents(fresh) == before
+            assert live_tuples(fresh) == before
 
 
 @contextmanager

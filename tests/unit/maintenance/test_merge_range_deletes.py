@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from maintenance_tables import contents, files_on_disk, keyed_table, live_deletes, rows
+from maintenance_tables import keyed_table, rows
 from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.scan.context import merge_context
+from tableformat.testing.table_files import files_on_disk, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 
 def layered(tmp_path: Path, **options: object) -> tf.Table:
@@ -28,17 +30,17 @@ def layered(tmp_path: Path, **options: object) -> tf.Table:
 def test_spans_keep_their_numbers(tmp_path: Path) -> None:
     """MT-11, MT-12, RD-8: rows written between two deletes stay; the entry carries the largest number of a span."""
     table = layered(tmp_path)
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.merge_range_deletes()
-    (merged,) = live_deletes(table)
-    assert contents(table) == before
+    (merged,) = live_delete_files(table)
+    assert live_tuples(table) == before
     assert (result.removed_range_delete_files_count, result.added_range_delete_files_count) == (3, 1)
     assert (result.removed_spans_count, result.added_spans_count) == (3, 3), "the prefix z shadows nothing"
     spans = merge_context(table.view).loader.range_spans(merged)
     assert list(spans.sequence_numbers) == [2, 4, 2]
     assert merged.sequence_number == 4
     fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
-    assert contents(fresh) == before
+    assert live_tuples(fresh) == before
 
 
 def test_second_run_finds_nothing_to_merge(tmp_path: Path) -> None:
@@ -53,10 +55,11 @@ def test_older_snapshots_keep_the_files_apart(tmp_path: Path) -> None:
     """MT-11: what time travel shows does not change."""
     table = layered(tmp_path)
     shown = {
-        snapshot.snapshot_id: contents(table, snapshot_id=snapshot.snapshot_id) for snapshot in table.metadata.snapshots
+        snapshot.snapshot_id: live_tuples(table, snapshot_id=snapshot.snapshot_id)
+        for snapshot in table.metadata.snapshots
     }
     table.maintenance.merge_range_deletes()
-    assert {snapshot_id: contents(table, snapshot_id=snapshot_id) for snapshot_id in shown} == shown
+    assert {snapshot_id: live_tuples(table, snapshot_id=snapshot_id) for snapshot_id in shown} == shown
 
 
 def test_spans_that_shadow_nothing_leave_without_a_file(tmp_path: Path) -> None:
@@ -67,7 +70,7 @@ def test_spans_that_shadow_nothing_leave_without_a_file(tmp_path: Path) -> None:
     table.delete_prefix({"id1": "z"})
     result = table.maintenance.merge_range_deletes()
     assert (result.removed_range_delete_files_count, result.added_range_delete_files_count) == (2, 0)
-    assert live_deletes(table) == []
+    assert live_delete_files(table) == []
 
 
 def test_equality_deletes_are_left_alone(tmp_path: Path) -> None:
@@ -75,22 +78,22 @@ def test_equality_deletes_are_left_alone(tmp_path: Path) -> None:
     table = layered(tmp_path)
     table.upsert(rows("a", [1], "u1"))
     table.upsert(rows("a", [2], "u2"))
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.merge_range_deletes()
-    kinds = [delete.kind for delete in live_deletes(table)]
+    kinds = [delete.kind for delete in live_delete_files(table)]
     assert sorted(kind.value for kind in kinds) == ["equality", "equality", "range"]
     assert kinds.count(DeleteKind.RANGE) == 1
-    assert contents(table) == before
+    assert live_tuples(table) == before
 
 
 def test_merged_files_convert_like_the_ones_they_replace(tmp_path: Path) -> None:
     """MT-12"""
     table = layered(tmp_path)
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.merge_range_deletes()
     table.maintenance.convert_deletes()
-    assert contents(table) == before
-    assert {delete.kind for delete in live_deletes(table)} == {DeleteKind.POSITION}
+    assert live_tuples(table) == before
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.POSITION}
 
 
 def test_dry_run_writes_nothing(tmp_path: Path) -> None:
@@ -116,9 +119,9 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
 
     catalog.commit_table = first_somebody_else
     table.maintenance.merge_range_deletes()
-    (merged,) = live_deletes(table)
+    (merged,) = live_delete_files(table)
     assert len(merge_context(table.view).loader.range_spans(merged)) == 4
-    assert contents(table)[0] == ("a", 1, "second")
+    assert live_tuples(table)[0] == ("a", 1, "second")
     on_disk = {location for location in files_on_disk(table) if "range-deletes" in location}
     assert merged.file_path in on_disk
     assert len(on_disk) == 5, "four that writers wrote and the merged one"
@@ -144,15 +147,15 @@ def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
     table.append(rows("a", range(9)))
     for start in (2, 4, 6):
         table.delete_range(lower=("a", start), upper=("a", start + 2))
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.merge_range_deletes()
     assert (result.removed_spans_count, result.added_spans_count) == (3, 1)
-    (merged,) = live_deletes(table)
+    (merged,) = live_delete_files(table)
     spans = merge_context(table.view).loader.range_spans(merged)
     assert list(spans.sequence_numbers) == [4]
-    assert contents(table) == before
+    assert live_tuples(table) == before
     table.append(rows("a", [3], "later"))
-    assert len(contents(table)) == len(before) + 1
+    assert len(live_tuples(table)) == len(before) + 1
     assert table.maintenance.merge_range_deletes().removed_range_delete_files_count == 0
 
 
@@ -163,10 +166,10 @@ def test_windows_stay_apart_where_rows_came_between_them(tmp_path: Path) -> None
     table.delete_range(lower=("a", 2), upper=("a", 4))
     table.append(rows("a", [3], "between"))
     table.delete_range(lower=("a", 4), upper=("a", 6))
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.merge_range_deletes()
     assert result.added_spans_count == 2
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert "between" in {row[-1] for row in before}
 
 
@@ -181,4 +184,4 @@ def test_windows_stay_apart_where_another_line_may_bring_rows(tmp_path: Path) ->
     ingest.refresh().delete_range(lower=("a", 4), upper=("a", 6))
     assert ingest.maintenance.merge_range_deletes().added_spans_count == 2
     table.refresh().maintenance.publish("ingest")
-    assert "other" in {row[-1] for row in contents(table)}
+    assert "other" in {row[-1] for row in live_tuples(table)}

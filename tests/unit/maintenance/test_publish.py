@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import contents, keyed_table, live_deletes, rows
+from maintenance_tables import keyed_table, rows
 from pyiceberg.catalog import load_catalog
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
+from tableformat.testing.table_files import live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 TARGET = {"tableformat.publish-target.ingest": "main"}
 
@@ -54,8 +56,8 @@ def test_target_moves_to_the_converted_branch(tmp_path: Path) -> None:
     assert (result.removed_range_delete_files_count, result.removed_equality_delete_files_count) == (1, 1)
     assert heads(main) == (result.snapshot_id, result.snapshot_id)
     expected = [("a", number, "new" if number == 4 else "x") for number in range(10) if number != 3]
-    assert contents(main) == contents(ingest.refresh()) == read_by_pyiceberg(tmp_path) == expected
-    assert not any(is_keyed(delete) for delete in live_deletes(main))
+    assert live_tuples(main) == live_tuples(ingest.refresh()) == read_by_pyiceberg(tmp_path) == expected
+    assert not any(is_keyed(delete) for delete in live_delete_files(main))
 
 
 def test_nothing_to_publish(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_nothing_to_publish(tmp_path: Path) -> None:
     assert main.maintenance.publish().snapshot_id == before[0]
     ingest.append(rows("b", [1]))
     assert main.maintenance.publish().snapshot_id == ingest.refresh().snapshot_id, "nothing to convert: moved only"
-    assert contents(main)[-1] == ("b", 1, "x")
+    assert live_tuples(main)[-1] == ("b", 1, "x")
 
 
 def test_rows_that_others_appended_meet_the_deletes_that_came_after_them(tmp_path: Path) -> None:
@@ -77,7 +79,7 @@ def test_rows_that_others_appended_meet_the_deletes_that_came_after_them(tmp_pat
     ingest.refresh().delete_prefix({"id1": "late"})
     result = ingest.maintenance.publish()
     assert (result.carried_data_files_count, result.carried_records_count) == (2, 2)
-    names = {row[0] for row in contents(main.refresh())}
+    names = {row[0] for row in live_tuples(main.refresh())}
     assert names == {"a", "early"}, "deleted before it came: stays; deleted after: goes"
     assert names == {row[0] for row in read_by_pyiceberg(tmp_path)}
 
@@ -88,9 +90,9 @@ def test_conversion_of_the_branch_carries_first(tmp_path: Path) -> None:
     main.append(rows("late", [1]))
     ingest.refresh().delete_prefix({"id1": "late"})
     ingest.maintenance.convert_deletes()
-    assert ("late", 1, "x") in contents(main.refresh()), "not published yet"
+    assert ("late", 1, "x") in live_tuples(main.refresh()), "not published yet"
     main.maintenance.publish()
-    assert {row[0] for row in contents(main)} == {"a"}
+    assert {row[0] for row in live_tuples(main)} == {"a"}
 
 
 @pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes"])
@@ -101,9 +103,9 @@ def test_delete_that_only_the_target_needs_stays(tmp_path: Path, job: str) -> No
     ingest.refresh().delete_prefix({"id1": "late"})
     ingest.delete_prefix({"id1": "nowhere"})
     getattr(ingest.maintenance, job)()
-    assert len(live_deletes(ingest)) == 1
+    assert len(live_delete_files(ingest)) == 1
     main.maintenance.publish()
-    assert {row[0] for row in contents(main)} == {"a"}
+    assert {row[0] for row in live_tuples(main)} == {"a"}
 
 
 def test_carried_rows_are_not_carried_again(tmp_path: Path) -> None:
@@ -112,13 +114,13 @@ def test_carried_rows_are_not_carried_again(tmp_path: Path) -> None:
     main.append(rows("late", [1]))
     ingest.refresh().delete_prefix({"id1": "late"})
     ingest.maintenance.convert_deletes()
-    assert "late" not in {row[0] for row in contents(ingest)}
+    assert "late" not in {row[0] for row in live_tuples(ingest)}
     ingest.append(rows("more", [1]))
     ingest.maintenance.convert_deletes()
     main.append(rows("more", [2]))
     main.maintenance.publish()
-    assert {row[0] for row in contents(main)} == {"a", "more"}
-    assert len([row for row in contents(main) if row[0] == "more"]) == 2
+    assert {row[0] for row in live_tuples(main)} == {"a", "more"}
+    assert len([row for row in live_tuples(main) if row[0] == "more"]) == 2
 
 
 def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> None:
@@ -129,11 +131,11 @@ def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> 
     main.refresh().append(rows("late", [1, 2]))
     ingest.refresh().delete_prefix({"id1": "late", "id2": 2})
     ingest.maintenance.convert_deletes()
-    assert ("late", 1, "x") in contents(ingest)
+    assert ("late", 1, "x") in live_tuples(ingest)
     ingest.rollback(snapshot_id=before)
-    assert ("late", 1, "x") not in contents(ingest)
+    assert ("late", 1, "x") not in live_tuples(ingest)
     main.maintenance.publish()
-    assert [row for row in contents(main) if row[0] == "late"] == [("late", 1, "x"), ("late", 2, "x")]
+    assert [row for row in live_tuples(main) if row[0] == "late"] == [("late", 1, "x"), ("late", 2, "x")]
 
 
 def test_branch_made_anew_under_an_old_name(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_branch_made_anew_under_an_old_name(tmp_path: Path) -> None:
     again.delete_prefix({"id1": "a", "id2": 5})
     main.refresh().append(rows("m", [1]))
     main.maintenance.publish()
-    assert [row[1] for row in contents(main)] == [0, 1, 2, 6, 7, 8, 9, 1]
+    assert [row[1] for row in live_tuples(main)] == [0, 1, 2, 6, 7, 8, 9, 1]
 
 
 def test_rounds_of_publishing(tmp_path: Path) -> None:
@@ -158,9 +160,9 @@ def test_rounds_of_publishing(tmp_path: Path) -> None:
         main.refresh().append(rows("m", [turn]))
         ingest.refresh().upsert(rows("a", [turn], f"turn {turn}"))
         ingest.maintenance.publish()
-        assert contents(main.refresh()) == contents(ingest.refresh()) == read_by_pyiceberg(tmp_path)
-    assert [row for row in contents(main) if row[0] == "m"] == [("m", turn, "x") for turn in range(3)]
-    assert [row[2] for row in contents(main)[:4]] == ["turn 0", "turn 1", "turn 2", "x"]
+        assert live_tuples(main.refresh()) == live_tuples(ingest.refresh()) == read_by_pyiceberg(tmp_path)
+    assert [row for row in live_tuples(main) if row[0] == "m"] == [("m", turn, "x") for turn in range(3)]
+    assert [row[2] for row in live_tuples(main)[:4]] == ["turn 0", "turn 1", "turn 2", "x"]
 
 
 def by_foreign_writer(main: tf.Table, change: Callable[[tf.Table], Any]) -> None:
@@ -223,7 +225,7 @@ def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) 
     ingest.refresh().delete_prefix({"id1": "a", "id2": 1})
     main.refresh().drop_branch("ingest")
     main.delete_prefix({"id1": "a", "id2": 2})
-    assert len(contents(main)) == 10
+    assert len(live_tuples(main)) == 10
 
 
 def test_appends_and_writes_during_publishing(tmp_path: Path) -> None:
@@ -252,7 +254,7 @@ def test_appends_and_writes_during_publishing(tmp_path: Path) -> None:
     assert script == []
     assert heads(main) == (result.snapshot_id, result.snapshot_id)
     expected = [("a", n, "new" if n == 5 else "x") for n in range(10) if n != 3] + [("m", 2, "x")]
-    assert contents(main) == read_by_pyiceberg(tmp_path) == expected
+    assert live_tuples(main) == read_by_pyiceberg(tmp_path) == expected
 
 
 def test_writers_that_never_stop(tmp_path: Path) -> None:
@@ -316,7 +318,7 @@ def test_base_survives_expiry(tmp_path: Path) -> None:
     main.refresh().maintenance.expire_snapshots(older_than=10**15)
     result = main.maintenance.publish()
     assert result.carried_data_files_count == 1
-    assert [row for row in contents(main) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]
+    assert [row for row in live_tuples(main) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]
 
 
 def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
@@ -331,7 +333,7 @@ def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
     main.refresh().maintenance.expire_snapshots(older_than=10**15)
     assert base in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
     main.maintenance.publish()
-    assert ("m", 1, "x") in contents(main)
+    assert ("m", 1, "x") in live_tuples(main)
     main.maintenance.expire_snapshots(older_than=10**15)
     assert base not in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
 
@@ -345,7 +347,7 @@ def test_version_3_keeps_row_ids(tmp_path: Path) -> None:
     main.maintenance.publish()
     after = first_row_ids(main.refresh())
     assert {path: after[path] for path in ids} == ids
-    assert len(contents(main)) == 10
+    assert len(live_tuples(main)) == 10
 
 
 def first_row_ids(table: tf.Table) -> dict[str, int | None]:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from maintenance_tables import KEYED, contents, files_on_disk, keyed_table, rows
+from maintenance_tables import KEYED, keyed_table, rows
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -17,6 +17,8 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.storage import listing
 from tableformat.storage.listing import ListedFile, list_files
+from tableformat.testing.table_files import files_on_disk
+from tableformat.testing.table_rows import live_tuples
 
 DAYS = 24 * 3600
 
@@ -56,7 +58,7 @@ def busy_table(tmp_path: Path) -> tf.Table:
 def test_only_what_nothing_names_goes(tmp_path: Path) -> None:
     """MT-50: a data file of a writer that died, a manifest of a commit that lost; old snapshots keep their files."""
     table = busy_table(tmp_path)
-    before, kept = contents(table), files_on_disk(table)
+    before, kept = live_tuples(table), files_on_disk(table)
     orphans = {leave(local(table) / "data" / "x" / "dead.parquet"), leave(local(table) / "metadata" / "lost-m0.avro")}
     planned = table.maintenance.remove_orphan_files(dry_run=True)
     assert set(planned.orphan_file_locations) == orphans
@@ -64,8 +66,8 @@ def test_only_what_nothing_names_goes(tmp_path: Path) -> None:
     result = table.maintenance.remove_orphan_files()
     assert (result.deleted_files_count, result.freed_bytes) == (2, 10)
     assert files_on_disk(table) == kept
-    assert contents(table) == before
-    assert len(contents(table, tag="here")) == 4
+    assert live_tuples(table) == before
+    assert len(live_tuples(table, tag="here")) == 4
 
 
 def test_young_files_may_belong_to_a_commit_in_flight(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) ->
     age_everything(table)
     with pytest.raises(InvalidArgumentError, match="metadata of another table"):
         table.maintenance.remove_orphan_files()
-    assert contents(foreign) == [("f", 1, "x")]
+    assert live_tuples(foreign) == [("f", 1, "x")]
 
 
 def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_commit_during_the_job_is_not_taken_for_an_orphan(tmp_path: Path, monkey
 
     monkeypatch.setattr("tableformat.maintenance.expiry.remove_orphan_files.list_files", list_then_commit)
     assert table.maintenance.remove_orphan_files().deleted_files_count == 0
-    assert ("late", 1, "x") in contents(table.refresh())
+    assert ("late", 1, "x") in live_tuples(table.refresh())
 
 
 def test_location_inside_the_table_only(tmp_path: Path) -> None:

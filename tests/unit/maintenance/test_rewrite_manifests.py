@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from maintenance_tables import contents, files_on_disk, keyed_table, live, rows
+from maintenance_tables import another_handle, keyed_table, rows
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
@@ -13,6 +13,8 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.testing.table_files import files_on_disk, live_files
+from tableformat.testing.table_rows import live_tuples
 
 
 def partitioned(directory: Path, **options: object) -> tf.Table:
@@ -45,12 +47,12 @@ def facts(table: tf.Table) -> dict[str, tuple[object, ...]]:
 def test_entries_keep_everything_that_they_inherited(tmp_path: Path, version: str) -> None:
     """MT-48, CP-15: snapshot id, both sequence numbers and, in version 3, the row ids."""
     table = partitioned(tmp_path, properties={"format-version": version})
-    before, entries = contents(table), facts(table)
+    before, entries = live_tuples(table), facts(table)
     manifest_count = len(manifests_of(table.view))
     result = table.maintenance.rewrite_manifests()
     assert facts(table) == entries
-    assert contents(table) == before
-    assert contents(another_handle(table)) == before
+    assert live_tuples(table) == before
+    assert live_tuples(another_handle(table)) == before
     assert (len(of(table, ManifestContent.DATA)), result.snapshot_id) == (1, table.snapshot_id)
     assert result.rewritten_manifests_count - result.added_manifests_count == manifest_count - len(
         manifests_of(table.view)
@@ -60,11 +62,6 @@ def test_entries_keep_everything_that_they_inherited(tmp_path: Path, version: st
     assert snapshot.summary is not None
     assert snapshot.summary.operation is Operation.REPLACE
     assert snapshot.summary["total-records"] == "36"
-
-
-def another_handle(table: tf.Table) -> tf.Table:
-    assert table.catalog is not None
-    return table.catalog.load_table(table.name)
 
 
 def test_manifests_of_the_target_size_hold_neighbouring_partitions(tmp_path: Path) -> None:
@@ -114,13 +111,13 @@ def test_each_spec_has_manifests_of_its_own(tmp_path: Path) -> None:
     new_spec = table.metadata.default_spec_id
     table.append(rows("d", range(3)))
     table.append(rows("e", range(3)))
-    before, entries = contents(table), facts(table)
+    before, entries = live_tuples(table), facts(table)
     table.maintenance.rewrite_manifests(spec_id=new_spec)
     by_spec = [manifest.partition_spec_id for manifest in of(table, ManifestContent.DATA)]
     assert (by_spec.count(new_spec), len(by_spec)) == (1, 13)
     table.maintenance.rewrite_manifests()
     assert len(of(table, ManifestContent.DATA)) == 2
-    assert (contents(table), facts(table)) == (before, entries)
+    assert (live_tuples(table), facts(table)) == (before, entries)
 
 
 def test_unknown_spec_is_named(tmp_path: Path) -> None:
@@ -159,5 +156,5 @@ def test_commits_of_others_between_planning_and_commit_are_taken_in(
     table.maintenance.rewrite_manifests()
     assert actions == []
     expected = [("b", key, "x") for key in range(12) if key != 7] + [("c", key, "x") for key in range(12)]
-    assert contents(table) == sorted([*expected, ("d", 1, "x")])
-    assert {file.file_path for file in live(table)} == set(facts(table))
+    assert live_tuples(table) == sorted([*expected, ("d", 1, "x")])
+    assert {file.file_path for file in live_files(table)} == set(facts(table))

@@ -6,22 +6,15 @@ from pathlib import Path
 
 import pytest
 from commit_tables import position_delete
-from maintenance_tables import (
-    commit_deletes,
-    contents,
-    data_of,
-    files_on_disk,
-    keyed_table,
-    live_deletes,
-    rows,
-    unnamed_position_delete,
-)
+from maintenance_tables import commit_deletes, keyed_table, rows, unnamed_position_delete
 from v3_tables import ids, new_catalog, new_table, vectors
 from v3_tables import rows as v3_rows
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.metadata.content_file import DeleteKind
+from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 
 def scattered(tmp_path: Path) -> tf.Table:
@@ -38,12 +31,12 @@ def scattered(tmp_path: Path) -> tf.Table:
 def test_files_of_one_data_file_become_one(tmp_path: Path) -> None:
     """MT-18"""
     table = scattered(tmp_path)
-    before = contents(table)
+    before = live_tuples(table)
     result = table.maintenance.rewrite_position_delete_files()
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (3, 1)
     assert 0 < result.added_bytes < result.rewritten_bytes
-    assert sorted(delete.record_count for delete in live_deletes(table)) == [1, 3]
-    assert contents(table) == before
+    assert sorted(delete.record_count for delete in live_delete_files(table)) == [1, 3]
+    assert live_tuples(table) == before
     assert table.snapshot_id == result.snapshot_id
     again = table.maintenance.rewrite_position_delete_files()
     assert (again.snapshot_id, again.rewritten_delete_files_count) == (result.snapshot_id, 0)
@@ -78,16 +71,18 @@ def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path
     table = keyed_table(tmp_path)
     for letter in "ab":
         table.append(rows(letter, range(4)))
-    first, second = data_of(table)
-    commit_deletes(table, unnamed_position_delete(table, "shared.parquet", [(first, 0), (first, 1), (second, 2)]))
-    before = contents(table)
+    first, second = live_data_files(table)
+    commit_deletes(table, unnamed_position_delete(table, [(first, 0), (first, 1), (second, 2)]))
+    before = live_tuples(table)
     assert len(before) == 5
     result = table.maintenance.rewrite_position_delete_files(where="id1 = 'a'")
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (0, 0)
     result = table.maintenance.rewrite_position_delete_files()
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (1, 2)
-    assert all(delete.referenced_data_file in {first.file_path, second.file_path} for delete in live_deletes(table))
-    assert contents(table) == before
+    assert all(
+        delete.referenced_data_file in {first.file_path, second.file_path} for delete in live_delete_files(table)
+    )
+    assert live_tuples(table) == before
 
 
 def test_rows_of_keyed_deletes_are_not_named(tmp_path: Path) -> None:
@@ -95,25 +90,25 @@ def test_rows_of_keyed_deletes_are_not_named(tmp_path: Path) -> None:
     table = scattered(tmp_path)
     table.delete_prefix({"id1": "a", "id2": 7})
     table.delete("id1 = 'a' AND id2 = 6", mode="equality")
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.rewrite_position_delete_files()
-    kinds = sorted(delete.kind.value for delete in live_deletes(table))
+    kinds = sorted(delete.kind.value for delete in live_delete_files(table))
     assert kinds.count(DeleteKind.POSITION.value) == 2
     assert {DeleteKind.RANGE.value, DeleteKind.EQUALITY.value} <= set(kinds)
-    assert max(delete.record_count for delete in live_deletes(table)) == 3
-    assert contents(table) == before
+    assert max(delete.record_count for delete in live_delete_files(table)) == 3
+    assert live_tuples(table) == before
 
 
 def test_deletes_of_files_that_left_leave(tmp_path: Path) -> None:
     """MT-10"""
     table = scattered(tmp_path)
-    a = next(file for file in data_of(table) if file.lower_bounds and b"a" in file.lower_bounds.values())
+    a = next(file for file in live_data_files(table) if file.lower_bounds and b"a" in file.lower_bounds.values())
     table.delete("id1 = 'a'", mode="scan")
-    assert a.file_path not in {file.file_path for file in data_of(table)}
-    before = contents(table)
+    assert a.file_path not in {file.file_path for file in live_data_files(table)}
+    before = live_tuples(table)
     table.maintenance.rewrite_position_delete_files()
-    assert [delete.record_count for delete in live_deletes(table)] == [1]
-    assert contents(table) == before
+    assert [delete.record_count for delete in live_delete_files(table)] == [1]
+    assert live_tuples(table) == before
 
 
 def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
@@ -135,17 +130,17 @@ def test_vector_takes_in_a_shared_file_that_stays_for_others(tmp_path: Path) -> 
     table = keyed_table(tmp_path)
     for letter in "ab":
         table.append(rows(letter, range(4)))
-    first, second = data_of(table)
-    commit_deletes(table, unnamed_position_delete(table, "shared.parquet", [(first, 0), (first, 1), (second, 2)]))
-    before = contents(table)
+    first, second = live_data_files(table)
+    commit_deletes(table, unnamed_position_delete(table, [(first, 0), (first, 1), (second, 2)]))
+    before = live_tuples(table)
     table.upgrade(3)
     result = table.maintenance.rewrite_position_delete_files(where="id1 = 'a'")
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (0, 1)
-    assert contents(table) == before
+    assert live_tuples(table) == before
     result = table.maintenance.rewrite_position_delete_files()
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (1, 1)
-    assert {delete.kind for delete in live_deletes(table)} == {DeleteKind.DELETION_VECTOR}
-    assert contents(table) == before
+    assert {delete.kind for delete in live_delete_files(table)} == {DeleteKind.DELETION_VECTOR}
+    assert live_tuples(table) == before
 
 
 def test_change_feed_sees_each_deleted_row_once(tmp_path: Path) -> None:
@@ -176,7 +171,7 @@ def test_rewrite_while_others_write(tmp_path: Path) -> None:
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (4, 1)
     gone = {("a", 1), ("a", 3), ("a", 5), ("a", 6), ("b", 2)}
     expected = {(letter, number) for letter in "abc" for number in range(8)} - gone
-    assert {row[:2] for row in contents(table)} == expected
+    assert {row[:2] for row in live_tuples(table)} == expected
     added = {path for path in files_on_disk(table) - files if "/data/" in path}
     assert len(added) == 2, "the other's delete and the new file: the one of the attempt that failed was removed"
 
@@ -185,10 +180,10 @@ def test_position_delete_of_an_old_writer(tmp_path: Path) -> None:
     """DA-1: its entry names the data file by bounds or by referenced_data_file."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(4)))
-    (data,) = data_of(table)
+    (data,) = live_data_files(table)
     commit_deletes(table, position_delete(table.iceberg, "one.parquet", data, [0]))
     commit_deletes(table, position_delete(table.iceberg, "two.parquet", data, [0, 2]))
-    before = contents(table)
+    before = live_tuples(table)
     table.maintenance.rewrite_position_delete_files()
-    assert [delete.record_count for delete in live_deletes(table)] == [2]
-    assert contents(table) == before
+    assert [delete.record_count for delete in live_delete_files(table)] == [2]
+    assert live_tuples(table) == before

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import contents, keyed_table, live, live_deletes, rows
+from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance import run_jobs as module
 from tableformat.maintenance.run_jobs import JOBS, JobStatus
-from tableformat.metadata.content_file import DataFile
+from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 
 def worn_table(tmp_path: Path, **options: Any) -> tf.Table:
@@ -34,15 +35,15 @@ def statuses(result: Any) -> dict[str, str]:
 def test_everything_in_order(tmp_path: Path) -> None:
     """MT-60: afterwards the table is a few files without deletes, with the rows that it had."""
     table = worn_table(tmp_path, properties={"history.expire.max-snapshot-age-ms": "1"})
-    before = contents(table)
+    before = live_tuples(table)
     snapshot_ids = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     result = table.maintenance.run()
     assert [report.job for report in result.jobs] == list(JOBS)
     assert statuses(result) == {job: "skipped" if job == "publish" else "done" for job in JOBS}
     assert result.is_complete
-    assert contents(table) == before
-    assert live_deletes(table) == []
-    assert len([file for file in live(table) if isinstance(file, DataFile)]) < 7
+    assert live_tuples(table) == before
+    assert live_delete_files(table) == []
+    assert len(live_data_files(table)) < 7
     assert snapshot_ids.isdisjoint(snapshot.snapshot_id for snapshot in table.metadata.snapshots)
     assert result.rewritten_bytes > 0
     assert "convert_deletes" in str(result)
@@ -70,7 +71,7 @@ def test_dry_run_changes_nothing(tmp_path: Path) -> None:
 def test_time_that_is_used_up(tmp_path: Path) -> None:
     """MT-60: before the first job, nothing begins; in the middle of a conversion, it stops without harm."""
     table = worn_table(tmp_path)
-    before, head = contents(table), table.snapshot_id
+    before, head = live_tuples(table), table.snapshot_id
     result = table.maintenance.run(time_budget_seconds=0)
     assert set(statuses(result).values()) == {"skipped"}
     assert "time budget" in result.jobs[0].reason
@@ -79,7 +80,7 @@ def test_time_that_is_used_up(tmp_path: Path) -> None:
         patch.setattr(module.time, "perf_counter", lambda: next(clock))
         result = table.maintenance.run(time_budget_seconds=50)
     assert table.refresh().snapshot_id == head
-    assert contents(table) == before
+    assert live_tuples(table) == before
     assert not result.is_complete or set(statuses(result).values()) == {"skipped"}
 
 
@@ -146,8 +147,8 @@ def test_branch_is_published_at_the_end(tmp_path: Path) -> None:
     result = ingest.maintenance.run()
     assert statuses(result)["publish"] == "done"
     assert (
-        contents(table.refresh())
-        == contents(ingest)
+        live_tuples(table.refresh())
+        == live_tuples(ingest)
         == [
             ("a", 0, "x"),
             ("a", 1, "new"),

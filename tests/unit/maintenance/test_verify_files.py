@@ -17,15 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from damaged_tables import alter_files, flip, kinds, path_of, rewrite_rows, the_finding
-from maintenance_tables import (
-    KEYED,
-    commit_deletes,
-    data_of,
-    keyed_table,
-    live_deletes,
-    rows,
-    unnamed_position_delete,
-)
+from maintenance_tables import KEYED, commit_deletes, keyed_table, rows, unnamed_position_delete
 
 import tableformat as tf
 from tableformat.deletes.codecs.range_file import write_spans
@@ -39,6 +31,7 @@ from tableformat.maintenance.verification.row_checks import comparable_array, fi
 from tableformat.metadata.column_bounds import to_bound
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.parquet.page_checksums import has_page_checksums
+from tableformat.testing.table_files import live_data_files, live_delete_files
 
 V3 = {"format-version": "3"}
 ID1, ID2 = 1, 2
@@ -53,12 +46,12 @@ def table_of(tmp_path: Path, **options: Any) -> tf.Table:
 
 
 def only_data_file(table: tf.Table) -> DataFile:
-    (found,) = data_of(table)
+    (found,) = live_data_files(table)
     return found
 
 
 def only_delete_file(table: tf.Table) -> DeleteFile:
-    (found,) = live_deletes(table)
+    (found,) = live_delete_files(table)
     return found
 
 
@@ -270,7 +263,7 @@ class TestPartitions:
         table = catalog.create_table("db.t", schema, partition_by=["day(ts)", "x"])
         moments = [dt.datetime(1969, 12, 31, 23), None, dt.datetime(2024, 2, 29)]
         table.append(pa.table({"id": [1, 2, 3], "ts": moments, "x": [float("nan"), None, -0.0]}, schema=schema))
-        assert len(data_of(table)) == 3
+        assert len(live_data_files(table)) == 3
         assert table.verify(deep=True).findings == ()
 
 
@@ -330,7 +323,7 @@ class TestPositions:
     def test_beyond_the_end_of_the_data_file(self, tmp_path: Path) -> None:
         """MT-75"""
         table = table_of(tmp_path)
-        commit_deletes(table, unnamed_position_delete(table, "d.parquet", [(only_data_file(table), 8)]))
+        commit_deletes(table, unnamed_position_delete(table, [(only_data_file(table), 8)]))
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_POSITION)
         assert "position 8 of " in finding.what
         assert finding.what.endswith("which has 8 rows.")
@@ -338,8 +331,8 @@ class TestPositions:
     def test_of_another_file_than_the_entry_says(self, tmp_path: Path) -> None:
         table = table_of(tmp_path)
         table.append(rows("c", range(3)))
-        first, second = data_of(table)
-        delete = unnamed_position_delete(table, "d.parquet", [(first, 1), (second, 1)])
+        first, second = live_data_files(table)
+        delete = unnamed_position_delete(table, [(first, 1), (second, 1)])
         commit_deletes(table, replace(delete, referenced_data_file=first.file_path))
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_POSITION)
         assert second.file_path in finding.what
@@ -355,8 +348,8 @@ class TestPositions:
     def test_of_several_files_one_of_another_partition(self, tmp_path: Path) -> None:
         table = keyed_table(tmp_path, partition_by=("id1",))
         table.append(pa.concat_tables([rows("a", range(3)), rows("b", range(3))]))
-        first, second = sorted(data_of(table), key=lambda file: file.partition)
-        delete = unnamed_position_delete(table, "d.parquet", [(first, 1), (second, 1)])
+        first, second = sorted(live_data_files(table), key=lambda file: file.partition)
+        delete = unnamed_position_delete(table, [(first, 1), (second, 1)])
         commit_deletes(table, replace(delete, partition=first.partition))
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_PARTITION)
         assert second.file_path in finding.what

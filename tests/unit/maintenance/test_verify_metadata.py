@@ -9,15 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from damaged_tables import alter_entries, alter_files, alter_manifests, kinds, path_of, the_finding
-from maintenance_tables import (
-    commit_deletes,
-    contents,
-    data_of,
-    keyed_table,
-    live_deletes,
-    rows,
-    unnamed_position_delete,
-)
+from maintenance_tables import commit_deletes, keyed_table, rows, unnamed_position_delete
 from pyiceberg.table.refs import SnapshotRef
 
 import tableformat as tf
@@ -29,6 +21,8 @@ from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.parquet import parquet_file
 from tableformat.storage import storage
+from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 V3 = {"format-version": "3"}
 
@@ -80,7 +74,7 @@ class TestFiles:
     @pytest.mark.parametrize("how", ["missing", "cut off", "longer"])
     def test_data_file(self, table: tf.Table, how: str) -> None:
         """MT-71"""
-        newest = max(data_of(table), key=lambda file: file.sequence_number or 0)
+        newest = max(live_data_files(table), key=lambda file: file.sequence_number or 0)
         path = path_of(newest.file_path)
         whole = path.read_bytes()
         path.unlink()
@@ -101,7 +95,7 @@ class TestFiles:
         location = {
             "manifest": manifests_of(table.view)[0].manifest_path,
             "manifest list": table.view.snapshot.manifest_list,
-            "delete file": live_deletes(table)[0].file_path,
+            "delete file": live_delete_files(table)[0].file_path,
         }[kind]
         path_of(location).unlink()
         assert the_finding(table.verify(), FindingKind.MISSING_FILE).file == location
@@ -134,7 +128,9 @@ class TestFiles:
         self, table: tf.Table, monkeypatch: pytest.MonkeyPatch, place: str
     ) -> None:
         """MT-71"""
-        location = manifests_of(table.view)[0].manifest_path if place == "manifest" else data_of(table)[0].file_path
+        location = (
+            manifests_of(table.view)[0].manifest_path if place == "manifest" else live_data_files(table)[0].file_path
+        )
         faults = [1]
         read_bytes = storage.read_bytes
 
@@ -162,7 +158,7 @@ class TestWayOut:
     def test_the_newest_snapshot_that_does_without_the_file(self, table: tf.Table) -> None:
         """MT-76"""
         first, second, third = snapshot_ids(table)
-        path_of(max(data_of(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
+        path_of(max(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
         finding = the_finding(table.verify(), FindingKind.MISSING_FILE)
         assert finding.snapshot_ids == (second, third)
         assert finding.command == f"table.rollback(snapshot_id={first})"
@@ -175,17 +171,17 @@ class TestWayOut:
         assert table.verify().is_clean
 
     def test_no_snapshot_does_without_it(self, table: tf.Table) -> None:
-        path_of(min(data_of(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
+        path_of(min(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
         finding = the_finding(table.verify(), FindingKind.MISSING_FILE)
         assert finding.command is None
         assert "no retained snapshot of main" in finding.next_step
 
     def test_a_snapshot_with_another_error_is_no_way_back(self, table: tf.Table) -> None:
         first, second, _ = snapshot_ids(table)
-        path_of(live_deletes(table)[0].file_path).unlink()
+        path_of(live_delete_files(table)[0].file_path).unlink()
         (finding,) = table.verify().findings
         assert finding.command == f"table.rollback(snapshot_id={second})"
-        path_of(max(data_of(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
+        path_of(max(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
         assert {each.command for each in table.verify().findings} == {f"table.rollback(snapshot_id={first})"}
 
     def test_snapshots_that_expired_meanwhile_make_no_findings(
@@ -316,31 +312,33 @@ class TestSnapshots:
         """MT-73"""
         alter_entries(table, lambda entry: [entry, entry] if isinstance(entry.file, DataFile) else [entry])
         found = table.verify()
-        assert {each.file for each in found.errors} == {file.file_path for file in data_of(table)}
+        assert {each.file for each in found.errors} == {file.file_path for file in live_data_files(table)}
         assert set(kinds(found)) == {"duplicate-file", "wrong-total"}, "the second snapshot has one of the manifests"
 
     def test_a_data_file_with_two_vectors(self, v3: tf.Table) -> None:
         """MT-73, DA-7"""
-        one = min(file.file_path for file in data_of(v3))
+        one = min(file.file_path for file in live_data_files(v3))
         alter_files(v3, lambda file: replace(file, referenced_data_file=one) if isinstance(file, DeleteFile) else file)
         assert the_finding(v3.verify(), FindingKind.DUPLICATE_VECTOR).file == one
 
     def test_a_vector_without_its_data_file_and_its_repair(self, v3: tf.Table) -> None:
         """MT-73, MT-77"""
-        gone = min(file.file_path for file in data_of(v3))
+        gone = min(file.file_path for file in live_data_files(v3))
         alter_entries(v3, lambda entry: [] if entry.file.file_path == gone else [entry])
-        before = contents(v3)
+        before = live_tuples(v3)
         finding = next(each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR)
         assert (finding.severity, finding.command) == (Severity.WARNING, "table.maintenance.repair()")
-        (dead,) = (each for each in live_deletes(v3) if each.referenced_data_file == gone)
+        (dead,) = (each for each in live_delete_files(v3) if each.referenced_data_file == gone)
         planned = v3.maintenance.repair(dry_run=True)
         assert [location for location, _ in planned.dropped_deletes.proofs] == [dead.file_path]
         assert FindingKind.DANGLING_VECTOR not in {each.kind for each in planned.left}
-        assert len(live_deletes(v3)) == 2, "a dry run changes nothing"
+        assert len(live_delete_files(v3)) == 2, "a dry run changes nothing"
         mended = v3.maintenance.repair()
         assert mended.dropped_deletes.proofs == planned.dropped_deletes.proofs
-        assert [each.referenced_data_file for each in live_deletes(v3)] == [file.file_path for file in data_of(v3)]
-        assert contents(v3) == before
+        assert [each.referenced_data_file for each in live_delete_files(v3)] == [
+            file.file_path for file in live_data_files(v3)
+        ]
+        assert live_tuples(v3) == before
         # The snapshot before still has it, and says so.
         later = [each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR]
         assert [each.command for each in later] == [None]
@@ -348,7 +346,7 @@ class TestSnapshots:
 
     def test_what_snapshots_share_is_told_once_of_the_newest(self, v3: tf.Table) -> None:
         """MT-70"""
-        gone = min(file.file_path for file in data_of(v3))
+        gone = min(file.file_path for file in live_data_files(v3))
         alter_entries(v3, lambda entry: [] if entry.file.file_path == gone else [entry])
         v3.append(rows("c", range(2)))
         (finding,) = (each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR)
@@ -357,7 +355,7 @@ class TestSnapshots:
 
     def test_a_vector_that_is_older_than_its_data_file(self, v3: tf.Table) -> None:
         """MT-73, DA-7"""
-        newest = max(data_of(v3), key=lambda file: file.sequence_number or 0).file_path
+        newest = max(live_data_files(v3), key=lambda file: file.sequence_number or 0).file_path
 
         def change(entry: Any) -> Any:
             is_its = getattr(entry.file, "referenced_data_file", None) == newest
@@ -369,18 +367,18 @@ class TestSnapshots:
     def test_a_dead_position_delete_and_its_repair(self, table: tf.Table) -> None:
         """MT-73, MT-77: also when its file is not there any more."""
         table.maintenance.convert_deletes()
-        deletes = live_deletes(table)
+        deletes = live_delete_files(table)
         assert [each.kind for each in deletes] == [DeleteKind.POSITION]
         alter_entries(table, lambda entry: [] if entry.file.file_path == named(deletes[0]) else [entry])
         path_of(deletes[0].file_path).unlink()
-        before = contents(table)
+        before = live_tuples(table)
         found = table.verify(snapshot_id=table.snapshot_id)
         assert {str(each.kind) for each in found.findings} == {"missing-file", "dead-delete"}
         table.maintenance.repair()
-        assert contents(table) == before
-        assert live_deletes(table) == []
-        told = {str(each.kind) for each in table.verify().findings}
-        assert told == {"missing-file", "wrong-total"}, "dead deletes of older snapshots leave with them"
+        assert live_tuples(table) == before
+        assert live_delete_files(table) == []
+        kinds = {str(each.kind) for each in table.verify().findings}
+        assert kinds == {"missing-file", "wrong-total"}, "dead deletes of older snapshots leave with them"
         assert table.verify(snapshot_id=table.snapshot_id).is_clean
 
     def test_a_position_delete_in_another_partition(self, tmp_path: Path) -> None:
@@ -395,7 +393,7 @@ class TestSnapshots:
         assert "another partition" in finding.what
 
     def test_position_deletes_that_name_several_files_are_alive(self, table: tf.Table) -> None:
-        commit_deletes(table, unnamed_position_delete(table, "several.parquet", [(each, 1) for each in data_of(table)]))
+        commit_deletes(table, unnamed_position_delete(table, [(each, 1) for each in live_data_files(table)]))
         assert table.verify(deep=True).findings == ()
 
     @pytest.mark.parametrize(
@@ -403,7 +401,7 @@ class TestSnapshots:
     )
     def test_row_ids(self, v3: tf.Table, first_row_id: int | None, told: str) -> None:
         """MT-73"""
-        newest = max(data_of(v3), key=lambda file: file.first_row_id or 0).file_path
+        newest = max(live_data_files(v3), key=lambda file: file.first_row_id or 0).file_path
 
         def change(entry: Any) -> Any:
             is_newest = entry.file.file_path == newest
@@ -435,7 +433,7 @@ def named(delete: DeleteFile) -> str | None:
 def test_one_snapshot_alone(table: tf.Table) -> None:
     """MT-70"""
     first, *_, head = snapshot_ids(table)
-    path_of(live_deletes(table)[0].file_path).unlink()
+    path_of(live_delete_files(table)[0].file_path).unlink()
     assert table.verify(snapshot_id=first).findings == ()
     assert (table.verify(snapshot_id=first).snapshot_count, table.verify(snapshot_id=first).data_file_count) == (1, 1)
     assert the_finding(table.verify(snapshot_id=head), FindingKind.MISSING_FILE).snapshot_ids == (head,)
@@ -465,7 +463,7 @@ def test_branches_are_verified_too(table: tf.Table) -> None:
     assert table.catalog is not None
     side = table.catalog.load_table("db.t", branch="side")
     side.append(rows("c", range(2)))
-    (added,) = set(data_of(side)) - set(data_of(table))
+    (added,) = set(live_data_files(side)) - set(live_data_files(table))
     path_of(added.file_path).unlink()
     table.refresh()
     finding = the_finding(table.verify(), FindingKind.MISSING_FILE)

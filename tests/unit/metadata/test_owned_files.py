@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import contents, keyed_table, rows
+from maintenance_tables import keyed_table, rows
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.types import LongType
@@ -19,6 +19,7 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.storage.location import local_path
+from tableformat.testing.table_rows import live_tuples
 
 FUTURE = 10**15
 LOG_OF_ONE = {
@@ -129,7 +130,7 @@ def test_expiry_leaves_foreign_files_and_tells_them(tmp_path: Path, foreign: Any
         assert result.foreign_file_locations == (f"file://{path}",)
         assert result.undeleted_file_locations == ()
     assert path.exists()
-    assert contents(table) == [("a", 1, "x"), ("a", 2, "x")]
+    assert live_tuples(table) == [("a", 1, "x"), ("a", 2, "x")]
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from maintenance_tables import contents, keyed_table, live, rows
+from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
 from tableformat.deletes.codecs.position_rows import positions_by_path
@@ -17,6 +17,8 @@ from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.scan.context import merge_context
 from tableformat.storage.location import local_path
+from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 VERIFY = {"read.parquet.page-checksum-verification": "true"}
 
@@ -40,7 +42,7 @@ def read_deletes(table: tf.Table, delete: DeleteFile) -> object:
     loader = DeleteLoader.of(table.metadata, table.iceberg.io, DeleteCaches())
     match delete.kind.value:
         case "position":
-            (data,) = (file for file in live(table) if not isinstance(file, DeleteFile))
+            (data,) = live_data_files(table)
             return loader.positions(delete, data.file_path).to_array().tolist()
         case "equality":
             fields = merge_context(table.view).fields
@@ -56,7 +58,7 @@ def read_deletes(table: tf.Table, delete: DeleteFile) -> object:
 def test_no_flipped_bit_in_a_page_of_a_delete_file_brings_rows_back(tmp_path: Path, kind: str) -> None:
     """DA-11: every byte before the footer, three bits each: the same deletes, or an error that names the file."""
     table = deleted_in(tmp_path, kind)
-    (delete,) = (file for file in live(table) if isinstance(file, DeleteFile))
+    (delete,) = live_delete_files(table)
     path = Path(local_path(delete.file_path))
     whole = path.read_bytes()
     expected = read_deletes(table, delete)
@@ -81,20 +83,20 @@ def test_no_flipped_bit_in_a_page_of_a_delete_file_brings_rows_back(tmp_path: Pa
 def test_a_delete_file_with_other_rows_than_its_entry_states_is_corrupt(tmp_path: Path, kind: str) -> None:
     """DA-11: a footer that leaves out a row."""
     table = deleted_in(tmp_path, kind)
-    (delete,) = (file for file in live(table) if isinstance(file, DeleteFile))
+    (delete,) = live_delete_files(table)
     path = Path(local_path(delete.file_path))
     shorter = pq.read_table(path).slice(1)
     pq.write_table(shorter, path, store_schema=False)
     path.write_bytes(path.read_bytes().ljust(delete.file_size_bytes, b" "))
     with pytest.raises(CorruptFileError, match=path.name):
-        contents(table)
+        live_tuples(table)
 
 
 def test_paths_that_the_file_does_not_call_text_are_paths(tmp_path: Path) -> None:
     """DA-10: a damaged or a careless footer says binary; the bytes are the same."""
     table = deleted_in(tmp_path, "position")
-    (delete,) = (file for file in live(table) if isinstance(file, DeleteFile))
-    (data,) = (file for file in live(table) if not isinstance(file, DeleteFile))
+    (delete,) = live_delete_files(table)
+    (data,) = live_data_files(table)
     stored = pq.read_table(local_path(delete.file_path))
     as_bytes = stored.set_column(0, pa.field("file_path", pa.binary()), stored["file_path"].cast(pa.binary()))
     assert positions_by_path(as_bytes).keys() == {data.file_path}
@@ -138,7 +140,7 @@ def test_every_parquet_file_that_is_written_has_checksums(tmp_path: Path) -> Non
 def test_data_files_are_verified_where_the_table_asks_for_it(tmp_path: Path, kind: str) -> None:
     """DA-11: a scan, and the jobs that would write the damage into new files."""
     table = deleted_in(tmp_path, kind)
-    (data,) = (file for file in live(table) if not isinstance(file, DeleteFile))
+    (data,) = live_data_files(table)
     path = Path(local_path(data.file_path))
     damaged = bytearray(path.read_bytes())
     damaged[max(page_bytes(path))] ^= 1
@@ -146,7 +148,7 @@ def test_data_files_are_verified_where_the_table_asks_for_it(tmp_path: Path, kin
     table.set_properties(**VERIFY)
     table = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
     with pytest.raises(CorruptFileError, match=path.name):
-        contents(table)
+        live_tuples(table)
     if kind != "none":
         with pytest.raises(CorruptFileError, match=path.name):
             table.maintenance.compact(min_input_files=1, delete_ratio_threshold=0.0001)
@@ -162,4 +164,4 @@ def test_files_without_checksums_are_read(tmp_path: Path) -> None:
     """DA-11: other writers leave them out."""
     table = keyed_table(tmp_path, properties=VERIFY)
     table.iceberg.append(rows("a", range(3)))
-    assert contents(table.refresh()) == [("a", number, "x") for number in range(3)]
+    assert live_tuples(table.refresh()) == [("a", number, "x") for number in range(3)]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.snapshots import Operation
-from v3_tables import SCHEMA, live, new_catalog, new_table, rows
+from v3_tables import SCHEMA, new_catalog, new_table, rows
 
 import tableformat as tf
 from tableformat.commit.change import ChangeKind, TableChange
@@ -22,6 +22,7 @@ from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.row_lineage import ROW_LINEAGE_NAMES
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import ReadContext, read_task
+from tableformat.testing.table_files import live_data_files, live_delete_files
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
 from tableformat.write.rows.conform import table_arrow_schema
@@ -178,7 +179,7 @@ def rewrite(table: tf.Table, *, forget: str | None = None) -> None:
     target = table_arrow_schema(write.schema)
     staged = write_conformed(write, rows_read.select(target.names).cast(target).to_batches())
     number = view.sequence_number
-    data, deletes = live(table)
+    data, deletes = live_data_files(table), live_delete_files(table)
     change = TableChange(
         operation=Operation.REPLACE,
         kind=ChangeKind.REWRITE,
@@ -201,7 +202,7 @@ def test_rewritten_rows_keep_their_ids_and_their_age(tmp_path: Path) -> None:
     before = lineage(table)
     rewrite(table)
     assert lineage(table) == before
-    data, deletes = live(table)
+    data, deletes = live_data_files(table), live_delete_files(table)
     assert (len(data), deletes) == (1, [])
     table.append(rows("c", 1))
     table.delete("note = 'b1'", mode="scan")
@@ -219,6 +220,6 @@ def test_a_null_in_a_stored_id_is_inherited(tmp_path: Path) -> None:
     before = lineage(table)
     rewrite(table, forget="a2")
     after = lineage(table)
-    (data,) = live(table)[0]
+    (data,) = live_data_files(table)
     assert data.first_row_id is not None
     assert after == {"a1": before["a1"], "a2": (data.first_row_id + 1, data.sequence_number), "a3": before["a3"]}

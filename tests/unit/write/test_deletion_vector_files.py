@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.transforms import IdentityTransform
-from v3_tables import ids, live, new_catalog, new_table, rows, vectors
+from v3_tables import ids, new_catalog, new_table, rows, vectors
 from write_tables import context, files_under
 from write_tables import rows as key_rows
 
@@ -19,6 +19,7 @@ from tableformat.metadata.content_file import DataFile, DeleteKind, FileContent
 from tableformat.metadata.puffin import read_blob, read_footer
 from tableformat.scan.context import merge_context
 from tableformat.scan.planner import plan_scan
+from tableformat.testing.table_files import live_data_files
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.delete_files import deletion_vectors
@@ -199,7 +200,7 @@ def test_one_file_of_vectors_for_a_delete_over_partitions(tmp_path: Path) -> Non
     shared = list(vectors(table).values())
     assert len({vector.file_path for vector in shared}) == 1
     assert {vector.partition for vector in shared} == {("a",), ("b",)}
-    assert {vector.partition for vector in shared} == {data.partition for data in live(table)[0]}
+    assert {vector.partition for vector in shared} == {data.partition for data in live_data_files(table)}
     table.delete("region = 'a' AND id = 3", mode="scan")
     # The vector of b stays in the shared file, that of a has moved.
     assert len({vector.file_path for vector in vectors(table).values()}) == 2
