@@ -10,6 +10,7 @@ import pytest
 from other_readers import READERS, outcome
 
 import tableformat as tf
+from tableformat.testing.table_rows import live_tuples
 
 SCHEMA = pa.schema(
     [
@@ -53,7 +54,7 @@ def test_other_readers_see_the_same_rows(tmp_path: Path, version: str, reader: s
     if reader == "duckdb" and not duckdb_iceberg_env.is_complete():
         pytest.skip("run tests/integration/duckdb_iceberg_env.py to install DuckDB's Iceberg extension")
     table = compacted(tmp_path, version)
-    assert sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist()) == sorted(LIVE_ROWS)
+    assert live_tuples(table) == sorted(LIVE_ROWS)
     answers = READERS[reader](table.iceberg.metadata_location, None)
     result = outcome(answers, LIVE_ROWS)
     errors = {query: answer.error for query, answer in answers.items() if answer.error}

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
+from tableformat.testing.table_rows import live_tuples
 
 SCHEMA = pa.schema([("id1", pa.string()), ("id2", pa.int64()), ("v", pa.string())])
 FILE_IOS = ["pyiceberg.io.pyarrow.PyArrowFileIO", "pyiceberg.io.fsspec.FsspecFileIO"]
@@ -60,14 +61,13 @@ def test_table_lives_on_an_object_store(s3_options: dict[str, str], tmp_path: Pa
     table.upsert(rows(("b", 1, "again")))
     expected = [("a", 9, "new"), ("b", 1, "again")]
 
-    assert expected == sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+    assert expected == live_tuples(table)
     with duckdb.connect() as connection:
         tf.duckdb.attach(connection, catalog, name="lake")
         assert expected == connection.sql("SELECT * FROM lake.db.t ORDER BY id1").fetchall()
 
     table.maintenance.convert_deletes()
-    plain = table.iceberg.scan().to_arrow().to_pylist()
-    assert expected == sorted(tuple(row.values()) for row in plain)
+    assert expected == live_tuples(table.iceberg)
 
     metadata_location = table.iceberg.metadata_location
     static = tf.read_metadata(metadata_location, **options)

@@ -21,6 +21,7 @@ import tableformat as tf
 from tableformat.commit import conflicts
 from tableformat.commit.change import ChangeKind
 from tableformat.maintenance.compaction import compact as compaction
+from tableformat.testing.table_rows import live_tuples
 
 SCHEMA = pa.schema(
     [
@@ -83,8 +84,7 @@ class Schedule:
         getattr(self, f"_{step.name}")(step)
 
     def found(self) -> list[Row]:
-        table = self.handle().scan().to_arrow()
-        return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return live_tuples(self.handle())
 
     def _new_rows(self, step: Step) -> list[Row]:
         self._number += 1
@@ -181,9 +181,8 @@ def replaced_nothing(table: tf.Table) -> None:
     for snapshot in table.metadata.snapshots:
         assert snapshot.summary is not None
         if snapshot.summary.operation.value == "replace":
-            new = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
-            old = table.scan(snapshot_id=snapshot.parent_snapshot_id).to_arrow()
-            assert sorted(map(str, new.to_pylist())) == sorted(map(str, old.to_pylist()))
+            new = live_tuples(table, snapshot_id=snapshot.snapshot_id)
+            assert new == live_tuples(table, snapshot_id=snapshot.parent_snapshot_id)
 
 
 COMMON: dict[str, Any] = {

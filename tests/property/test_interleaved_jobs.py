@@ -22,11 +22,11 @@ from tableformat.commit.change import is_keyed
 from tableformat.errors import CommitConflictError, CorruptFileError
 from tableformat.maintenance.conversion import conversion_plan
 from tableformat.metadata.content_file import DeleteFile
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.model import ModelVerbs
 from tableformat.testing.replacing import replaced
+from tableformat.testing.table_files import live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 COLUMNS = ("id1", "id2", "payload")
 SCHEMA = pa.schema(
@@ -244,20 +244,13 @@ class World:
     # -- what holds ---------------------------------------------------------------------------------------------------
 
     def contents(self, **at: Any) -> list[tuple[Any, ...]]:
-        rows = self.table.refresh().scan(**at).to_arrow()
-        return sorted(zip(*(rows[name].to_pylist() for name in COLUMNS), strict=True))
+        return live_tuples(self.table.refresh(), **at)
 
     def expected(self) -> list[tuple[Any, ...]]:
         return sorted(tuple(row[name] for name in COLUMNS) for row in self.model.current)
 
     def keyed_deletes_of_main(self) -> list[DeleteFile]:
-        view = self.main.refresh().view
-        live = (
-            entry.file
-            for manifest in manifests_of(view)
-            for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
-        )
-        return [file for file in live if isinstance(file, DeleteFile) and is_keyed(file)]
+        return [delete for delete in live_delete_files(self.main.refresh()) if is_keyed(delete)]
 
     def close(self) -> None:
         for job in self.running:

@@ -9,6 +9,7 @@ import pytest
 from stepped_jobs import SteppedJob
 
 import tableformat as tf
+from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("payload", pa.string())])
 
@@ -21,10 +22,6 @@ def two_files(tmp_path: Path) -> tf.Table:
         ids = list(range(first, first + 10))
         table.append(pa.table({"id": ids, "payload": ["x"] * 10}, schema=SCHEMA))
     return table
-
-
-def ids(table: tf.Table) -> list[int]:
-    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
 
 
 def compaction(tmp_path: Path) -> SteppedJob:
@@ -46,7 +43,7 @@ def test_delete_between_plan_and_commit_of_a_compaction(tmp_path: Path, steps: i
         table.maintenance.drop_dead_deletes()
     job.finish()
     assert job.error is None
-    assert ids(table) == [number for number in range(20) if number != 3]
+    assert live_values(table.refresh(), "id") == [number for number in range(20) if number != 3]
 
 
 @pytest.mark.parametrize("steps", range(1, 9))
@@ -60,4 +57,4 @@ def test_positions_deleted_between_plan_and_commit_of_a_compaction(tmp_path: Pat
     table.refresh().delete(where="id = 3", mode="scan")
     job.finish()
     assert job.error is None
-    assert ids(table) == [number for number in range(20) if number != 3]
+    assert live_values(table.refresh(), "id") == [number for number in range(20) if number != 3]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import tableformat as tf
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.testing.table_files import live_delete_files
+from tableformat.testing.table_rows import live_tuples
 
 SCHEMA = pa.schema(
     [
@@ -77,22 +77,8 @@ def three_tables(partition_by: list[str]) -> Iterator[list[tf.Table]]:
         ]
 
 
-def content(table: tf.Table) -> list[Row]:
-    return sorted_rows(table.scan().to_arrow())
-
-
-def sorted_rows(found: pa.Table) -> list[Row]:
-    return sorted(zip(*(found[name].to_pylist() for name in SCHEMA.names), strict=True))
-
-
 def row_deletes(table: tf.Table) -> list[DeleteFile]:
-    view = table.view
-    return [
-        entry.file
-        for manifest in manifests_of(view)
-        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
-        if isinstance(entry.file, DeleteFile) and entry.file.equality_ids is None
-    ]
+    return [delete for delete in live_delete_files(table) if delete.equality_ids is None]
 
 
 def check_vectors(table: tf.Table, position_deletes_before: set[str]) -> None:
@@ -141,9 +127,9 @@ def test_every_version_has_the_same_rows_after_every_step(
                 upgraded.upgrade()
             for table in (old, new, upgraded):
                 step(table, number)
-            expected = content(old)
+            expected = live_tuples(old)
             for table in (new, upgraded):
-                assert content(table) == expected
+                assert live_tuples(table) == expected
                 if table.metadata.format_version >= 3:
                     check_vectors(table, before_upgrade)
                     ids = ids_of_rows(table)
@@ -151,4 +137,4 @@ def test_every_version_has_the_same_rows_after_every_step(
                     known[table.name] = ids
         for table in (old, new, upgraded):
             table.maintenance.convert_deletes()
-            assert sorted_rows(table.iceberg.scan().to_arrow()) == content(old), "as PyIceberg reads it"
+            assert live_tuples(table.iceberg) == live_tuples(old), "as PyIceberg reads it"

@@ -28,6 +28,7 @@ from tableformat.maintenance.maintenance import Maintenance
 from tableformat.maintenance.publish import PublishResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
 from tableformat.maintenance.run_jobs import JOBS, JobReport, RunResult
+from tableformat.testing.table_rows import live_tuples
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, *answers: bool) -> list[str]:
 
 def keys(lake: Lake, name: str) -> list[Any]:
     with lake.table(name) as table:
-        return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+        return live_tuples(table)
 
 
 def head(lake: Lake, name: str) -> int | None:

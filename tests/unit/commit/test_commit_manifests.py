@@ -28,6 +28,7 @@ from tableformat.commit.transaction import commit_change
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.testing.table_rows import live_values
 
 
 def manifest(number: int, size: int, content: ManifestContent = ManifestContent.DATA, spec_id: int = 0) -> ManifestFile:
@@ -138,7 +139,7 @@ def test_merged_entries_keep_their_numbers_and_snapshots(table: Table) -> None:
         f"{number}.parquet": (EntryStatus.EXISTING, number, snapshots[number - 1]) for number in range(1, 5)
     }
     assert live(outcome.table) == {f"{number}.parquet": number for number in range(1, 7)}
-    assert sorted(outcome.table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 6]
+    assert live_values(outcome.table, "id") == [1, 2, 3, 4, 5, 6]
     assert metadata_files(outcome.table) == reachable_metadata_files(outcome.table)
 
 

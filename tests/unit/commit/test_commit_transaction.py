@@ -43,6 +43,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.testing.table_rows import live_values
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def table(catalog: FaultyCatalog) -> Table:
 
 def ids_at(outcome: CommitOutcome) -> list[int]:
     """Ids that PyIceberg's own reader sees in the snapshot of a commit."""
-    return sorted(outcome.table.scan(snapshot_id=outcome.snapshot_id).to_arrow()["id"].to_pylist())
+    return live_values(outcome.table, "id", snapshot_id=outcome.snapshot_id)
 
 
 def set_branch(table: Table, name: str, **retention: int) -> Table:

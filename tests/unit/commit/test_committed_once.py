@@ -20,6 +20,7 @@ from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, UnsupportedFeatureError
 from tableformat.testing.table_files import live_data_files
+from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
 
@@ -37,10 +38,6 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
 
 def rows_of(*ids: int) -> pa.Table:
     return pa.table({"id": list(ids), "note": ["x"] * len(ids)}, schema=SCHEMA)
-
-
-def ids(table: tf.Table, **at: Any) -> list[int]:
-    return sorted(table.refresh().scan(**at).to_arrow()["id"].to_pylist())
 
 
 NOTHING: Callable[[tf.Table], Any] = lambda _table: None  # noqa: E731 - one of several acts
@@ -65,12 +62,12 @@ def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
     first = table.commit(write, staged)
     SINCE[since](table)
-    before = ids(table)
+    before = live_values(table.refresh(), "id")
     with pytest.raises(AlreadyCommittedError, match=r"2 of the staged files .* snapshot \d+") as raised:
         table.commit(write, pickle.loads(pickle.dumps(staged)))
     assert sorted(raised.value.file_paths) == sorted(path for each in staged for path in each.file_paths)
     assert since == "expired" or raised.value.snapshot_id == first.snapshot_id
-    assert ids(table) == before
+    assert live_values(table.refresh(), "id") == before
 
 
 def test_one_of_them_was_committed(table: tf.Table) -> None:
@@ -81,7 +78,7 @@ def test_one_of_them_was_committed(table: tf.Table) -> None:
     with pytest.raises(AlreadyCommittedError, match="1 of the staged files"):
         table.commit(write, staged)
     table.commit(write, staged[1:])
-    assert ids(table) == [1, 2, 3, 4]
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4]
 
 
 def test_files_given_twice_to_one_commit(table: tf.Table) -> None:
@@ -90,7 +87,7 @@ def test_files_given_twice_to_one_commit(table: tf.Table) -> None:
     staged = write.write(rows_of(3))
     with pytest.raises(InvalidArgumentError, match="twice"):
         table.commit(write, [staged, staged])
-    assert ids(table) == [1, 2]
+    assert live_values(table.refresh(), "id") == [1, 2]
 
 
 def test_named_batch_is_applied_once_and_no_error(table: tf.Table) -> None:
@@ -101,7 +98,7 @@ def test_named_batch_is_applied_once_and_no_error(table: tf.Table) -> None:
     assert table.commit(write, staged, application_id="a", batch_id=1).already_applied
     with pytest.raises(AlreadyCommittedError):
         table.commit(write, staged, application_id="a", batch_id=2)
-    assert ids(table) == [1, 2, 3]
+    assert live_values(table.refresh(), "id") == [1, 2, 3]
 
 
 def test_rolled_back_files_may_be_committed_again_and_to_another_branch(table: tf.Table) -> None:
@@ -115,7 +112,7 @@ def test_rolled_back_files_may_be_committed_again_and_to_another_branch(table: t
     table.commit(write, staged)
     assert table.catalog is not None
     table.catalog.load_table("db.t", branch="b").commit(write, staged)
-    assert ids(table) == ids(table, branch="b") == [1, 2, 3]
+    assert live_values(table.refresh(), "id") == live_values(table.refresh(), "id", branch="b") == [1, 2, 3]
 
 
 def test_only_what_was_committed_since_the_write_began_is_read(
@@ -181,12 +178,12 @@ def test_jobs_keep_the_rows_of_a_file_that_is_named_more_than_once(
     add_again(table)
     table.append(rows_of(7))
     table.append(rows_of(8))
-    before = Counter(ids(table))
+    before = Counter(live_values(table.refresh(), "id"))
     JOBS[job](table.refresh())
-    assert Counter(ids(table)) == before
+    assert Counter(live_values(table.refresh(), "id")) == before
     table.append(rows_of(9))
     JOBS[job](table.refresh())
-    assert Counter(ids(table)) == before + Counter([9])
+    assert Counter(live_values(table.refresh(), "id")) == before + Counter([9])
 
 
 def test_conversion_says_which_file_it_cannot_convert(table: tf.Table) -> None:
@@ -194,18 +191,18 @@ def test_conversion_says_which_file_it_cannot_convert(table: tf.Table) -> None:
     table.delete_prefix({"id": 1})
     add_again(table)
     (path, _) = {file.file_path: file for file in live_data_files(table)}.popitem()
-    before = ids(table)
+    before = live_values(table.refresh(), "id")
     with pytest.raises(UnsupportedFeatureError, match=path):
         table.maintenance.convert_deletes()
-    assert ids(table) == before == [1, 2, 2]
+    assert live_values(table.refresh(), "id") == before == [1, 2, 2]
     table.delete("id < 3", mode="scan")
-    assert ids(table) == []
+    assert live_values(table.refresh(), "id") == []
 
 
 def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf.Table) -> None:
     """MT-64: the file stays in the table, its rows are deleted by position."""
     add_again(table)
     assert table.delete("id = 1", mode="scan").deleted_row_count == 2
-    assert ids(table) == [2, 2]
+    assert live_values(table.refresh(), "id") == [2, 2]
     table.overwrite(rows_of(5), where="note = 'x' AND id < 3 AND id <> 0")
-    assert ids(table) == [5]
+    assert live_values(table.refresh(), "id") == [5]

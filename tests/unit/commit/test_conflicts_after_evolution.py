@@ -14,6 +14,7 @@ from pyiceberg.types import LongType, StringType
 import tableformat as tf
 from tableformat.errors import CommitConflictError, DuplicateKeyError
 from tableformat.testing.acts import interrupted_by
+from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int32(), nullable=False), ("n", pa.int32()), ("v", pa.string())])
 
@@ -31,10 +32,6 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
 
 def rows_of(*ids: int) -> pa.Table:
     return pa.table({"id": list(ids), "n": [10 * each for each in ids], "v": ["x"] * len(ids)}, schema=SCHEMA)
-
-
-def ids(table: tf.Table) -> list[int]:
-    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
 
 
 def partitioned(table: tf.Table) -> None:
@@ -89,7 +86,7 @@ def test_row_that_the_verb_should_have_found_is_no_miss(table: tf.Table, evoluti
     """CP-5: the key came under another schema or spec; the check is made again, and no other error gets in between."""
     with interrupted_by(evolved_and_appended(table, evolution, 9)), pytest.raises(DuplicateKeyError):
         table.append(rows_of(8, 9).drop_columns(["n"]), on_duplicate="error")
-    assert ids(table) == [1, 2, 3, 9]
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 9]
 
 
 @pytest.mark.parametrize("evolution", ["new spec", "wider types"])
@@ -97,7 +94,7 @@ def test_delete_by_scan_finds_the_rows_that_came(table: tf.Table, evolution: str
     """CP-5."""
     with interrupted_by(evolved_and_appended(table, evolution, 2, 7)):
         table.delete("n = 20 AND v <> 'y'", mode="scan")
-    assert ids(table) == [1, 3, 7]
+    assert live_values(table.refresh(), "id") == [1, 3, 7]
 
 
 @pytest.mark.parametrize("evolution", ["new spec", "wider types", "renamed column"])
@@ -106,7 +103,7 @@ def test_rows_that_do_not_matter_are_no_conflict(table: tf.Table, evolution: str
     with interrupted_by(evolved_and_appended(table, evolution, 7)):
         result = table.delete("n = 20 AND v <> 'y'", mode="scan")
     assert result.attempts == 1
-    assert ids(table) == [1, 3, 7]
+    assert live_values(table.refresh(), "id") == [1, 3, 7]
 
 
 def test_transaction_under_another_spec_is_a_conflict(table: tf.Table) -> None:
@@ -116,4 +113,4 @@ def test_transaction_under_another_spec_is_a_conflict(table: tf.Table) -> None:
 
     with interrupted_by(evolved_and_appended(table, "new spec", 7)), pytest.raises(CommitConflictError):
         fill()
-    assert ids(table) == [1, 2, 3, 7]
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 7]

@@ -13,17 +13,13 @@ from commit_tables import FAST_RETRIES
 import tableformat as tf
 from tableformat.errors import CommitConflictError, DuplicateKeyError
 from tableformat.testing.acts import interrupted_by
+from tableformat.testing.table_rows import live_tuples
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
 
 
 def rows_of(*ids: int, note: str = "old") -> pa.Table:
     return pa.table({"id": list(ids), "note": [note] * len(ids)}, schema=SCHEMA)
-
-
-def contents(table: tf.Table) -> list[tuple[int, str]]:
-    rows = table.refresh().scan().to_arrow()
-    return sorted(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True))
 
 
 DELETES: dict[str, Callable[[tf.Table], Any]] = {
@@ -73,7 +69,7 @@ def test_key_that_came_back_is_a_duplicate(table: tf.Table, delete: str, move: s
     """CP-22: the check of keys is made again on the head that the rows come to."""
     with interrupted_by(moved_back(table, delete, move)), pytest.raises(DuplicateKeyError):
         table.append(rows_of(2, note="new"), on_duplicate="error")
-    assert contents(table) == [(1, "old"), (2, "old"), (3, "old")]
+    assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old")]
 
 
 @every_move
@@ -82,7 +78,7 @@ def test_key_that_came_back_is_ignored(table: tf.Table, delete: str, move: str) 
     """CP-22."""
     with interrupted_by(moved_back(table, delete, move)):
         table.append(rows_of(2, 4, note="new"), on_duplicate="ignore")
-    assert contents(table) == [(1, "old"), (2, "old"), (3, "old"), (4, "new")]
+    assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old"), (4, "new")]
 
 
 @every_delete
@@ -100,8 +96,8 @@ def test_rows_that_came_back_are_deleted(table: tf.Table, delete: str, verb: Cal
     """CP-22, CP-17: positions say nothing of rows that were not there to be found, nor does finding nothing."""
     with interrupted_by(moved_back(table, delete, "rollback")):
         verb(table)
-    assert (2, "old") not in contents(table)
-    assert (3, "old") in contents(table)
+    assert (2, "old") not in live_tuples(table.refresh())
+    assert (3, "old") in live_tuples(table.refresh())
 
 
 @every_move
@@ -118,7 +114,7 @@ def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None
         pytest.raises(CommitConflictError, match=r"moved to where \d+ is not in its history"),
     ):
         fill_and_delete()
-    assert contents(table) == [(1, "old"), (2, "old"), (3, "old")]
+    assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old")]
 
 
 @every_move
@@ -127,7 +123,7 @@ def test_blind_change_goes_to_wherever_the_branch_is(table: tf.Table, move: str)
     with interrupted_by(moved_back(table, "positions", move)):
         result = table.upsert(rows_of(2, note="new"))
     assert result.attempts == 1
-    assert contents(table) == [(1, "old"), (2, "new"), (3, "old")]
+    assert live_tuples(table.refresh()) == [(1, "old"), (2, "new"), (3, "old")]
 
 
 def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> None:
@@ -141,7 +137,7 @@ def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> 
     with interrupted_by(lambda: other.rollback(snapshot_id=before).set_current_snapshot(after)):
         result = table.append(rows_of(2, note="new"), on_duplicate="error")
     assert result.attempts == 1
-    assert contents(table) == [(1, "old"), (2, "new"), (3, "old")]
+    assert live_tuples(table.refresh()) == [(1, "old"), (2, "new"), (3, "old")]
 
 
 def test_handle_that_is_behind_and_finds_nothing_looks_again(table: tf.Table) -> None:
@@ -153,4 +149,4 @@ def test_handle_that_is_behind_and_finds_nothing_looks_again(table: tf.Table) ->
     assert behind.delete("id = 4", mode="scan").deleted_row_count == 1
     table.refresh().delete("id = 3", mode="scan")
     also_behind.append(rows_of(3, 5, note="new"), on_duplicate="ignore")
-    assert contents(table) == [(1, "old"), (2, "old"), (3, "new"), (5, "old")]
+    assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "new"), (5, "old")]

@@ -13,6 +13,7 @@ import pytest
 import tableformat as tf
 from tableformat.errors import InvalidPredicateError
 from tableformat.testing.table_files import live_delete_files
+from tableformat.testing.table_rows import live_values
 
 IDS = [UUID(int=first << 120) for first in (0x10, 0x7F, 0x80, 0xF0)]
 SCHEMA = pa.schema(
@@ -70,7 +71,7 @@ FILTERS = [
 @pytest.mark.parametrize(("where", "expected"), FILTERS)
 def test_filters_compare_unsigned_bytes(table: tf.Table, where: str, expected: list[int]) -> None:
     """As DuckDB and Spark do, in scans, counts and the change feed."""
-    assert sorted(table.scan(where=where, columns=["n"]).to_arrow()["n"].to_pylist()) == expected
+    assert live_values(table, "n", where=where, columns=["n"]) == expected
     assert table.scan(where=where).count() == len(expected)
     assert sorted(table.changes(where=where, columns=["n"]).to_arrow()["n"].to_pylist()) == expected
     with duckdb.connect() as connection:
@@ -118,4 +119,4 @@ def test_entries_of_equality_deletes_have_no_bounds_of_uuids(table: tf.Table) ->
     (delete,) = live_delete_files(table)
     assert delete.lower_bounds.keys() == delete.upper_bounds.keys() == {2}
     assert delete.null_value_counts.keys() >= {1, 2}
-    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [0, 2]
+    assert live_values(table, "n") == [0, 2]

@@ -23,6 +23,7 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError, RowsRefusedError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.testing.table_files import live_data_files, live_delete_files
+from tableformat.testing.table_rows import live_values
 
 # -- how a table gets version 3 ---------------------------------------------------------------------------------------
 
@@ -300,7 +301,7 @@ def test_defaults_are_read_for_old_rows_and_written_for_new_ones(tmp_path: Path)
     found = table.scan(columns=["n", "small"]).to_arrow().sort_by("n")["small"].to_pylist()
     assert found == [7, 7, 8, None]
     table.delete_rows(pa.table({"small": pa.array([7], pa.int32())}))
-    assert sorted(table.scan(columns=["n"]).to_arrow()["n"].to_pylist()) == [3, 4]
+    assert live_values(table, "n", columns=["n"]) == [3, 4]
 
 
 def test_nanosecond_timestamps_are_keys_partitions_and_delete_columns(tmp_path: Path) -> None:

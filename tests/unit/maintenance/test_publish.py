@@ -42,8 +42,7 @@ def read_by_pyiceberg(tmp_path: Path) -> list[tuple[str, int, str]]:
         "x", **{"type": "sql", "uri": f"sqlite:///{tmp_path}/lake/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
     )
     catalog.name = "tableformat"
-    table = catalog.load_table("db.t").scan().to_arrow().sort_by([("id1", "ascending"), ("id2", "ascending")])
-    return list(zip(*(table[name].to_pylist() for name in ("id1", "id2", "payload")), strict=True))
+    return live_tuples(catalog.load_table("db.t"))
 
 
 def test_target_moves_to_the_converted_branch(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.merge_on_read.delete_loader import DeleteLoader
+from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("k", pa.string()), ("v", pa.int64())])
 
@@ -37,27 +38,23 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def ids(table: tf.Table) -> list[int]:
-    return table.scan().to_arrow()["id"].sort().to_pylist()  # type: ignore[no-any-return]
-
-
 def test_only_new_deletes_are_looked_up(table: tf.Table, looked_up: list[int]) -> None:
     """DA-2: a row is deleted when any delete meets it."""
     for key in ("k0", "k1"):
         table.delete_rows(pa.table({"k": [key]}))
-    assert ids(table) == [2, 3, 4, 7, 8, 9]
+    assert live_values(table, "id") == [2, 3, 4, 7, 8, 9]
     table.delete_rows(pa.table({"k": ["k2"]}))
     table.delete_rows(pa.table({"id": [3]}))
-    assert ids(table) == [4, 8, 9]
+    assert live_values(table, "id") == [4, 8, 9]
     table.delete_prefix({"id": 4})
-    assert ids(table) == [8, 9]
+    assert live_values(table, "id") == [8, 9]
     assert looked_up == [2, 1, 1], "the two of the first scan together, later ones by their columns, ranges none"
 
 
 def test_fewer_deletes_than_before_are_looked_up_anew(table: tf.Table, looked_up: list[int]) -> None:
     first = table.delete_rows(pa.table({"k": ["k0"]})).snapshot_id
     table.delete_rows(pa.table({"k": ["k1"]}))
-    assert ids(table) == [2, 3, 4, 7, 8, 9]
+    assert live_values(table, "id") == [2, 3, 4, 7, 8, 9]
     assert table.scan(snapshot_id=first).to_arrow()["id"].to_pylist() == [1, 2, 3, 4, 6, 7, 8, 9]
     assert looked_up == [2, 1]
 
@@ -69,9 +66,9 @@ def test_a_promoted_column_is_looked_up_anew(tmp_path: Path) -> None:
     table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32())]))
     table.append(pa.table({"id": [1, 2], "n": pa.array([1, 2], pa.int32())}))
     table.delete_rows(pa.table({"n": pa.array([1], pa.int32())}))
-    assert ids(table) == [2]
+    assert live_values(table, "id") == [2]
     with table.update_schema() as update:
         update.update_column("n", LongType())
     table.refresh().append(pa.table({"id": [3], "n": [2**40]}))
     table.delete_rows(pa.table({"n": [2**40]}))
-    assert ids(table.refresh()) == [2]
+    assert live_values(table.refresh(), "id") == [2]

@@ -10,6 +10,7 @@ import pytest
 
 from tableformat import Catalog, Table, open_catalog
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
@@ -34,10 +35,6 @@ def append(table: Table, number: int) -> None:
     table.append(pa.table({"id": [number]}, schema=SCHEMA))
 
 
-def ids(table: Table) -> list[int]:
-    return sorted(row["id"] for row in table.scan().to_arrow().to_pylist())
-
-
 def snapshots(table: Table) -> list[int]:
     found: list[int] = table.inspect.snapshots()["snapshot_id"].to_pylist()
     return found
@@ -47,13 +44,13 @@ def test_a_snapshot_that_a_rollback_left_behind_becomes_current_again(table: Tab
     first, second, third = snapshots(table)
     table.rollback(snapshot_id=first)
     append(table, 4)
-    assert ids(table) == [1, 4]
+    assert live_values(table, "id") == [1, 4]
     with pytest.raises(InvalidArgumentError, match="no ancestor"):
         table.rollback(snapshot_id=third)
     assert table.set_current_snapshot(third).snapshot_id == third
-    assert ids(table) == [1, 2, 3]
+    assert live_values(table, "id") == [1, 2, 3]
     append(table, 5)
-    assert ids(table) == [1, 2, 3, 5]
+    assert live_values(table, "id") == [1, 2, 3, 5]
     assert table.refresh().set_current_snapshot(second).snapshot_id == second
 
 
@@ -62,9 +59,9 @@ def test_current_snapshot_by_the_name_of_a_branch_or_tag(catalog: Catalog, table
     table.create_tag("one", first).create_branch("ingest")
     append(catalog.load_table("db.t", branch="ingest"), 9)
     table.refresh().set_current_snapshot(ref_name="one")
-    assert ids(table) == [1]
+    assert live_values(table, "id") == [1]
     table.set_current_snapshot(ref_name="ingest")
-    assert ids(table) == [1, 2, 3, 9]
+    assert live_values(table, "id") == [1, 2, 3, 9]
     with pytest.raises(SnapshotNotFoundError, match=r"no branch or tag 'ingst'. Did you mean 'ingest'"):
         table.set_current_snapshot(ref_name="ingst")
 
@@ -82,7 +79,7 @@ def test_the_handles_own_branch_moves(catalog: Catalog, table: Table) -> None:
     first, _, third = snapshots(table)
     table.create_branch("ingest")
     ingest = catalog.load_table("db.t", branch="ingest").set_current_snapshot(first)
-    assert ids(ingest) == [1]
+    assert live_values(ingest, "id") == [1]
     assert table.refresh().snapshot_id == third
 
 
@@ -91,9 +88,9 @@ def test_fast_forward_moves_a_branch_to_its_descendant(catalog: Catalog, table: 
     audit = catalog.load_table("db.t", branch="audit")
     append(audit, 4)
     append(audit, 5)
-    assert ids(table.refresh()) == [1, 2, 3]
+    assert live_values(table.refresh(), "id") == [1, 2, 3]
     assert table.fast_forward("main", "audit").snapshot_id == audit.snapshot_id
-    assert ids(table) == [1, 2, 3, 4, 5]
+    assert live_values(table, "id") == [1, 2, 3, 4, 5]
     location = table.iceberg.metadata_location
     assert table.fast_forward("main", "audit").iceberg.metadata_location == location
 
@@ -101,7 +98,7 @@ def test_fast_forward_moves_a_branch_to_its_descendant(catalog: Catalog, table: 
 def test_fast_forward_makes_a_branch_that_is_not_there(catalog: Catalog, table: Table) -> None:
     first = snapshots(table)[0]
     table.create_tag("one", first).fast_forward("new", "one")
-    assert ids(catalog.load_table("db.t", branch="new")) == [1]
+    assert live_values(catalog.load_table("db.t", branch="new"), "id") == [1]
 
 
 def test_fast_forward_never_leaves_snapshots_behind(catalog: Catalog, table: Table) -> None:
@@ -110,7 +107,7 @@ def test_fast_forward_never_leaves_snapshots_behind(catalog: Catalog, table: Tab
     append(table.refresh(), 5)
     with pytest.raises(InvalidArgumentError, match="cannot be moved forward to 'audit'"):
         table.fast_forward("main", "audit")
-    assert ids(table.refresh()) == [1, 2, 3, 5]
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 5]
     with pytest.raises(SnapshotNotFoundError, match="Did you mean 'audit'"):
         table.fast_forward("main", "audti")
     table.create_tag("here")
@@ -124,4 +121,4 @@ def test_a_publish_target_is_moved_by_publishing_alone(catalog: Catalog, table: 
     catalog.load_table("db.t", branch="ingest").delete_prefix({"id": 1})
     with pytest.raises(InvalidArgumentError, match=r"publish\('ingest', 'main'\)"):
         table.refresh().fast_forward("main", "ingest")
-    assert ids(table.refresh()) == [1, 2, 3]
+    assert live_values(table.refresh(), "id") == [1, 2, 3]

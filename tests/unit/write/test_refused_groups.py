@@ -11,6 +11,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, RowsRefusedError
+from tableformat.testing.table_rows import live_tuples
 from tableformat.write.rows import held_batches
 
 SCHEMA = pa.schema(
@@ -39,10 +40,6 @@ def rows_of(*rows: tuple[Any, Any, Any]) -> pa.Table:
     )  # fmt: skip
 
 
-def contents(table: tf.Table) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist())
-
-
 def refused(result: Any) -> list[tuple[int, str]]:
     return sorted((row["_row_index"], row["_refused_reason"]) for row in result.refused.to_pylist())
 
@@ -62,7 +59,7 @@ def test_message_with_a_refused_row_is_refused_whole(
     """CP-24: also where the bad row comes after the good ones; the old message stays."""
     monkeypatch.setattr(held_batches, "HELD_BYTES", held_bytes)
     result = table.replace(carrier(NEW), prefix=["id"], on_refused="divert")
-    assert contents(table) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
+    assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
     (first, why), (second, bad) = refused(result)
     assert (first, second) == (0, 2)
     assert why == "another row with the same id was refused"
@@ -78,7 +75,7 @@ def test_message_with_a_refused_row_is_refused_whole(
 def test_row_without_a_prefix_takes_nobody_along(table: tf.Table) -> None:
     """CP-24: nobody knows which message it is of."""
     result = table.replace(rows_of(("a", 7, 1), (None, 8, 1)), prefix=["id"], on_refused="divert")
-    assert contents(table) == [("a", 7, 1), ("b", 1, 0)]
+    assert live_tuples(table.refresh()) == [("a", 7, 1), ("b", 1, 0)]
     assert [row for row, _ in refused(result)] == [1]
 
 
@@ -87,10 +84,10 @@ def test_replacement_of_whole_keys_and_upsert_go_by_the_key(table: tf.Table) -> 
     new = rows_of(("a", 1, 5), ("a", 2, 5), ("a", 1, TOO_LARGE))
     for verb in (table.upsert, table.replace):
         result = verb(new, on_refused="divert")
-        assert contents(table) == [("a", 1, 0), ("a", 2, 5), ("b", 1, 0)]
+        assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 5), ("b", 1, 0)]
         assert [row for row, _ in refused(result)] == [0, 2]
     result = table.append(new, on_duplicate="replace", on_refused="divert")
-    assert contents(table) == [("a", 1, 0), ("a", 2, 5), ("b", 1, 0)]
+    assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 5), ("b", 1, 0)]
 
 
 def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
@@ -98,7 +95,7 @@ def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
     events = rows_of(("a", 1, 5), ("a", 1, TOO_LARGE), ("a", 2, 5), ("b", 1, None))
     events = events.append_column("_op", pa.array(["U", "U", "U", "D"])).append_column("_ts", pa.array([1, 2, 1, 1]))
     result = table.apply_changes(events, on_refused="divert")
-    assert contents(table) == [("a", 1, 0), ("a", 2, 5)]
+    assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 5)]
     assert len(refused(result)) == 1
 
 
@@ -107,14 +104,14 @@ def test_transaction_keeps_messages_whole(table: tf.Table) -> None:
     with table.transaction() as tx:
         tx.delete_prefix({"id": "b"})
         tx.replace(NEW, prefix=["id"], on_refused="divert")
-    assert contents(table) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
+    assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1)]
     assert [row for row, _ in refused(tx.result)] == [0, 2]
 
 
 def test_nothing_is_replaced_when_every_message_is_refused(table: tf.Table) -> None:
     before = table.snapshot_id
     result = table.replace(rows_of(("a", 7, 1), ("a", 9, TOO_LARGE)), prefix=["id"], on_refused="divert")
-    assert contents(table) == OLD
+    assert live_tuples(table.refresh()) == OLD
     assert result.snapshot_id == before
     assert [row for row, _ in refused(result)] == [0, 1]
 
@@ -127,14 +124,14 @@ def test_rows_outside_of_the_interval_are_all_named(table: tf.Table) -> None:
     with pytest.raises(RowsRefusedError, match=r"3 of 5 rows") as raised:
         table.replace_interval(outside, on="n", lower=5, upper=9)
     assert raised.value.refused["row_index"].to_pylist() == [1, 3, 4]
-    assert contents(table) == OLD
+    assert live_tuples(table.refresh()) == OLD
 
 
 def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -> None:
     """The interval is the caller's, whatever the rows are: what does not fit or lies outside is left out of it."""
     new = rows_of(("a", 1, 1), ("a", 99, 1), ("b", 2, TOO_LARGE))
     result = table.replace_interval(new, on="n", lower=1, upper=2, on_refused="divert")
-    assert contents(table) == [("a", 1, 1), ("a", 2, 0)]
+    assert live_tuples(table.refresh()) == [("a", 1, 1), ("a", 2, 0)]
     assert [row for row, _ in refused(result)] == [1, 2]
     assert "lies outside the interval 1 <= n < 2" in refused(result)[0][1]
 
@@ -146,7 +143,14 @@ def test_staged_replacement_keeps_messages_whole(table: tf.Table) -> None:
     """CP-24."""
     write = table.new_write(kind="replace", prefix=["id"])
     result = table.commit(write, [write.write(NEW, on_refused="divert"), write.write(rows_of(("d", 1, 1)))])
-    assert contents(table) == [("a", 1, 0), ("a", 2, 0), ("b", 8, 1), ("b", 9, 1), ("c", 1, 1), ("d", 1, 1)]
+    assert live_tuples(table.refresh()) == [
+        ("a", 1, 0),
+        ("a", 2, 0),
+        ("b", 8, 1),
+        ("b", 9, 1),
+        ("c", 1, 1),
+        ("d", 1, 1),
+    ]
     assert [row for row, _ in refused(result)] == [0, 2]
 
 
@@ -162,4 +166,4 @@ def test_message_that_two_writers_have_parts_of_is_not_stored_in_part(table: tf.
     for staged in parts_of_one_message(write):
         with pytest.raises(InvalidArgumentError, match=r"1 prefixes.*'id': 'a'.*one call of write"):
             table.commit(write, staged)
-        assert contents(table) == OLD
+        assert live_tuples(table.refresh()) == OLD
