@@ -1,4 +1,7 @@
-"""Tables built commit by commit with this library's writers, without a catalog: what scans are tested on."""
+"""Tables built commit by commit with this library's writers, without a catalog: what scans are tested on.
+
+`tableformat.testing.table_builder` is for whole tables; here every file is in the hand of the test.
+"""
 
 from __future__ import annotations
 
