@@ -25,6 +25,9 @@
     └── UnsupportedFeatureError         a valid table that this version cannot read or write
         └── CopiedLakeError             a table of another lake, which this catalog can read and must not write
 
+    UserWarning
+    └── PropertyWithoutEffectWarning    a table property that Iceberg defines and nothing here goes by
+
 The wording lives in the callers' `raise`, one sentence for what happened to what, one for what to do next; the
 subject is also an attribute so that programs need not parse the text.
 """
@@ -187,6 +190,10 @@ class CopiedLakeError(UnsupportedFeatureError):
             "the original, whose clean-up would remove what was written. Nothing was changed. Write through "
             f"{lake!r}, or drop {name} here without purging and append its rows to a new table."
         )
+
+
+class PropertyWithoutEffectWarning(UserWarning):
+    """A table property was set that Iceberg defines and nothing here goes by; it is kept for other engines."""
 
 
 def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes: dict[str, object]) -> TableFormatError:

@@ -1,14 +1,19 @@
 """Table properties that this library reads, with their defaults.
 
-The names that Iceberg knows keep Iceberg's spelling and meaning; ours begin with `tableformat.`.
+The names that Iceberg knows keep Iceberg's spelling and meaning (`iceberg_properties`); ours begin with `tableformat.`.
 """
 
 from __future__ import annotations
 
+import math
+import sys
+import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
-from tableformat.errors import InvalidArgumentError, UnknownOptionError
+from tableformat.errors import InvalidArgumentError, PropertyWithoutEffectWarning, UnknownOptionError
+from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind, Values, iceberg_property
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
 """The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without the
@@ -75,26 +80,125 @@ GC_ENABLED: Final = "gc.enabled"
 """`false` where other tables use the same files: no job may remove any."""
 GC_ENABLED_DEFAULT: Final = "true"
 
-_NAMES: Final = (KEY_FIELD_IDS, RANGE_PARTITIONS, TRANSACTION_RETENTION_MS, WRITE_MEMORY_BYTES, RANGE_SPAN_BUDGET)
+_OURS: Final[dict[str, Values]] = {
+    KEY_FIELD_IDS: ValueKind.TEXT,
+    RANGE_PARTITIONS: ValueKind.TEXT,
+    TRANSACTION_RETENTION_MS: ValueKind.WHOLE,
+    WRITE_MEMORY_BYTES: ValueKind.POSITIVE,
+    RANGE_SPAN_BUDGET: ValueKind.POSITIVE,
+    PREFIX_ENCODING: PREFIX_ENCODINGS,
+    PAGE_CHECKSUM_VERIFICATION: PAGE_CHECKSUM_VERIFICATIONS,
+}
+_ELSEWHERE: Final[dict[str, Values]] = {
+    MAX_SNAPSHOT_AGE_MS: ValueKind.POSITIVE,
+    MIN_SNAPSHOTS_TO_KEEP: ValueKind.POSITIVE,
+    MAX_REF_AGE_MS: ValueKind.POSITIVE,
+    GC_ENABLED: ValueKind.BOOLEAN,
+}
+"""Properties of Iceberg outside of the namespaces below that are read here."""
 _PREFIXES: Final = (CHECK_PREFIX, CHECK_EXPRESSION_PREFIX, TRANSACTION_PREFIX, PUBLISH_TARGET_PREFIX)
+_NAMESPACES: Final = ("write.", "read.", "commit.", "tableformat.")
+"""Namespaces in which every name means something: one that nobody defined is a typing mistake."""
+_INT64_MAX: Final = 2**63 - 1
 
 
 def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """FM-23: the table properties that a caller sets.
+    """FM-23, FM-25: the table properties that a caller sets.
 
-    InvalidArgumentError for a value that is not text, or not one of the property's words; UnknownOptionError for a name
-    of ours that does not exist. What other engines' properties mean is theirs to say.
+    InvalidArgumentError for a value that is not text or does not parse; UnknownOptionError, with the nearest name, for
+    one in the namespaces of Iceberg and of ours that neither defines. A PropertyWithoutEffectWarning names those that
+    Iceberg defines and nothing here goes by. What other namespaces mean is others' to say.
     """
+    if not isinstance(properties, Mapping):
+        raise InvalidArgumentError(f"table properties are a mapping of names to texts, not {properties!r:.60}.")
     for name, value in properties.items():
-        if not isinstance(name, str) or not isinstance(value, str):
+        if not _is_text(name) or not _is_text(value):
             raise InvalidArgumentError(
                 f"table properties are text: {name!r} is {value!r}. Write {name!r}: {str(value)!r}."
             )
-        if name.startswith("tableformat.") and name not in _NAMES and not name.startswith(_PREFIXES):
-            raise UnknownOptionError(name, _NAMES, where="the table's properties")
-    property_one_of(properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
-    property_one_of(properties, PAGE_CHECKSUM_VERIFICATION, PAGE_CHECKSUM_VERIFICATIONS)
+        values = _values_of(name)
+        if values is not None and not _parses(value, values):
+            raise InvalidArgumentError(f"table property {name} must be {_told(values)}, not {value!r}.")
+    _warn_of_no_effect(properties)
     return dict(properties)
+
+
+def _is_text(value: object) -> bool:
+    """Halves of surrogate pairs are no text: UTF-8 has no bytes for them."""
+    return isinstance(value, str) and value.encode(errors="ignore").decode() == value
+
+
+def _values_of(name: str) -> Values | None:
+    """What the property's values are; None where anything is as good."""
+    known = iceberg_property(name)
+    values = known.values if known is not None else _OURS.get(name, _ELSEWHERE.get(name))
+    if values is None and name.startswith(_NAMESPACES):
+        if name.startswith(_PREFIXES) and name not in _PREFIXES:
+            return None
+        raise UnknownOptionError(name, (*_OURS, *ICEBERG_PROPERTIES), where="the table's properties")
+    return values
+
+
+def _parses(value: str, values: Values) -> bool:
+    if isinstance(values, tuple):
+        return value.lower() in values
+    match values:
+        case ValueKind.TEXT:
+            return True
+        case ValueKind.BOOLEAN:
+            return value.lower() in ("true", "false")
+        case ValueKind.INTEGER:
+            return _whole(value.strip().removeprefix("-")) is not None
+        case ValueKind.NUMBER:
+            return _is_number(value)
+        case ValueKind.WHOLE | ValueKind.POSITIVE:
+            number = _whole(value)
+            return number is not None and (number > 0 or values is ValueKind.WHOLE)
+
+
+def _told(values: Values) -> str:
+    return f"one of {', '.join(values)}" if isinstance(values, tuple) else values.value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _whole(text: str) -> int | None:
+    """The number that the digits are; None for other text, and for more than 64 bits hold."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= len(str(_INT64_MAX))):
+        return None
+    return number if (number := int(digits)) <= _INT64_MAX else None
+
+
+def _warn_of_no_effect(properties: Mapping[str, str]) -> None:
+    """FM-25: one warning for all of them."""
+    idle = [
+        name
+        for name, value in properties.items()
+        if (known := iceberg_property(name)) is not None
+        and known.effect is Effect.NONE
+        and value.lower() != known.always
+    ]
+    if idle:
+        warnings.warn(
+            f"table properties that other engines go by and nothing here does: {', '.join(idle)}. They are kept.",
+            PropertyWithoutEffectWarning,
+            stacklevel=_frames_of_library(),
+        )
+
+
+def _frames_of_library() -> int:
+    """The stack level of the first caller outside of this package: whoever set the property."""
+    package = str(Path(__file__).parent)
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def may_remove_files(properties: Mapping[str, str]) -> bool:
@@ -107,9 +211,10 @@ def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:
     text = properties.get(name)
     if text is None:
         return default
-    if not text.strip().isdigit() or int(text) == 0:
+    number = _whole(text)
+    if not number:
         raise InvalidArgumentError(f"table property {name} must be a whole number above 0, not {text!r}.")
-    return int(text)
+    return number
 
 
 def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> int:
@@ -117,14 +222,15 @@ def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> 
     text = properties.get(name)
     if text is None:
         return default
-    if not text.strip().isdigit():
+    number = _whole(text)
+    if number is None:
         raise InvalidArgumentError(f"table property {name} must be a whole number, not {text!r}.")
-    return int(text)
+    return number
 
 
 def property_one_of(properties: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
     """The property as one of the allowed values; the first is the default."""
-    value = properties.get(name, allowed[0])
+    value = properties.get(name, allowed[0]).lower()
     if value not in allowed:
         raise InvalidArgumentError(f"table property {name} must be one of {', '.join(allowed)}, not {value!r}.")
     return value

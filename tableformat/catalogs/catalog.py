@@ -40,9 +40,11 @@ from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.metadata.reachable_files import files_to_purge
-from tableformat.operations.format_version import refusals_of_version, requested_format_version
+from tableformat.operations.format_version import format_version_of_new, refusals_of_version
 from tableformat.properties import KEY_FIELD_IDS, checked_properties
+from tableformat.storage.location_provider import location_provider
 from tableformat.table import Table
+from tableformat.write.rows.checks import refuse_check_set_by_hand
 
 Identifier: TypeAlias = str | tuple[str, ...]
 
@@ -201,7 +203,7 @@ class Catalog:
             creation = self.stage_table(
                 identifier, schema, key=key, partition_by=partition_by, properties=properties, location=location
             )
-            version = requested_format_version(properties or {})
+            version = format_version_of_new(properties or {})
             with self._named(identifier), refusals_of_version(version, self.iceberg.name):
                 creation.commit_transaction()
                 return Table(self.iceberg.load_table(identifier), catalog=self)
@@ -233,13 +235,15 @@ class Catalog:
         _check_name(identifier)
         check_new_name(_parts(identifier), "table")
         all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties or {})}
-        version = requested_format_version(all_properties)
+        version = format_version_of_new(all_properties)
         fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
         key_ids = check_key_columns(fresh, key)
         fresh = schema_with_key(fresh, key_ids)
         if key_ids:
             all_properties[KEY_FIELD_IDS] = ",".join(str(field_id) for field_id in key_ids)
         spec = partition_spec(fresh, partition_by)
+        refuse_check_set_by_hand(properties or {}, {}, fresh)
+        location_provider("", all_properties)
         if self.iceberg.table_exists(identifier):
             raise TableAlreadyExistsError(_dotted(identifier))
         with self._named(identifier), refusals_of_version(version, self.iceberg.name):

@@ -31,7 +31,6 @@ from pyiceberg.io import FileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProperties
-from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
@@ -54,6 +53,7 @@ from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.location_provider import location_provider
 from tableformat.storage.storage import delete_if_present, read_bytes, write_bytes
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ class EmbeddedCatalog(SqlCatalog):
         if codec not in ("none", "gzip"):
             raise InvalidArgumentError(f"table property {METADATA_COMPRESSION} must be none or gzip, not {codec!r}.")
         suffix = GZIP_SUFFIX if codec == "gzip" else ".metadata.json"
-        provider = load_location_provider(metadata.location, metadata.properties)
+        provider = location_provider(metadata.location, metadata.properties)
         return provider.new_metadata_location(f"{version:05d}-{uuid.uuid4()}{suffix}")
 
 

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV3
 from pyiceberg.table.snapshots import Snapshot
 
@@ -29,6 +28,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of, next_row_
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.manifests.manifest_writer import write_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.storage.location_provider import location_provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class SnapshotProducer:
 
     def _new_location(self, metadata: TableMetadata, file_name: str) -> str:
         self._file_count += 1
-        location = load_location_provider(metadata.location, metadata.properties).new_metadata_location(file_name)
+        location = location_provider(metadata.location, metadata.properties).new_metadata_location(file_name)
         # Noted before the file is written: a write that fails half-way is cleaned up too.
         self._written.append(location)
         return location

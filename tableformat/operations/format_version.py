@@ -26,7 +26,7 @@ def requested_format_version(properties: Mapping[str, str], default: int = DEFAU
     text = properties.get(FORMAT_VERSION)
     if text is None:
         return default
-    if not text.strip().isdecimal() or int(text) == 0:
+    if not (text.strip().isascii() and text.strip().isdecimal() and len(text) < 10) or int(text) == 0:
         raise InvalidArgumentError(f"{FORMAT_VERSION} must be a whole number such as '3', not {text!r}.")
     if int(text) > NEWEST_FORMAT_VERSION:
         raise UnsupportedFeatureError(
@@ -46,6 +46,17 @@ def upgrade_to(metadata: TableMetadata, version: int) -> tuple[UpgradeFormatVers
     if version == metadata.format_version:
         return ()
     return (UpgradeFormatVersionUpdate.model_validate({FORMAT_VERSION: version}),)
+
+
+def format_version_of_new(properties: Mapping[str, str]) -> int:
+    """FM-19: the version of a table that is made; those of version 1 can be read, and are made no more."""
+    version = requested_format_version(properties)
+    if version < DEFAULT_FORMAT_VERSION:
+        raise UnsupportedFeatureError(
+            f"tables of {FORMAT_VERSION} {version} are read and not made: they cannot hold deletes. Nothing was made. "
+            f"Leave {FORMAT_VERSION} out for version {DEFAULT_FORMAT_VERSION}."
+        )
+    return version
 
 
 @contextmanager

@@ -41,6 +41,7 @@ from tableformat.operations.format_version import (
     upgrade_to,
 )
 from tableformat.properties import checked_properties
+from tableformat.write.rows.checks import refuse_check_set_by_hand
 
 
 def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age_ms: int | None) -> None:
@@ -138,6 +139,7 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     catalog cannot write the version.
     """
     checked_properties(properties)
+    refuse_check_set_by_hand(properties, iceberg.metadata.properties, iceberg.metadata.schema())
     version = requested_format_version(properties, iceberg.metadata.format_version)
     updates: tuple[TableUpdate, ...] = upgrade_to(iceberg.metadata, version)
     others = {name: value for name, value in properties.items() if name != FORMAT_VERSION}

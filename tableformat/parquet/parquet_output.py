@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.iceberg_properties import PARQUET_CODECS
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_CODEC_DEFAULT, COMPRESSION_LEVEL
 from tableformat.storage.storage import open_output
 
-_CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
 _SAMPLE_ROWS: Final = 512
 _SAMPLES: Final = 3
 _DISTINCT_SHARE: Final = 0.75
@@ -61,13 +61,12 @@ class ParquetOutput:
         self._finished: list[pq.FileMetaData] = []
         self.row_count = 0
         codec = compression_codec(properties)
-        level = properties.get(COMPRESSION_LEVEL)
         try:
             self._writer = pq.ParquetWriter(
                 self._sink,
                 schema,
                 compression="none" if codec == "uncompressed" else codec,
-                compression_level=None if level is None else int(level),
+                compression_level=_compression_level(properties, codec),
                 use_dictionary=dictionary_columns if isinstance(dictionary_columns, bool) else list(dictionary_columns),
                 write_page_index=write_page_index,
                 write_page_checksum=True,
@@ -122,11 +121,25 @@ def _write_batch_rows(rows: pa.RecordBatch | pa.Table) -> int:
 def compression_codec(properties: Mapping[str, str]) -> str:
     """Raises InvalidArgumentError for a codec that Parquet does not have."""
     codec = properties.get(COMPRESSION_CODEC, COMPRESSION_CODEC_DEFAULT).lower()
-    if codec not in _CODECS:
+    if codec not in PARQUET_CODECS:
         raise InvalidArgumentError(
-            f"table property {COMPRESSION_CODEC} must be one of {', '.join(_CODECS)}, not {codec!r}."
+            f"table property {COMPRESSION_CODEC} must be one of {', '.join(PARQUET_CODECS)}, not {codec!r}."
         )
     return codec
+
+
+def _compression_level(properties: Mapping[str, str], codec: str) -> int | None:
+    """None for the codec's own. InvalidArgumentError for a level that the codec does not have."""
+    text = properties.get(COMPRESSION_LEVEL)
+    if text is None or codec == "uncompressed" or not pa.Codec.supports_compression_level(codec):
+        return None
+    lowest, highest = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
+    digits = text.strip().removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 10 and lowest <= int(text) <= highest):
+        raise InvalidArgumentError(
+            f"table property {COMPRESSION_LEVEL} must be a level of {codec}, {lowest} to {highest}, not {text!r}."
+        )
+    return int(text)
 
 
 class DictionaryChoice:

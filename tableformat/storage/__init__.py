@@ -2,5 +2,6 @@
 
 `storage` reads, writes and removes files by their location, local ones through the operating system and all others
 through PyIceberg's FileIO; `location` compares the spellings of a location, `listing` says what a store holds below
-one. `LoadingCache` and `BoundedCache` keep what was read, within a number of bytes. Imports errors alone.
+one, `location_provider` where new files go. `LoadingCache` and `BoundedCache` keep what was read, within a number of
+bytes. Imports errors alone.
 """

@@ -10,7 +10,7 @@ from typing import Any
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionKey, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.locations import LocationProvider, load_location_provider
+from pyiceberg.table.locations import LocationProvider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
@@ -26,6 +26,7 @@ from tableformat.properties import (
     WRITE_MEMORY_BYTES_DEFAULT,
     positive_int,
 )
+from tableformat.storage.location_provider import location_provider
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ class WriteContext:
 
     @cached_property
     def location_provider(self) -> LocationProvider:
-        return load_location_provider(self.table_location, dict(self.properties))
+        return location_provider(self.table_location, self.properties)
 
     @cached_property
     def target_file_size_bytes(self) -> int:

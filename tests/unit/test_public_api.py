@@ -53,6 +53,7 @@ ERRORS = [
     "InvalidPredicateError",
     "NamespaceNotFoundError",
     "NotFoundError",
+    "PropertyWithoutEffectWarning",
     "RowsRefusedError",
     "SchemaMismatchError",
     "SnapshotNotFoundError",
@@ -276,7 +277,7 @@ def test_errors() -> None:
     classes = {name: value for name, value in vars(tf.errors).items() if isinstance(value, type)}
     found = {name for name, value in classes.items() if issubclass(value, Exception)}
     assert found >= set(ERRORS)
-    assert all(issubclass(classes[name], tf.TableFormatError) for name in found)
+    assert all(issubclass(classes[name], tf.TableFormatError | UserWarning) for name in found)
     assert issubclass(tf.errors.InvalidArgumentError, ValueError)
     assert issubclass(tf.errors.NotFoundError, LookupError)
     tree = ast.get_docstring(ast.parse(Path(tf.errors.__file__).read_text()))

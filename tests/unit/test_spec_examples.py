@@ -32,6 +32,7 @@ from tableformat import properties
 from tableformat.deletes.codecs.range_file import write_spans
 from tableformat.deletes.spans.cuts import cut_after, cut_before
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, IcebergProperty, ValueKind, Values
 from tableformat.keys.encoding import encode_values
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.sort_marker import marker_bytes, sorted_by
@@ -148,7 +149,8 @@ def test_sort_marker_is_the_one_that_the_format_states() -> None:
 
 
 def test_properties_table_has_every_property_of_the_code_with_its_default() -> None:
-    rows = re.findall(r"^\| `([a-z.-]+[a-z])(?:\.<.*?>)?` \|\s*`?([^|`]*?)`?\s*\|", _text("format.md"), re.M)
+    document, _, _ = _text("format.md").partition("## Properties that are set")
+    rows = re.findall(r"^\| `([a-z.-]+[a-z])(?:\.<.*?>)?` \|\s*`?([^|`]*?)`?\s*\|", document, re.M)
     stated = {name: default.strip() for name, default in rows}
     names = {
         name: value
@@ -158,6 +160,24 @@ def test_properties_table_has_every_property_of_the_code_with_its_default() -> N
     made = {value.rstrip("."): str(getattr(properties, f"{name}_DEFAULT", "")) for name, value in names.items()}
     made[properties.PREFIX_ENCODING] = properties.PREFIX_ENCODINGS[0]
     assert {name: stated.get(name) for name in made} == made
+
+
+def test_table_of_icebergs_properties_says_what_the_code_does() -> None:
+    """FM-25."""
+    _, _, section = _text("format.md").partition("## Properties that are set")
+    rows = re.findall(r"^\| `([a-z.-]+?)(?:<column>)?` \| (.*?) \| (.*?) \|$", section, re.M)
+    made = [(known.name, _values_told(known.values), _effect_told(known)) for known in ICEBERG_PROPERTIES.values()]
+    assert rows == made
+
+
+def _values_told(values: Values) -> str:
+    return values.value if isinstance(values, ValueKind) else ", ".join(f"`{word}`" for word in values)
+
+
+def _effect_told(known: IcebergProperty) -> str:
+    if known.effect is Effect.HONOURED:
+        return "honoured"
+    return "no effect" if known.always is None else f"no effect; `{known.always}` is what is done"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

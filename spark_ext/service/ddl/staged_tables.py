@@ -32,7 +32,7 @@ from pyiceberg.table.update import (
 )
 
 from spark_ext.service.ddl.check_constraints import check_properties, is_check_property
-from spark_ext.service.ddl.tables import describe_table, partition_text, table_schema, user_properties
+from spark_ext.service.ddl.tables import describe_table, partition_text, stage_creation, table_schema, user_properties
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.staging import StagedTable
@@ -48,8 +48,9 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.references import commit_updates
 from tableformat.operations.run import run_verb
 from tableformat.operations.verbs.delete import stage_delete
-from tableformat.properties import KEY_FIELD_IDS
+from tableformat.properties import KEY_FIELD_IDS, checked_properties
 from tableformat.storage.storage import delete_if_present
+from tableformat.write.rows.checks import refuse_check_set_by_hand
 
 CREATE = "create"
 REPLACE = "replace"
@@ -107,20 +108,10 @@ def abort_staged_table(session: Session, request: Request) -> None:
 
 def _created(session: Session, request: Request) -> StagedTable:
     arguments = request.arguments
-    schema = table_schema(arguments["columns"])
-    try:
-        creation = session.catalog.stage_table(
-            request.table,
-            schema,
-            key=arguments["key"],
-            partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
-            properties=user_properties(arguments["properties"]) | check_properties(arguments["checks"], schema),
-            location=arguments["properties"].get("location"),
-        )
-    except TableAlreadyExistsError as error:
-        raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
+    creation, checks = stage_creation(session, request)
     handle = creation._table
     metadata = handle.metadata
+    metadata = metadata.model_copy(update={"properties": {**metadata.properties, **checks}})
     if requested_format_version(arguments["properties"]) >= 3 and metadata.format_version < 3:
         metadata = upgraded_to_v3(metadata)
     if not metadata.spec().is_unpartitioned():
@@ -155,8 +146,9 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
         schema_id=max(each.schema_id for each in metadata.schemas) + 1,
         identifier_field_ids=schema.identifier_field_ids,
     )
-    properties = user_properties(arguments["properties"])
+    properties = checked_properties(user_properties(arguments["properties"]))
     properties.pop(FORMAT_VERSION, None)
+    refuse_check_set_by_hand(properties, {}, schema)
     if key:
         properties[KEY_FIELD_IDS] = ",".join(map(str, key))
     properties |= check_properties(arguments["checks"], schema)

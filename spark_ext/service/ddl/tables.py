@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import CreateTableTransaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.transforms import BucketTransform, TruncateTransform, VoidTransform
@@ -22,10 +24,11 @@ from spark_ext.service.states.read_options import check_named_state, pin_of_opti
 from spark_ext.service.wire.partition_type import partition_arrow_type, spark_partition_type
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
-from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
+from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS, ROW_LINEAGE_NAMES
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.format_version import format_version_of_new, refusals_of_version
 from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
@@ -191,19 +194,38 @@ def _properties(table: Table) -> dict[str, str]:
 @method("create_table")
 def create_table(session: Session, request: Request) -> dict[str, Any]:
     """CREATE TABLE: `columns`, `key` (PRIMARY KEY), `partitioning` and `properties` as the statement has them."""
-    arguments = request.arguments
-    properties = dict(arguments["properties"])
-    location = properties.get("location")
-    schema = table_schema(arguments["columns"])
-    session.catalog.create_table(
-        request.table,
-        schema,
-        key=arguments["key"],
-        partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
-        properties=user_properties(properties) | check_properties(arguments["checks"], schema),
-        location=location,
-    )
+    creation, _ = stage_creation(session, request)
+    version = format_version_of_new(request.arguments["properties"])
+    try:
+        with refusals_of_version(version, session.catalog.iceberg.name):
+            creation.commit_transaction()
+    except TableAlreadyExistsError as error:
+        raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
     return describe_table(session, Pin(request.table, session.load(request.table).iceberg.metadata_location))
+
+
+def stage_creation(session: Session, request: Request) -> tuple[CreateTableTransaction, dict[str, str]]:
+    """The creation of the table that the statement describes, to be committed, and the properties of its constraints.
+
+    CK-6: constraints of the statement were held to Spark's rules; those among the user's properties are set by hand.
+    """
+    arguments = request.arguments
+    schema = table_schema(arguments["columns"])
+    try:
+        creation = session.catalog.stage_table(
+            request.table,
+            schema,
+            key=arguments["key"],
+            partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
+            properties=user_properties(arguments["properties"]),
+            location=arguments["properties"].get("location"),
+        )
+    except TableAlreadyExistsError as error:
+        raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
+    checks = check_properties(arguments["checks"], schema)
+    if checks:
+        creation.set_properties(checks)
+    return creation, checks
 
 
 def user_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pyiceberg.expressions import BooleanExpression, Not
 from pyiceberg.schema import Schema
 
-from tableformat.errors import CommitConflictError, TableFormatError, UnsupportedFeatureError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError, UnsupportedFeatureError
 from tableformat.filters.bound_filter import BoundFilter, bind_filter, comparisons
 from tableformat.filters.row_filter import matching_rows
 from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
@@ -69,6 +69,41 @@ def row_checks(properties: Mapping[str, str], schema: Schema, *, table: str) -> 
     )
 
 
+def refuse_check_set_by_hand(given: Mapping[str, str], present: Mapping[str, str], schema: Schema) -> None:
+    """CK-6: a constraint among properties that a caller sets on a table with the properties `present`.
+
+    InvalidArgumentError where rows could not be held against it afterwards: without its condition, without its
+    expression, or with one that is no filter on the schema.
+    """
+    prefixes = (CHECK_EXPRESSION_PREFIX, CHECK_PREFIX)
+    names = {name.removeprefix(prefix) for prefix in prefixes for name in given if name.startswith(prefix)}
+    together = {**present, **given}
+    for name in sorted(names):
+        if not together.get(f"{CHECK_PREFIX}{name}", "").strip():
+            problem = f"{CHECK_PREFIX}{name} with its condition in Spark's SQL is missing"
+        elif f"{CHECK_EXPRESSION_PREFIX}{name}" not in together:
+            problem = f"{CHECK_EXPRESSION_PREFIX}{name} with the condition as JSON of an Iceberg expression is missing"
+        else:
+            problem = _unbindable(together[f"{CHECK_EXPRESSION_PREFIX}{name}"], schema)
+        if problem:
+            raise InvalidArgumentError(
+                f"CHECK constraint {name!r} cannot be set as table properties: {problem}. Nobody could add rows from "
+                "Python afterwards. Nothing was changed. In Spark, ALTER TABLE ... ADD CONSTRAINT "
+                f"{name} CHECK (...) sets both properties."
+            )
+
+
+def _unbindable(expression: str, schema: Schema) -> str:
+    """Why the stored expression is no filter on the schema; empty where it is one."""
+    try:
+        bind_filter(BooleanExpression.model_validate_json(expression), schema)
+    except ValidationError:
+        return f"the expression {expression!r} is no JSON of an Iceberg expression"
+    except TableFormatError as error:
+        return str(error).rstrip(".")
+    return ""
+
+
 def refuse_changed_checks(written_under: Mapping[str, str], now: Mapping[str, str], *, table: str) -> None:
     """CK-3: CommitConflictError for rows that were written when the table had other CHECK constraints."""
     if check_conditions(written_under) != check_conditions(now):
@@ -89,8 +124,8 @@ def _row_check(name: str, condition: str, expression: str | None, schema: Schema
             return RowCheck(name, condition, _first_column(broken), broken)
     raise UnsupportedFeatureError(
         f"rows cannot be added to {table} from here: its CHECK constraint {name!r}, {condition}, is enforced by Spark "
-        f"only ({problem}). Nothing was changed. Write the rows with Spark, or drop the constraint there: "
-        f"ALTER TABLE ... DROP CONSTRAINT {name}."
+        f"only ({problem}). Nothing was changed. Write the rows with Spark, or drop the constraint: there "
+        f"ALTER TABLE ... DROP CONSTRAINT {name}, here remove_properties({CHECK_PREFIX + name!r})."
     )
 
 

@@ -1,0 +1,199 @@
+"""The table properties that Iceberg defines in the namespaces `write.`, `read.` and `commit.`, and their effect here.
+
+Source: `TableProperties.java` of Apache Iceberg (core, commit 7f879b1 of 2026-08-21) for the names and their values,
+and `pyiceberg/table/__init__.py` of PyIceberg 0.12 for the two names that only PyIceberg has. Names that later versions
+add go into the tables below, each with its kind of value and its effect here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+
+class ValueKind(Enum):
+    """What text a value has to be."""
+
+    POSITIVE = "a whole number above 0"
+    WHOLE = "a whole number"
+    INTEGER = "a whole number, with a sign or without"
+    NUMBER = "a number"
+    BOOLEAN = "true or false"
+    TEXT = "any text"
+
+
+Values: TypeAlias = ValueKind | tuple[str, ...]
+"""A kind of value, or the words that there are; upper and lower case are the same."""
+
+
+class Effect(Enum):
+    """What this library does with a property."""
+
+    HONOURED = "honoured"
+    NONE = "accepted without effect"
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergProperty:
+    """One property that Iceberg defines."""
+
+    name: str
+    """The name, or the beginning of names that end with a column, which ends with a dot."""
+    values: Values
+    effect: Effect = Effect.NONE
+    always: str | None = None
+    """The value that says what this library does anyway; setting it asks for nothing that is not done."""
+
+
+_P, _W, _I, _N, _B, _T = (
+    ValueKind.POSITIVE,
+    ValueKind.WHOLE,
+    ValueKind.INTEGER,
+    ValueKind.NUMBER,
+    ValueKind.BOOLEAN,
+    ValueKind.TEXT,
+)
+PARQUET_CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
+METADATA_CODECS: Final = ("none", "gzip")
+DISTRIBUTION_MODES: Final = ("none", "hash", "range")
+_FORMATS: Final = ("parquet", "avro", "orc")
+_PAGE_VERSIONS: Final = ("v1", "v2")
+_ROW_LEVEL_MODES: Final = ("copy-on-write", "merge-on-read")
+_ISOLATION_LEVELS: Final = ("serializable", "snapshot")
+_PLANNING_MODES: Final = ("auto", "local", "distributed")
+
+_HONOURED: Final[dict[str, Values]] = {
+    "commit.manifest-merge.enabled": _B,
+    "commit.manifest.min-count-to-merge": _P,
+    "commit.manifest.target-size-bytes": _P,
+    "commit.retry.max-wait-ms": _W,
+    "commit.retry.min-wait-ms": _W,
+    "commit.retry.num-retries": _W,
+    "commit.retry.total-timeout-ms": _P,
+    "commit.status-check.max-wait-ms": _W,
+    "commit.status-check.min-wait-ms": _W,
+    "commit.status-check.num-retries": _P,
+    "read.split.open-file-cost": _P,
+    "write.data.path": _T,
+    "write.distribution-mode": DISTRIBUTION_MODES,
+    "write.folder-storage.path": _T,
+    "write.metadata.compression-codec": METADATA_CODECS,
+    "write.metadata.delete-after-commit.enabled": _B,
+    "write.metadata.path": _T,
+    "write.metadata.previous-versions-max": _P,
+    "write.object-storage.enabled": _B,
+    "write.object-storage.partitioned-paths": _B,
+    "write.object-storage.path": _T,
+    "write.parquet.compression-codec": PARQUET_CODECS,
+    "write.parquet.compression-level": _I,
+    "write.parquet.row-group-limit": _P,
+    "write.py-location-provider.impl": _T,
+    "write.target-file-size-bytes": _P,
+}
+_WITHOUT_EFFECT: Final[dict[str, Values]] = {
+    "commit.status-check.total-timeout-ms": _P,
+    "read.data-planning-mode": _PLANNING_MODES,
+    "read.delete-planning-mode": _PLANNING_MODES,
+    "read.orc.vectorization.batch-size": _P,
+    "read.orc.vectorization.enabled": _B,
+    "read.parquet.vectorization.batch-size": _P,
+    "read.parquet.vectorization.enabled": _B,
+    "read.split.adaptive-size.enabled": _B,
+    "read.split.metadata-target-size": _P,
+    "read.split.planning-lookback": _P,
+    "read.split.target-size": _P,
+    "write.avro.compression-codec": _T,
+    "write.avro.compression-level": _I,
+    "write.delete.avro.compression-codec": _T,
+    "write.delete.avro.compression-level": _I,
+    "write.delete.distribution-mode": DISTRIBUTION_MODES,
+    "write.delete.format.default": _FORMATS,
+    "write.delete.granularity": ("file", "partition"),
+    "write.delete.isolation-level": _ISOLATION_LEVELS,
+    "write.delete.mode": _ROW_LEVEL_MODES,
+    "write.delete.orc.block-size-bytes": _P,
+    "write.delete.orc.compression-codec": _T,
+    "write.delete.orc.compression-strategy": ("speed", "compression"),
+    "write.delete.orc.stripe-size-bytes": _P,
+    "write.delete.orc.vectorized.batch-size": _P,
+    "write.delete.parquet.compression-codec": PARQUET_CODECS,
+    "write.delete.parquet.compression-level": _I,
+    "write.delete.parquet.dict-size-bytes": _P,
+    "write.delete.parquet.page-row-limit": _P,
+    "write.delete.parquet.page-size-bytes": _P,
+    "write.delete.parquet.page-version": _PAGE_VERSIONS,
+    "write.delete.parquet.row-group-check-max-record-count": _P,
+    "write.delete.parquet.row-group-check-min-record-count": _P,
+    "write.delete.parquet.row-group-size-bytes": _P,
+    "write.delete.target-file-size-bytes": _P,
+    "write.format.default": _FORMATS,
+    "write.location-provider.impl": _T,
+    "write.manifest.compression-codec": _T,
+    "write.manifest.compression-level": _I,
+    "write.merge.distribution-mode": DISTRIBUTION_MODES,
+    "write.merge.isolation-level": _ISOLATION_LEVELS,
+    "write.merge.mode": _ROW_LEVEL_MODES,
+    "write.metadata.metrics.column.": _T,
+    "write.metadata.metrics.default": _T,
+    "write.metadata.metrics.max-inferred-column-defaults": _P,
+    "write.orc.block-size-bytes": _P,
+    "write.orc.bloom.filter.columns": _T,
+    "write.orc.bloom.filter.fpp": _N,
+    "write.orc.compression-codec": _T,
+    "write.orc.compression-strategy": ("speed", "compression"),
+    "write.orc.stripe-size-bytes": _P,
+    "write.orc.vectorized.batch-size": _P,
+    "write.parquet.bloom-filter-adaptive-enabled": _B,
+    "write.parquet.bloom-filter-enabled.column.": _B,
+    "write.parquet.bloom-filter-fpp.column.": _N,
+    "write.parquet.bloom-filter-max-bytes": _P,
+    "write.parquet.bloom-filter-ndv.column.": _P,
+    "write.parquet.dict-encoding-enabled.column.": _B,
+    "write.parquet.dict-size-bytes": _P,
+    "write.parquet.page-row-limit": _P,
+    "write.parquet.page-size-bytes": _P,
+    "write.parquet.page-version": _PAGE_VERSIONS,
+    "write.parquet.row-group-check-max-record-count": _P,
+    "write.parquet.row-group-check-min-record-count": _P,
+    "write.parquet.row-group-size-bytes": _P,
+    "write.parquet.row-group-size-track-uncompressed": _B,
+    "write.parquet.shred-variants": _B,
+    "write.parquet.stats-enabled.column.": _B,
+    "write.parquet.variant-inference-buffer-size": _P,
+    "write.spark.accept-any-schema": _B,
+    "write.spark.advisory-partition-size-bytes": _P,
+    "write.spark.auto-schema-evolution.enabled": _B,
+    "write.spark.fanout.enabled": _B,
+    "write.summary.partition-limit": _W,
+    "write.update.distribution-mode": DISTRIBUTION_MODES,
+    "write.update.isolation-level": _ISOLATION_LEVELS,
+    "write.update.mode": _ROW_LEVEL_MODES,
+    "write.upsert.enabled": _B,
+    "write.wap.enabled": _B,
+}
+_ALWAYS: Final = {
+    "write.delete.format.default": "parquet",
+    "write.delete.mode": "merge-on-read",
+    "write.delete.parquet.page-version": "v1",
+    "write.format.default": "parquet",
+    "write.merge.mode": "merge-on-read",
+    "write.metadata.metrics.default": "truncate(16)",
+    "write.parquet.page-version": "v1",
+    "write.update.mode": "merge-on-read",
+    "write.upsert.enabled": "false",
+    "write.wap.enabled": "false",
+}
+
+ICEBERG_PROPERTIES: Final = {
+    **{name: IcebergProperty(name, values, Effect.HONOURED) for name, values in _HONOURED.items()},
+    **{name: IcebergProperty(name, values, always=_ALWAYS.get(name)) for name, values in _WITHOUT_EFFECT.items()},
+}
+"""All of them, by name or by the beginning of the name."""
+_PREFIXES: Final = tuple(name for name in ICEBERG_PROPERTIES if name.endswith("."))
+
+
+def iceberg_property(name: str) -> IcebergProperty | None:
+    """The property of that name, or of the beginning that it has with a column behind; None where Iceberg has none."""
+    prefix = next((each for each in _PREFIXES if name.startswith(each) and name != each), name)
+    return None if name.endswith(".") else ICEBERG_PROPERTIES.get(prefix)

@@ -1,0 +1,26 @@
+"""The location provider of a table: where its new files go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyiceberg.table.locations import LocationProvider, load_location_provider
+
+from tableformat.errors import InvalidArgumentError
+
+_PROVIDER: Final = "write.py-location-provider.impl"
+
+
+def location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
+    """PyIceberg's, or the class that the table names. InvalidArgumentError for one that cannot be had here."""
+    named = properties.get(_PROVIDER)
+    if not named:
+        return load_location_provider(table_location, dict(properties))
+    try:
+        return load_location_provider(table_location, dict(properties))
+    except Exception as error:  # The class is anybody's, and so are its errors.
+        raise InvalidArgumentError(
+            f"table property {_PROVIDER} must be a class that can be imported here, as in 'package.module.Provider', "
+            f"and {named!r} is none: {error}. Install it, or remove_properties({_PROVIDER!r})."
+        ) from error
