@@ -1,0 +1,85 @@
+"""Lakes that released versions wrote, kept as they were: every snapshot of them is read as it was then."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_rows import expected_of
+
+import tableformat as tf
+from tableformat.metadata.content_file import DeleteFile, DeleteKind
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+
+LAKES = Path(__file__).parent / "lakes"
+VERSIONS = sorted(path.name for path in LAKES.iterdir())
+EXPECTED: dict[str, dict[str, Any]] = {
+    release: json.loads((LAKES / release / "expected.json").read_text(encoding="utf-8")) for release in VERSIONS
+}
+TABLES = [(release, name) for release, expected in EXPECTED.items() for name in expected]
+
+
+def directory_of(lake: Path, name: str) -> Path:
+    return lake.joinpath(*name.split("."))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A copy, as a user would have of an old lake: not where its metadata says, and free to be changed."""
+    copied = tmp_path / "old lake"
+    shutil.copytree(LAKES / request.param / "lake", copied)
+    return copied
+
+
+def test_there_is_a_golden_lake_of_this_version() -> None:
+    """A release without one could not be held to what it wrote."""
+    assert version("tableformat") in VERSIONS
+
+
+@pytest.mark.parametrize(("lake", "name"), TABLES, indirect=["lake"])
+def test_every_snapshot_of_an_old_table_is_read_as_it_was(
+    lake: Path, name: str, request: pytest.FixtureRequest
+) -> None:
+    """FM-24"""
+    table = tf.read_metadata(directory_of(lake, name))
+    expected = EXPECTED[request.node.callspec.params["lake"]][name]
+    assert expected_of(table) == expected
+    assert len(expected["snapshots"]) > 3
+
+
+@pytest.mark.parametrize(("lake", "name"), TABLES, indirect=["lake"])
+def test_an_old_table_is_sound_for_this_version(lake: Path, name: str) -> None:
+    result = tf.read_metadata(directory_of(lake, name)).verify(deep=True)
+    assert result.errors == (), str(result)
+
+
+@pytest.mark.parametrize("lake", VERSIONS, indirect=True)
+def test_golden_lakes_hold_every_kind_of_delete(lake: Path, request: pytest.FixtureRequest) -> None:
+    names = EXPECTED[request.node.callspec.params["lake"]]
+    kinds = {kind for name in names for kind in delete_kinds(tf.read_metadata(directory_of(lake, name)))}
+    assert {kind for _, kind in kinds} == set(DeleteKind)
+    # Version 3 keeps the position deletes of a table that was upgraded.
+    assert (3, DeleteKind.POSITION) in kinds
+
+
+def delete_kinds(table: tf.Table) -> set[tuple[int, DeleteKind]]:
+    """Kinds of the delete files of all snapshots, with the table's format version."""
+    views = [table.at(snapshot_id=snapshot.snapshot_id) for snapshot in table.metadata.snapshots]
+    entries = [
+        entry.file
+        for view in views
+        for manifest in manifests_of(view)
+        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
+    ]
+    return {(table.metadata.format_version, file.kind) for file in entries if isinstance(file, DeleteFile)}
+
+
+@pytest.mark.parametrize("lake", VERSIONS, indirect=True)
+def test_the_catalog_of_an_old_lake_is_read(lake: Path, request: pytest.FixtureRequest) -> None:
+    with tf.open_catalog(str(lake)) as catalog:
+        assert catalog.list_tables("golden") == sorted(EXPECTED[request.node.callspec.params["lake"]])
