@@ -24,6 +24,10 @@ def lake(tmp_path: Path) -> Lake:
     return make_lake(tmp_path / "lake")
 
 
+ALL_KEYS = [(id1, number) for id1 in "ABC" for number in range(4)]
+"""Before anything was deleted."""
+
+
 def live_keys(lake: Lake) -> list[tuple[str, int]]:
     with lake.table() as table:
         return live_tuples(table, columns=["id1", "num_cal"])
@@ -207,7 +211,7 @@ class TestRollback:
             "current_snapshot_id": history[-1],
             "undone_snapshot_ids": history[:-1],
         }
-        assert len(live_keys(lake)) == 12
+        assert live_keys(lake) == ALL_KEYS
         after = lake.run("history", TABLE).stdout.splitlines()
         assert after[2].endswith("append: +12 rows [first] [main]")
         assert after[3].endswith("+1 equality delete (rolled back)")
@@ -241,7 +245,7 @@ class TestRollback:
         assert (refused.status, refused.stdout, refused.stderr) == (1, "", "Nothing was changed.\n")
         assert snapshot_id(lake) == before
         assert lake.run("rollback", TABLE, "--tag", "first").status == 0
-        assert len(live_keys(lake)) == 12
+        assert live_keys(lake) == ALL_KEYS
 
     def test_bad_input(self, lake: Lake) -> None:
         assert lake.error("rollback", TABLE, "5")["type"] == "SnapshotNotFoundError"

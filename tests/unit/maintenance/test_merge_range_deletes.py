@@ -155,7 +155,7 @@ def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
     assert list(spans.sequence_numbers) == [4]
     assert live_tuples(table) == before
     table.append(rows("a", [3], "later"))
-    assert len(live_tuples(table)) == len(before) + 1
+    assert live_tuples(table) == sorted([*before, ("a", 3, "later")])
     assert table.maintenance.merge_range_deletes().removed_range_delete_files_count == 0
 
 

@@ -189,12 +189,13 @@ class TestWayOut:
     ) -> None:
         """MT-76"""
         other = keyed_table_again(table)
+        known = list(other.metadata.snapshots)
         table.delete("id1 = 'a'", mode="scan")
         table.maintenance.convert_deletes()
         table.maintenance.compact(rewrite_all=True)
         table.maintenance.expire_snapshots(older_than=2**60)
-        assert len(table.metadata.snapshots) == 1
-        assert len(other.metadata.snapshots) == 3, "a handle keeps what it was loaded with"
+        assert [each.snapshot_id for each in table.metadata.snapshots] == [table.snapshot_id]
+        assert other.metadata.snapshots == known, "a handle keeps what it was loaded with"
         assert other.verify().findings == ()
         monkeypatch.setattr(verify_module, "_still_true", lambda findings, _iceberg: findings)
         assert FindingKind.MISSING_FILE in kinds(other.verify())
@@ -325,14 +326,14 @@ class TestSnapshots:
         """MT-73, MT-77"""
         gone = min(file.file_path for file in live_data_files(v3))
         alter_entries(v3, lambda entry: [] if entry.file.file_path == gone else [entry])
-        before = live_tuples(v3)
+        before, deletes = live_tuples(v3), live_delete_files(v3)
         finding = next(each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR)
         assert (finding.severity, finding.command) == (Severity.WARNING, "table.maintenance.repair()")
         (dead,) = (each for each in live_delete_files(v3) if each.referenced_data_file == gone)
         planned = v3.maintenance.repair(dry_run=True)
         assert [location for location, _ in planned.dropped_deletes.proofs] == [dead.file_path]
         assert FindingKind.DANGLING_VECTOR not in {each.kind for each in planned.left}
-        assert len(live_delete_files(v3)) == 2, "a dry run changes nothing"
+        assert live_delete_files(v3) == deletes, "a dry run changes nothing"
         mended = v3.maintenance.repair()
         assert mended.dropped_deletes.proofs == planned.dropped_deletes.proofs
         assert [each.referenced_data_file for each in live_delete_files(v3)] == [
