@@ -161,10 +161,9 @@ class TestHealth:
         assert lake.run(*shlex.split(told["ingest"]["command"])[1:]).status == 0
         assert ("a", 1, "x") not in keys(lake, "db.t")
 
-    def test_large_metadata_names_an_age_that_expire_snapshots_takes(
-        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("tableformat.maintenance.health.health_findings._METADATA_BYTES_MAX", 1)
+    def test_large_metadata_names_an_age_that_expire_snapshots_takes(self, lake: Lake) -> None:
+        with lake.table() as table:
+            table.set_properties(comment="x" * 1_000_000)
         (finding,) = (each for each in lake.json("health", TABLE)["findings"] if each["name"] == "snapshots")
         _, *words = shlex.split(finding["command"])
         assert words[:2] == ["expire-snapshots", TABLE]
