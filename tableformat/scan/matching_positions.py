@@ -32,8 +32,6 @@ def matching_positions(task: RowTask, context: ReadContext) -> PositionSet:
 def _matching_in(run: RowGroupRun) -> PositionSet:
     rows = read_stored(run)
     mask = matching_rows(run.task.bound, rows)
-    if isinstance(mask, bool):
-        row_count = run.row_count if mask else 0
-        return PositionSet.from_runs(np.array([run.start_row]), np.array([run.start_row + row_count]))
+    assert not isinstance(mask, bool), "a filter with one answer for every row reads nothing"
     flat = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
     return PositionSet.from_mask(np.asarray(flat.fill_null(False))).shifted(run.start_row)

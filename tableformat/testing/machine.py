@@ -42,7 +42,7 @@ from tableformat.testing.acts import (
 from tableformat.testing.key_order import Row, fingerprint
 from tableformat.testing.model import ModelVerbs
 from tableformat.testing.replay import EVENT_COLUMNS, oldest_beginning, replayed
-from tableformat.testing.strategies import IDS, KEY, NUMBERS, SCHEMA, Filter, filters
+from tableformat.testing.strategies import IDS, KEY, NUMBERS, SCHEMA, Filter, filter_of_key, filters
 from tableformat.testing.verbs import Verb, verbs
 
 Rows: TypeAlias = tuple[Row, ...]
@@ -56,7 +56,7 @@ _FIXED_ROWS: Final = tuple(
 )
 """Enough rows in one file that a few deleted keys are found by binary search."""
 _PLANNED: Final = st.just(Rewrite(EVERY_FILE)) | jobs()
-_KINDS: Final = st.sampled_from(["range", "equality", "prefix", "values"])
+_KINDS: Final = st.sampled_from(["range", "equality", "prefix", "values", "scan"])
 _MOSTLY: Final = st.sampled_from([True, True, True, False])
 _SNAPSHOTS_WORTH_REMOVING: Final = 4
 _ANY_AGE: Final = datetime(2999, 1, 1, tzinfo=UTC)
@@ -66,7 +66,10 @@ _names = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How a table is laid out; its rows must not depend on it."""
+    """How a table is laid out; its rows must not depend on it.
+
+    Files of several row groups are few rows long here, and positions are counted from the first row of the file.
+    """
 
     partition_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -76,9 +79,9 @@ VARIANTS: Final = (
     Variant(),
     Variant(properties={"write.delete.prefix-encoding": "equality"}),
     Variant(properties={"tableformat.scan.range-span-budget": "1", "write.parquet.row-group-limit": "1"}),
-    Variant(("bucket(2, id)",), {"commit.manifest.min-count-to-merge": "3"}),
+    Variant(("bucket(2, id)",), {"commit.manifest.min-count-to-merge": "3", "write.parquet.row-group-limit": "2"}),
     Variant(("note",)),
-    Variant(properties={"format-version": "3"}),
+    Variant(properties={"format-version": "3", "write.parquet.row-group-limit": "3"}),
     Variant(("day(at)",), {"write.delete.prefix-encoding": "equality"}),
 )
 
@@ -411,7 +414,7 @@ def _append_beside(row: Row) -> Verb:
 
 
 def _delete_of(rows: Rows, pick: int, kind: str) -> Verb:
-    """A keyed delete of one of the rows and of those with the same key, prefix or values."""
+    """A delete of one of the rows and of those with the same key, prefix or values; "scan" deletes positions."""
     row = rows[pick % len(rows)]
     key = tuple(row[name] for name in KEY)
     match kind:
@@ -422,5 +425,7 @@ def _delete_of(rows: Rows, pick: int, kind: str) -> Verb:
             return Verb("delete_rows", ({name: row[name] for name in KEY},))
         case "values":
             return Verb("delete_rows", ({"at": row["at"], "note": row["note"]},))
+        case "scan":
+            return Verb("delete", where=filter_of_key(row), mode="scan")
         case _:
             return Verb("delete_prefix", ({"id": row["id"]},))

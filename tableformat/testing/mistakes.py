@@ -25,7 +25,7 @@ from tableformat.deletes.spans import spans
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys import encoding
 from tableformat.maintenance.conversion import conversion_plan
-from tableformat.merge_on_read import deleted_positions
+from tableformat.merge_on_read import alive_rows, deleted_positions, span_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.staging import StagedChange
@@ -95,6 +95,23 @@ def _nothing_alive(task: FileScanTask, _context: Any) -> PositionSet:
     return PositionSet.empty()
 
 
+def _counted_from_row_group(positions: PositionSet, _start_row: int) -> PositionSet:
+    """Rows that were found in a later row group are deleted in the first one."""
+    return positions
+
+
+def _row_groups_end_to_end(_starts: Any, _groups: Any, row_starts: Any, row_ends: Any) -> tuple[Any, Any]:
+    """Row groups that were read are taken to follow each other from the first row of the file."""
+    return row_starts, row_ends
+
+
+def _rows_of_the_first_row_group(
+    original: Callable[..., pa.Table], rows: pa.Table, deleted: PositionSet, _start_row: int
+) -> pa.Table:
+    """Rows of every row group are dropped by the positions of the first one."""
+    return original(rows, deleted, 0)
+
+
 def _any_history(_head: Any, _snapshot_id: int | None) -> Iterable[str]:
     """A branch may be moved to anywhere: only the difference of live files counts."""
     return ()
@@ -151,6 +168,21 @@ MISTAKES: Final = (
         "conflicts-are-not-looked-for",
         ("CP-3",),
         partial(replaced, conflicts.check_conflicts, _no_conflict),
+    ),
+    Mistake(
+        "positions-are-counted-from-their-row-group",
+        ("DA-1", "DA-7"),
+        partial(replaced_method, PositionSet, "shifted", _counted_from_row_group),
+    ),
+    Mistake(
+        "row-groups-left-out-are-not-counted",
+        ("RD-1", "DA-2"),
+        partial(replaced, span_positions.positions_in_file, _row_groups_end_to_end),
+    ),
+    Mistake(
+        "every-row-group-is-taken-for-the-first",
+        ("DA-1",),
+        partial(replaced, alive_rows.alive_rows, partial(_rows_of_the_first_row_group, alive_rows.alive_rows)),
     ),
     Mistake(
         "branch-was-moved-unnoticed",

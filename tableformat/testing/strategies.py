@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 import pyarrow as pa
@@ -143,6 +143,11 @@ def equal_rows() -> st.SearchStrategy[list[Row]]:
 def filters(draw: st.DrawFn) -> Filter:
     """Conditions of every shape that the library treats differently: key prefixes, intervals, points, all others."""
     return draw(_FILTERS)
+
+
+def filter_of_key(row: Row) -> Filter:
+    """The rows with the key of that one, by a condition on its columns."""
+    return reduce(_and, (_is_among(name, [row[name]]) for name in KEY))
 
 
 def table_of(found: Iterable[Row]) -> pa.Table:

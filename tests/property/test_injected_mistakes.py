@@ -27,6 +27,6 @@ takes a few tables, one that needs a race at times sixty."""
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_mistake_is_found_within_the_budget(mistake: Mistake) -> None:
-    """RD-1, RD-2, RD-4, DA-1, DA-2, DA-4, CP-3, CP-7, CP-11, CP-22, CF-3: broken, the model and the table differ."""
+    """RD-1, RD-2, RD-4, DA-1, DA-2, DA-4, DA-7, CP-3, CP-7, CP-11, CP-22, CF-3: broken, model and table differ."""
     with fast_lake() as catalog, mistake.made(), pytest.raises(AssertionError):
         run_state_machine_as_test(machine_on(catalog), settings=BUDGET)
