@@ -8,7 +8,6 @@ Rules DA-1, DA-2, DA-3, DA-7 (`specs/delete-application.md`) and RD-2, RD-3 (`sp
 
 from __future__ import annotations
 
-import math
 from typing import Any, overload
 
 import numpy as np
@@ -88,21 +87,17 @@ def is_global(delete: DeleteFile, delete_spec: PartitionSpec) -> bool:
 def partition_of(file: ContentFile) -> tuple[int, tuple[Any, ...]]:
     """DA-3: what identifies a partition, as a key of a dictionary: the spec and the values.
 
-    All NaNs are one value, and -0.0 is not 0.0, which Python sees the other way round.
+    All NaNs are one value, and -0.0 is not 0.0, which Python sees the other way round; as text they are.
     """
     values = file.partition
     if any(isinstance(value, float) for value in values):
-        values = tuple(_float_identity(value) if isinstance(value, float) else value for value in values)
+        values = tuple(value.hex() if isinstance(value, float) else value for value in values)
     return file.spec_id, values
 
 
 def shares_partition(delete: ContentFile, data: DataFile) -> bool:
     """DA-1, DA-3: the same spec and the same values; equal values under another spec are another partition."""
     return partition_of(delete) == partition_of(data)
-
-
-def _float_identity(value: float) -> str:
-    return "nan" if math.isnan(value) else value.hex()
 
 
 def committed_sequence_number(file: ContentFile) -> int:
