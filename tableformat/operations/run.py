@@ -45,7 +45,8 @@ def run_verb(
             attempts += 1
             draft.refresh()
             continue
-        return replace(result, attempts=result.attempts + attempts) if attempts else result
+        # Attempts are those of a commit: a verb that finds nothing left to do has none (CP-17).
+        return replace(result, attempts=result.attempts + attempts) if result.attempts else result
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -1,0 +1,111 @@
+"""Processes that write to one table at the same time: nothing lost, nothing twice, and a history that is as if they had
+come one after the other. `SOAK_MINUTES=2 pytest tests/integration/test_many_writers.py -s` prints the figures of
+`specs/reliability.md`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from many_writers import TABLE, Call, Lake, Run, run_writers, to_arrow
+from postgres_server import postgres_uri
+from replayed_history import ACT, ReplayedHistory
+
+import tableformat as tf
+from tableformat.testing.replay import check_feed
+
+SOAK_SECONDS = float(os.environ.get("SOAK_MINUTES", "0")) * 60
+WRITERS = 8 if SOAK_SECONDS else 4
+SECONDS = SOAK_SECONDS or 8.0
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
+    if request.param == "sqlite":
+        made = Lake(str(tmp_path / "lake"))
+        made.create()
+        yield made
+        return
+    with postgres_uri() as uri:
+        made = Lake("shared", {"type": "sql", "uri": uri, "warehouse": f"file://{tmp_path / 'lake'}"})
+        made.create()
+        yield made
+
+
+def test_history_of_many_writers_is_one_after_the_other(
+    lake: Lake, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """CP-1, CP-3, CP-14: every snapshot has the rows that the model has; what was acknowledged is there once."""
+    run = run_writers(lake, tmp_path / "out", writers=WRITERS, seconds=SECONDS)
+    print(f"\n{run.report(request.node.name)}")
+    with lake.open() as catalog:
+        table = catalog.load_table(TABLE)
+        check_history(run, table)
+        check_feed(table.view)
+        assert table.verify(deep=True).is_clean
+    for name, calls in run.calls.items():
+        assert any(call.is_timed and call.outcome == "committed" for call in calls), f"{name} committed nothing"
+
+
+def check_history(run: Run, table: tf.Table) -> None:
+    """The rest of the replay, which the keeper began, and the calls of all writers."""
+    assert run.history is not None
+    run.history.advance(table)
+    run.history.check_calls(call for calls in run.calls.values() for call in calls)
+
+
+@pytest.mark.skipif(not SOAK_SECONDS, reason="figures, not a test: SOAK_MINUTES is not set")
+def test_throughput_of_many_writers(lake: Lake, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    for writers in (1, WRITERS):
+        run = run_writers(lake, tmp_path / f"out-{writers}", writers=writers, seconds=SOAK_SECONDS / 4, load="appends")
+        print(f"\n{run.report(f'{request.node.name}, blind appends')}")
+        assert run.committed()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    lake = Lake(str(tmp_path / "lake"))
+    lake.create()
+    return tf.open_catalog(lake.name).load_table(TABLE)
+
+
+def noted(value: str, verb: str, rows: list[list[object]]) -> dict[str, str]:
+    return {ACT: json.dumps({"value": value, "verbs": [{"verb": verb, "rows": rows}], "batch": {}, "seen": 0})}
+
+
+def test_replay_finds_a_lost_row(table: tf.Table) -> None:
+    """The check can fail: a snapshot that has not what its act says."""
+    table.append(to_arrow([[0, 1, "a"]]), snapshot_properties=noted("w0-1", "append", [[0, 1, "a"], [0, 2, "b"]]))
+    with pytest.raises(AssertionError, match="missing"):
+        ReplayedHistory().advance(table)
+
+
+def test_replay_finds_a_job_that_changes_rows(table: tf.Table) -> None:
+    table.append(to_arrow([[0, 1, "a"]]), snapshot_properties=noted("w0-1", "append", [[0, 1, "a"]]))
+    table.delete_prefix({"g": 0})
+    with pytest.raises(AssertionError, match="missing"):
+        ReplayedHistory().advance(table)
+
+
+def test_replay_finds_what_is_there_twice(table: tf.Table) -> None:
+    for _ in range(2):
+        table.append(to_arrow([[0, 1, "a"]]), snapshot_properties=noted("w0-1", "append", [[0, 1, "a"]]))
+    with pytest.raises(AssertionError, match="committed twice"):
+        ReplayedHistory().advance(table)
+
+
+def test_replay_finds_an_acknowledged_commit_that_is_gone(table: tf.Table) -> None:
+    table.append(to_arrow([[0, 1, "a"]]), snapshot_properties=noted("w0-1", "append", [[0, 1, "a"]]))
+    history = ReplayedHistory()
+    history.advance(table)
+    there = Call("w0-1", "committed", 0.0, snapshot_id=table.snapshot_id)
+    history.check_calls([there])
+    with pytest.raises(AssertionError):
+        history.check_calls([there, Call("w0-2", "committed", 0.0, snapshot_id=7)])
+    with pytest.raises(AssertionError):
+        history.check_calls([])
