@@ -17,6 +17,7 @@ import weakref
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog, SqlCatalogBaseTable
@@ -39,6 +40,7 @@ from sqlalchemy import URL, Engine, Select, bindparam, event, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.schema import CreateTable
 
+from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_update import (
     GZIP_SUFFIX,
@@ -71,6 +73,7 @@ BOUNDED_METADATA: Final = {
 }
 """What a table is created with unless its properties say otherwise: old metadata files do not pile up."""
 
+_QUEUE_SUFFIX: Final = "-queue"
 _CACHED_SNAPSHOTS: Final = 20_000
 """Parsed metadata that a catalog keeps, counted in snapshots."""
 _engines: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
@@ -244,6 +247,14 @@ class EmbeddedCatalog(SqlCatalog):
         # There is no metadata file before this one.
         staged.metadata = metadata.model_copy(update={"metadata_log": []})
         return staged
+
+    def commit_queue(self, table_uuid: UUID) -> CommitQueue | None:
+        """CP-26: the queue of a table's writers, in a file beside the SQLite file; None where there is no such file,
+        or no locks for it."""
+        file = self.engine.url.database
+        if self.engine.dialect.name != "sqlite" or not IS_SUPPORTED or not file or not os.path.isfile(file):
+            return None
+        return CommitQueue(file + _QUEUE_SUFFIX, table_uuid)
 
     def purge_table(self, identifier: str | Identifier) -> None:
         """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53); MT-65

@@ -18,7 +18,7 @@ from pyiceberg.table.update import (
 )
 
 from tableformat.commit.read_only import refuse_read_only
-from tableformat.commit.retry import lost_race_retrying
+from tableformat.commit.retry import retry_lost_races
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
 
 PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
@@ -59,7 +59,7 @@ def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadat
         return base, response.metadata
 
     try:
-        return lost_race_retrying(table.metadata.properties)(attempt)
+        return retry_lost_races(attempt, table)
     except CommitFailedException as error:
         raise CommitConflictError(
             f"the change of {'.'.join(table.name())} lost the race against other writers: {error}. Nothing was "

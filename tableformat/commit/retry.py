@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
 
 from pyiceberg.exceptions import CommitFailedException
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
+from pyiceberg.table import Table
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_random_exponential,
+)
 
 from tableformat import properties as names
+from tableformat.commit.commit_queue import CommitTurn, QueuesCommits
+
+Result = TypeVar("Result")
 
 STATUS_CHECKS: Final = "commit.status-check.num-retries"
 STATUS_CHECKS_DEFAULT: Final = 3
@@ -18,23 +29,34 @@ STATUS_CHECK_MAX_WAIT_MS: Final = "commit.status-check.max-wait-ms"
 STATUS_CHECK_MAX_WAIT_MS_DEFAULT: Final = 60_000
 
 
-def lost_race_retrying(properties: Mapping[str, str]) -> Retrying:
+def retry_lost_races(attempt: Callable[[], Result], table: Table) -> Result:
     """Calls again after CommitFailedException, as Iceberg's `commit.retry.*` properties say, and re-raises the last
-    one.
+    one. CP-26: in turn, where the table's catalog has a queue.
 
-    The wait is random between zero and a bound that doubles: writers that collided once must not collide in step for
-    ever.
+    Where it has none, the wait is random between zero and a bound that doubles: writers that collided once must not
+    collide in step for ever.
     """
+    properties = table.metadata.properties
     retries = names.non_negative_int(properties, names.COMMIT_RETRIES, names.COMMIT_RETRIES_DEFAULT)
     min_wait_ms = names.non_negative_int(properties, names.COMMIT_MIN_WAIT_MS, names.COMMIT_MIN_WAIT_MS_DEFAULT)
     max_wait_ms = names.non_negative_int(properties, names.COMMIT_MAX_WAIT_MS, names.COMMIT_MAX_WAIT_MS_DEFAULT)
     total_ms = names.positive_int(properties, names.COMMIT_TOTAL_TIMEOUT_MS, names.COMMIT_TOTAL_TIMEOUT_MS_DEFAULT)
-    return Retrying(
-        retry=retry_if_exception_type(CommitFailedException),
-        stop=stop_after_attempt(retries + 1) | stop_after_delay(total_ms / 1000),
-        wait=wait_random_exponential(multiplier=min_wait_ms / 1000, max=max_wait_ms / 1000),
-        reraise=True,
-    )
+    doubling = wait_random_exponential(multiplier=min_wait_ms / 1000, max=max_wait_ms / 1000)
+    catalog = table.catalog
+    queue = catalog.commit_queue(table.metadata.table_uuid) if isinstance(catalog, QueuesCommits) else None
+    with CommitTurn(queue, patience_seconds=max_wait_ms / 1000, pause_seconds=min_wait_ms / 1000) as turn:
+
+        def wait_seconds(state: RetryCallState) -> float:
+            return turn.pause_seconds(state.attempt_number) if turn.is_queued else doubling(state)
+
+        retrying = Retrying(
+            before=lambda state: turn.before_attempt(state.attempt_number),
+            retry=retry_if_exception_type(CommitFailedException),
+            stop=stop_after_attempt(retries + 1) | stop_after_delay(total_ms / 1000),
+            wait=wait_seconds,
+            reraise=True,
+        )
+        return retrying(attempt)
 
 
 def status_check_waits_seconds(properties: Mapping[str, str]) -> tuple[float, ...]:

@@ -38,7 +38,7 @@ from tableformat.commit.delete_scope import check_delete_scope, has_partition_sc
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
 from tableformat.commit.planned_change import FixedChange, PlannedChange
 from tableformat.commit.publish_target import check_publish_target
-from tableformat.commit.retry import lost_race_retrying, status_check_waits_seconds
+from tableformat.commit.retry import retry_lost_races, status_check_waits_seconds
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.commit.snapshot_summary import check_snapshot_properties
 from tableformat.errors import (
@@ -182,7 +182,7 @@ class _Commit:
 
     def _run_attempts(self) -> CommitOutcome:
         try:
-            return lost_race_retrying(self._handle.metadata.properties)(self._attempt)
+            return retry_lost_races(self._attempt, self._handle)
         except CommitFailedException as error:
             # The catalog may have refused the repetition of a request that it had applied.
             landed = self._landed(self._load())

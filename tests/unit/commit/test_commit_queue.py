@@ -1,0 +1,193 @@
+"""Writers of one table that commit in turn: order, crashes, those who hang, and doing without."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import multiprocessing
+import os
+import threading
+import time
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from commit_tables import FAST_RETRIES, FaultyCatalog, append, data_file, live, new_table
+from pyiceberg.exceptions import CommitFailedException
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit import commit_queue
+from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
+from tableformat.commit.transaction import commit_change
+
+needs_locks = pytest.mark.skipif(not IS_SUPPORTED, reason="this system has no locks of open files")
+TABLE = UUID(int=1)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "catalog.db-queue")
+
+
+@needs_locks
+def test_tickets_are_served_in_the_order_of_their_taking(path: str) -> None:
+    """CP-26."""
+    queue = CommitQueue(path, TABLE)
+    tickets = [queue.take() for _ in range(4)]
+    served: list[int] = []
+
+    def serve(number: int) -> None:
+        tickets[number].wait(60)
+        served.append(number)
+        tickets[number].give_back()
+
+    waiting = [threading.Thread(target=serve, args=(number,)) for number in (3, 1, 2, 0)]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    assert served == [0, 1, 2, 3]
+    assert not queue.is_busy()
+
+
+@needs_locks
+def test_tables_do_not_wait_for_each_other(path: str) -> None:
+    ticket = CommitQueue(path, TABLE).take()
+    other = CommitQueue(path, UUID(int=2))
+    assert (CommitQueue(path, TABLE).is_busy(), other.is_busy()) == (True, False)
+    mine = other.take()
+    mine.wait(60)
+    mine.give_back()
+    ticket.give_back()
+
+
+def hold_for_ever(path: str, taken: object) -> None:
+    CommitQueue(path, TABLE).take()
+    taken.set()  # type: ignore[attr-defined]
+    time.sleep(600)
+
+
+@needs_locks
+def test_ticket_goes_with_its_process(path: str) -> None:
+    """CP-26: kill -9 at the front of the queue."""
+    spawn = multiprocessing.get_context("spawn")
+    taken = spawn.Event()
+    process = spawn.Process(target=hold_for_ever, args=(path, taken))
+    process.start()
+    assert taken.wait(60)
+    queue = CommitQueue(path, TABLE)
+    assert queue.is_busy()
+    process.kill()
+    process.join()
+    assert not queue.is_busy()
+
+
+@needs_locks
+def test_child_of_a_fork_does_not_keep_the_ticket(path: str) -> None:
+    queue = CommitQueue(path, TABLE)
+    ticket = queue.take()
+    child = os.fork()
+    if child == 0:
+        ticket.give_back()
+        os._exit(0 if queue.is_busy() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    ticket.give_back()
+    assert not queue.is_busy()
+
+
+@needs_locks
+def test_who_hangs_at_the_front_is_passed_by_once(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """CP-26: the next ones do not wait for it again."""
+    queue = CommitQueue(path, TABLE)
+    hanging = queue.take()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            ticket = queue.take()
+            ticket.wait(0.05)
+            ticket.give_back()
+    assert [record.getMessage() for record in caplog.records] == [
+        "a writer holds its turn to commit for more than 0.05 s; passing it by"
+    ]
+    hanging.give_back()
+
+
+@needs_locks
+@pytest.mark.parametrize("content", [b"\xff" * 64, b"abc", b""])
+def test_damaged_file_costs_no_more_than_the_order(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
+    queue = CommitQueue(path, TABLE)
+    first, second = queue.take(), queue.take()
+    first.wait(60)
+    first.give_back()
+    second.wait(60)
+    second.give_back()
+
+
+@needs_locks
+def test_a_writer_alone_makes_no_file(tmp_path: Path) -> None:
+    table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
+    commit_change(table, append(data_file(table, "a.parquet")))
+    assert not (tmp_path / "lake" / "catalog.db-queue").exists()
+
+
+@needs_locks
+def test_who_comes_while_others_wait_queues_at_once(tmp_path: Path) -> None:
+    """CP-26: and commits when it is its turn, at the first attempt."""
+    catalog = EmbeddedCatalog.at(tmp_path / "lake")
+    table = new_table(catalog, properties={"commit.retry.max-wait-ms": "60000"})
+    queue = catalog.commit_queue(table.metadata.table_uuid)
+    assert queue is not None
+    before = queue.take()
+    threading.Timer(0.3, before.give_back).start()
+    started = time.monotonic()
+    outcome = commit_change(table, append(data_file(table, "a.parquet")))
+    assert (outcome.attempts, time.monotonic() - started >= 0.25) == (1, True)
+    assert not queue.is_busy()
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_lost_race_is_tried_again_with_a_queue_and_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: bool
+) -> None:
+    """CP-26: no queue, as on systems without such locks: the random waits of every other catalog."""
+    monkeypatch.setattr("tableformat.catalogs.embedded_catalog.IS_SUPPORTED", queued and IS_SUPPORTED)
+    catalog = FaultyCatalog.at(tmp_path / "lake")
+    table = new_table(catalog, properties=FAST_RETRIES)
+    lost = iter([CommitFailedException("lost"), CommitFailedException("lost")])
+
+    def lose_twice() -> None:
+        if (error := next(lost, None)) is not None:
+            raise error
+
+    catalog.before = lose_twice
+    outcome = commit_change(table, append(data_file(table, "a.parquet")))
+    assert (outcome.attempts, live(outcome.table)) == (3, {"a.parquet": 1})
+    assert (tmp_path / "lake" / "catalog.db-queue").exists() == (queued and IS_SUPPORTED)
+
+
+@needs_locks
+def test_file_system_without_locks_is_said_and_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """CP-26: some network file systems."""
+
+    def no_locks(*_arguments: object) -> tuple[int, int]:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(commit_queue, "_fcntl", no_locks)
+    catalog = FaultyCatalog.at(tmp_path / "lake")
+    table = new_table(catalog, properties=FAST_RETRIES)
+    lost = iter([CommitFailedException("lost")])
+
+    def lose_once() -> None:
+        if (error := next(lost, None)) is not None:
+            raise error
+
+    catalog.before = lose_once
+    assert commit_change(table, append(data_file(table, "a.parquet"))).attempts == 2
+    assert "wait for random times instead: [Errno 37] No locks available" in caplog.text
+
+
+def test_catalog_without_a_file_has_no_queue(tmp_path: Path) -> None:
+    catalog = EmbeddedCatalog(uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}")
+    assert catalog.commit_queue(uuid4()) is None
