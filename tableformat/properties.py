@@ -46,6 +46,11 @@ COMPRESSION_LEVEL: Final = "write.parquet.compression-level"
 WRITE_MEMORY_BYTES: Final = "tableformat.write.memory-bytes"
 """Bytes that a writer or a compaction may hold for rows at its peak (MT-63)."""
 WRITE_MEMORY_BYTES_DEFAULT: Final = 256 * 1024 * 1024
+WRITE_SYNC: Final = "tableformat.write.sync"
+"""`commit`: files on a local disk, and the commit that names them, are on that disk before the commit returns, so that
+they survive a power cut. `none`: the operating system writes them when it likes."""
+WRITE_SYNC_DEFAULT: Final = "none"
+WRITE_SYNCS: Final = (WRITE_SYNC_DEFAULT, "commit")
 RANGE_SPAN_BUDGET: Final = "tableformat.scan.range-span-budget"
 """Range delete spans that the planner loads; above it tasks carry the delete files instead."""
 RANGE_SPAN_BUDGET_DEFAULT: Final = 1_000_000
@@ -85,6 +90,7 @@ _OURS: Final[dict[str, Values]] = {
     RANGE_PARTITIONS: ValueKind.TEXT,
     TRANSACTION_RETENTION_MS: ValueKind.WHOLE,
     WRITE_MEMORY_BYTES: ValueKind.POSITIVE,
+    WRITE_SYNC: WRITE_SYNCS,
     RANGE_SPAN_BUDGET: ValueKind.POSITIVE,
     PREFIX_ENCODING: PREFIX_ENCODINGS,
     PAGE_CHECKSUM_VERIFICATION: PAGE_CHECKSUM_VERIFICATIONS,
@@ -204,6 +210,11 @@ def _frames_of_library() -> int:
 def may_remove_files(properties: Mapping[str, str]) -> bool:
     """MT-65: not where other tables may use the files."""
     return properties.get(GC_ENABLED, GC_ENABLED_DEFAULT).lower() != "false"
+
+
+def is_synced(properties: Mapping[str, str]) -> bool:
+    """Whether a commit to the table survives a power cut as soon as it has returned (`tableformat.write.sync`)."""
+    return property_one_of(properties, WRITE_SYNC, WRITE_SYNCS) == "commit"
 
 
 def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:

@@ -54,9 +54,10 @@ from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
+from tableformat.properties import is_synced
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.location_provider import location_provider
-from tableformat.storage.storage import delete_if_present, read_bytes, write_bytes
+from tableformat.storage.storage import delete_if_present, read_bytes, sync_files, write_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -217,7 +218,9 @@ class EmbeddedCatalog(SqlCatalog):
         location = self._next_metadata_location(metadata, current.metadata_location)
         self._write_metadata(metadata, io, location)
         try:
-            self._swap_metadata_location(table.name(), current.metadata_location, location)
+            self._swap_metadata_location(
+                table.name(), current.metadata_location, location, synced=is_synced(metadata.properties)
+            )
         except CommitFailedException:
             delete_if_present(io, location)
             raise
@@ -273,6 +276,8 @@ class EmbeddedCatalog(SqlCatalog):
     @staticmethod
     def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
         write_bytes(io, metadata_path, metadata_bytes(metadata, metadata_path))
+        if is_synced(metadata.properties):
+            sync_files(io, (metadata_path,))
 
     def _metadata_location(self, identifier: str | Identifier) -> str:
         with self.engine.connect() as connection:
@@ -295,9 +300,12 @@ class EmbeddedCatalog(SqlCatalog):
             "the_table": Catalog.table_name_from(identifier),
         }
 
-    def _swap_metadata_location(self, identifier: Identifier, expected: str, location: str) -> None:
+    def _swap_metadata_location(self, identifier: Identifier, expected: str, location: str, *, synced: bool) -> None:
         values = {**self._row(identifier), "the_expected": expected, "the_location": location}
         with self.engine.connect() as connection:
+            if self.engine.dialect.name == "sqlite":
+                # SQLite syncs its log at the end of the transaction, or leaves that to the next checkpoint.
+                connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             try:
                 swapped = connection.execute(_SWAP_LOCATION, values).rowcount
             except OperationalError as error:
@@ -355,6 +363,7 @@ def _prepare_connection(connection: Any, _record: Any) -> None:
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
     cursor.execute("PRAGMA journal_mode = WAL")
     # The files that a commit points to are not synced: a pointer that outlives them in a power cut is worse than none.
+    # Where a table asks for both (`tableformat.write.sync`), its commits set it anew.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.close()
 

@@ -52,7 +52,8 @@ from tableformat.errors import (
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
-from tableformat.storage.storage import delete_if_present
+from tableformat.properties import is_synced
+from tableformat.storage.storage import delete_if_present, sync_files
 
 logger = logging.getLogger(__name__)
 
@@ -228,6 +229,10 @@ class _Commit:
         snapshot: Snapshot,
     ) -> CommitOutcome:
         updates, requirements = self._updates_and_requirements(base, change, snapshot)
+        if is_synced(table.metadata.properties):
+            # Data and delete files may come from other processes; here is where all are known and none is named yet.
+            staged = (file.file_path for file in (*change.added_data_files, *change.added_delete_files))
+            sync_files(table.io, (*staged, *self._producer.written_locations))
         self._sent = _Sent.IN_FLIGHT
         try:
             response = table.catalog.commit_table(table, requirements, updates)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
@@ -18,6 +19,10 @@ from pyiceberg.io import FileIO
 from tableformat.errors import AlreadyExistsError, CorruptFileError
 from tableformat.storage.location import local_path
 from tableformat.storage.relocated_io import RelocatedFileIO
+
+_named_on_disk: Final[set[Path]] = set()
+"""Directories whose names were synced; to sync a directory that has nothing new costs a flush of the disk all the
+same."""
 
 
 def actual_location(io: FileIO, location: str) -> str:
@@ -112,6 +117,21 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
         yield file
 
 
+def sync_files(io: FileIO, locations: Iterable[str]) -> None:
+    """Have local files on the disk, whoever wrote them: their bytes, and their names in all directories above them.
+
+    Files elsewhere are left to their store, which has them when it has answered. Raises OSError where the disk failed,
+    of which an earlier write may not have told.
+    """
+    stated = (local_path(actual_location(io, location)) for location in locations)
+    paths = sorted({Path(os.path.abspath(path)) for path in stated if path is not None})
+    directories = sorted({path.parent for path in paths})
+    for path in (*paths, *directories):
+        _sync(path)
+    for directory in directories:
+        _sync_name(directory)
+
+
 def delete_if_present(io: FileIO, location: str) -> None:
     """Remove the file; one that is gone already is no error."""
     path = local_path(actual_location(io, location))
@@ -122,12 +142,33 @@ def delete_if_present(io: FileIO, location: str) -> None:
             io.delete(location)
 
 
+def _sync_name(directory: Path) -> None:
+    """Have the name of a directory on the disk, which may be new and made by another process: it is in the directory
+    above, whose own name counts as much."""
+    if directory in _named_on_disk or directory.parent == directory:
+        return
+    # Where names cannot be listed none was made by this user's processes.
+    if os.access(directory.parent, os.R_OK):
+        _sync(directory.parent)
+    _sync_name(directory.parent)
+    _named_on_disk.add(directory)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _create_local(path: str, create: Callable[[], Any]) -> Any:
     """Directories are made when the first file needs them, not looked up before every file."""
     try:
         return create()
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        _named_on_disk.clear()
         return create()
 
 

@@ -1,0 +1,149 @@
+"""What a commit has on the disk before the catalog names it, where the table asks for that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sqlalchemy import event
+
+import tableformat as tf
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.properties import WRITE_SYNC
+from tableformat.storage import storage
+from tableformat.storage.location import local_path
+
+SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+PRAGMA_FULL = 2
+ROWS = pa.table({"id": ["a", "a", "b", "c"], "n": [1, 2, 1, 1]})
+
+
+class Disk:
+    """Which files and directories were synced, and when; a file is known by its inode."""
+
+    def __init__(self) -> None:
+        self.synced: set[int] = set()
+
+    def fsync(self, descriptor: int) -> None:
+        self.synced.add(os.fstat(descriptor).st_ino)
+
+    def lacks(self, paths: set[Path]) -> list[Path]:
+        return sorted(path for path in paths if path.stat().st_ino not in self.synced)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    found = Disk()
+    monkeypatch.setattr(storage, "_named_on_disk", set())
+    monkeypatch.setattr(os, "fsync", found.fsync)
+    return found
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[tf.Catalog]:
+    with tf.open_catalog(str(tmp_path / "new" / "lake")) as found:
+        found.create_namespace("db")
+        yield found
+
+
+def named_files(catalog: tf.Catalog, metadata_location: str) -> set[Path]:
+    """Everything that a metadata file names, and itself, in the directories that hold it."""
+    table = tf.read_metadata(metadata_location)
+    locations = reachable_files(table.metadata, metadata_location, table.iceberg.io)
+    # Older metadata files that are logged are not needed to read the table.
+    files = {Path(local_path(each) or each) for each in locations if not each.endswith(".metadata.json")}
+    files |= {Path(local_path(metadata_location) or metadata_location)}
+    return files | {parent for file in files for parent in file.parents}
+
+
+def staged(table: tf.Table) -> None:
+    write = table.new_write(kind="replace", prefix=["id"])
+    table.commit(write, [write.write(ROWS), write.write(pa.table({"id": ["z"], "n": [1]}))])
+
+
+COMMITS: dict[str, Callable[[tf.Table], Any]] = {
+    "append": lambda table: table.append(ROWS),
+    "replace": lambda table: table.replace(ROWS.slice(0, 2), prefix=["id"]),
+    "delete of many prefixes": lambda table: table.delete_prefix(pa.table({"id": list("cdefghijklmno")})),
+    "delete by scan": lambda table: table.delete("n = 2", mode="scan"),
+    "staged replace": staged,
+    "conversion": lambda table: table.maintenance.convert_deletes(),
+    "compaction": lambda table: table.maintenance.compact(rewrite_all=True),
+    "manifests": lambda table: table.maintenance.rewrite_manifests(),
+    "tag": lambda table: table.create_tag("first"),
+}
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("name", COMMITS)
+def test_files_and_their_directories_are_on_the_disk_before_the_catalog_names_them(
+    catalog: tf.Catalog, disk: Disk, monkeypatch: pytest.MonkeyPatch, name: str, version: str
+) -> None:
+    properties = {WRITE_SYNC: "commit", "format-version": version}
+    table = catalog.create_table("db.t", SCHEMA, key=["id", "n"], partition_by=["id"], properties=properties)
+    table.append(ROWS)
+    table.delete("n = 2", mode="scan")
+    table.replace(ROWS, prefix=["id"])
+    lacking: list[list[Path]] = []
+    modes: list[int] = []
+    swap = EmbeddedCatalog._swap_metadata_location
+
+    def swapping(self: EmbeddedCatalog, identifier: Any, expected: str, location: str, **keywords: Any) -> None:
+        lacking.append(disk.lacks(named_files(catalog, location)))
+        swap(self, identifier, expected, location, **keywords)
+
+    def executing(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("UPDATE"):
+            modes.append(cursor.connection.execute("PRAGMA synchronous").fetchone()[0])
+
+    monkeypatch.setattr(EmbeddedCatalog, "_swap_metadata_location", swapping)
+    event.listen(catalog.iceberg.engine, "before_cursor_execute", executing)
+    COMMITS[name](table)
+    assert lacking
+    assert [paths for paths in lacking if paths] == []
+    assert set(modes) == {PRAGMA_FULL}
+
+
+def test_a_table_that_does_not_ask_for_it_syncs_nothing(catalog: tf.Catalog, disk: Disk) -> None:
+    catalog.create_table("db.t", SCHEMA, key=["id", "n"]).append(ROWS)
+    assert disk.synced == set()
+
+
+def test_setting_the_property_counts_from_the_next_commit_on(catalog: tf.Catalog, disk: Disk) -> None:
+    table = catalog.create_table("db.t", SCHEMA, key=["id", "n"])
+    table.set_properties({WRITE_SYNC: "commit"})
+    table.append(ROWS)
+    assert disk.lacks(named_files(catalog, table.iceberg.metadata_location)) == []
+    table.set_properties({WRITE_SYNC: "none"})
+    disk.synced.clear()
+    table.append(ROWS)
+    assert disk.synced == set()
+
+
+def test_a_disk_that_fails_to_sync_fails_the_commit_and_leaves_nothing(
+    catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties={WRITE_SYNC: "commit"})
+    table.append(ROWS)
+    directory = Path(local_path(table.location) or "")
+    before = sorted(directory.rglob("*"))
+
+    def failing(_descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match="Input/output error"):
+        table.append(ROWS)
+    assert sorted(directory.rglob("*")) == before
+    assert table.refresh().scan().count() == 4
+
+
+def test_another_word_than_none_or_commit_is_refused(catalog: tf.Catalog) -> None:
+    with pytest.raises(InvalidArgumentError, match="none, commit"):
+        catalog.create_table("db.t", SCHEMA, properties={WRITE_SYNC: "always"})

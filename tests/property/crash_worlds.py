@@ -1,0 +1,145 @@
+"""A lake that can be put back as it was, what a new process sees of it, and what a crash may leave in it."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from crash_actions import FUTURE, make_lake
+from crash_points import Door, Failure
+from hypothesis import settings
+
+import tableformat as tf
+from tableformat.metadata.reachable_files import reachable_files
+from tableformat.properties import TRANSACTION_PREFIX
+from tableformat.storage.location import local_path
+
+_MEMORY = Path("/dev/shm")
+_SOAK_EXAMPLES: Final = 1_000
+"""Profiles with so many examples try every call; others a sample."""
+
+State = dict[str, Any]
+RefRows = dict[tuple[str, str], list[tuple[Any, ...]]]
+
+
+class CrashWorld:
+    """A directory with a lake, and a copy beside it to start each trial from."""
+
+    def __init__(self, directory: Path, version: str) -> None:
+        self.lake = directory / "lake"
+        self._original = directory / "original"
+        self.door = Door()
+        with tf.open_catalog(str(self.lake)) as catalog:
+            make_lake(catalog, version)
+        self.lake.rename(self._original)
+
+    def restore(self) -> None:
+        shutil.rmtree(self.lake, ignore_errors=True)
+        shutil.copytree(self._original, self.lake)
+
+    @contextmanager
+    def table(self) -> Iterator[tf.Table]:
+        """A new process's handle: a catalog of its own, nothing read yet."""
+        with tf.open_catalog(str(self.lake)) as catalog:
+            yield catalog.load_table("db.t")
+
+    def state(self) -> State:
+        """What a new process sees, without what no two runs have in common, such as ids and times."""
+        with tf.open_catalog(str(self.lake)) as catalog:
+            tables = {name: _state_of(catalog.load_table(name)) for name in catalog.list_tables("db")}
+            return {"namespaces": catalog.list_namespaces(), "tables": tables}
+
+    def rows_of_refs(self) -> RefRows:
+        """The rows that a new process sees, by table and ref."""
+        tables = self.state()["tables"]
+        return {(table, ref): rows for table, state in tables.items() for ref, rows in state["rows"].items()}
+
+    def count_calls(self, run: Callable[[tf.Table], Any]) -> list[str]:
+        """The names of the calls of one run that nothing disturbs."""
+        self.restore()
+        with self.table() as table, self.door.armed() as door:
+            run(table)
+            return list(door.calls)
+
+    def fail(self, run: Callable[[tf.Table], Any], call: int, failure: Failure) -> BaseException | None:
+        """Run with a failure; what was raised."""
+        self.restore()
+        with self.table() as table, self.door.armed(call, failure):
+            try:
+                run(table)
+            except BaseException as error:  # noqa: BLE001 - for the test to look at
+                return error
+        return None
+
+    def check_files(self) -> None:
+        """Every named file is there and right, and what is not named goes with the removal of orphan files."""
+        with tf.open_catalog(str(self.lake)) as catalog:
+            for name in catalog.list_tables("db"):
+                table = catalog.load_table(name)
+                table.maintenance.remove_orphan_files(older_than=FUTURE, allow_recent=True)
+                left = unnamed_files(table) - torn_metadata_files(table)
+                assert left == set(), f"{name}: not taken for orphans: {sorted(map(str, left))}"
+                result = table.verify(deep=True)
+                assert result.errors == (), str(result)
+
+
+@contextmanager
+def crash_world(version: str) -> Iterator[CrashWorld]:
+    """In memory where the system has a file system for that."""
+    root = _MEMORY if _MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="crash-", dir=root) as directory:
+        world = CrashWorld(Path(directory), version)
+        with world.door.installed():
+            yield world
+
+
+def trials(calls: Sequence[str], failures: Sequence[Failure], sample: int) -> list[tuple[int, Failure]]:
+    """Every call with every failure where the profile is for that, else a sample of them, another one each time unless
+    the profile wants the same."""
+    found = [(call, failure) for failure in failures for call in range(len(calls))]
+    if settings().max_examples >= _SOAK_EXAMPLES or len(found) <= sample:
+        return found
+    chance = random.Random(0) if settings().derandomize else random.Random()
+    return chance.sample(found, sample)
+
+
+def refs_of_neither(found: RefRows, before: RefRows, after: RefRows) -> list[tuple[str, str]]:
+    """Refs of before that are gone or show other rows than before or after. A tag by which a job keeps its place, as
+    publishing does, is at any snapshot."""
+    return [ref for ref, rows in before.items() if found.get(ref) not in (rows, after.get(ref, rows))]
+
+
+def _state_of(table: tf.Table) -> State:
+    metadata = table.metadata
+    properties = {name: value for name, value in table.properties.items() if not name.startswith(TRANSACTION_PREFIX)}
+    return {
+        "rows": {name: _rows(table.scan(snapshot_id=ref.snapshot_id)) for name, ref in metadata.refs.items()},
+        "format version": metadata.format_version,
+        "schema": str(metadata.schema()),
+        "key": table.key,
+        "partitions": str(metadata.spec()),
+        "properties": properties,
+    }
+
+
+def _rows(scan: tf.Scan) -> list[tuple[Any, ...]]:
+    columns = scan.to_arrow()
+    return sorted(zip(*(column.to_pylist() for column in columns.columns), strict=True), key=repr)
+
+
+def unnamed_files(table: tf.Table) -> set[Path]:
+    """Files of the table's directory that no snapshot, branch, tag or metadata file names."""
+    named = reachable_files(table.metadata, table.iceberg.metadata_location, table.iceberg.io)
+    paths = {Path(local_path(location) or location) for location in named}
+    return {path for path in Path(local_path(table.location) or "").rglob("*") if path.is_file()} - paths
+
+
+def torn_metadata_files(table: tf.Table) -> set[Path]:
+    """Halves of metadata files: whose they are cannot be read, so the removal of orphan files leaves them (MT-52)."""
+    metadata = Path(local_path(table.location) or "") / "metadata"
+    return {path for path in metadata.glob("*.metadata.json") if not path.read_bytes().rstrip().endswith(b"}")}

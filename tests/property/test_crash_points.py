@@ -1,0 +1,103 @@
+"""A crash at any call to files or to the catalog leaves the table as before or as after, and a repetition mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from crash_actions import CHANGES_OF_METADATA, JOBS, VERBS
+from crash_points import DEATHS, Failure
+from crash_worlds import CrashWorld, crash_world, refs_of_neither, trials
+
+from tableformat.errors import CommitStateUnknownError
+
+BATCH: dict[str, Any] = {"application_id": "writer", "batch_id": 7}
+ALL_FAILURES = tuple(Failure)
+SAMPLE = 2
+"""Failures that the short form puts into one action, of about 150; `make soak` puts all of them."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["2", "3"])
+def world(request: pytest.FixtureRequest) -> Iterator[CrashWorld]:
+    with crash_world(request.param) as found:
+        yield found
+
+
+def test_the_lake_is_sound_before_any_failure(world: CrashWorld) -> None:
+    world.restore()
+    world.check_files()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verb_is_all_or_nothing_and_its_batch_is_committed_once(world: CrashWorld, verb: str) -> None:
+    """CP-13, CP-18, PR-1: the rows of before or of after; the repeated call makes them those of after."""
+    run = partial(VERBS[verb], **BATCH)
+    world.restore()
+    before = world.state()
+    calls = world.count_calls(run)
+    after = world.state()
+    assert before != after
+    for call, failure in trials(calls, ALL_FAILURES, SAMPLE):
+        told = f"{verb}: {failure} at call {call}, {calls[call]}"
+        error = world.fail(run, call, failure)
+        found = world.state()
+        assert found in (before, after), told
+        check_answer(error, failure, told, committed=found == after, changed=found != before)
+        with world.table() as table:
+            result = run(table)
+            assert result.already_applied == (found == after), told
+        assert world.state() == after, told
+        world.check_files()
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_METADATA)
+def test_change_of_metadata_is_all_or_nothing(world: CrashWorld, change: str) -> None:
+    """Refs, schema, partitions, key, properties, and the tables of the catalog."""
+    run = CHANGES_OF_METADATA[change]
+    world.restore()
+    before = world.state()
+    calls = world.count_calls(run)
+    after = world.state()
+    for call, failure in trials(calls, ALL_FAILURES, SAMPLE):
+        told = f"{change}: {failure} at call {call}, {calls[call]}"
+        error = world.fail(run, call, failure)
+        found = world.state()
+        assert found in (before, after), told
+        if error is None:
+            assert found == after, told
+        world.check_files()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_job_changes_no_row_wherever_it_dies(world: CrashWorld, job: str) -> None:
+    """MT-1: and the next run of it does the rest. Publishing moves rows between branches, each as a whole."""
+    run = JOBS[job]
+    world.restore()
+    before = world.rows_of_refs()
+    calls = world.count_calls(run)
+    after = world.rows_of_refs()
+    assert (before == after) == (job != "publish")
+    for call, failure in trials(calls, ALL_FAILURES, SAMPLE):
+        told = f"{job}: {failure} at call {call}, {calls[call]}"
+        world.fail(run, call, failure)
+        found = world.rows_of_refs()
+        assert refs_of_neither(found, before, after) == [], told
+        with world.table() as table:
+            run(table)
+        assert world.rows_of_refs() == after, told
+        world.check_files()
+
+
+def check_answer(error: BaseException | None, failure: Failure, told: str, *, committed: bool, changed: bool) -> None:
+    """Who goes on living is told the truth: success means committed, and an error means that nothing was changed unless
+    it says that the outcome is not known."""
+    if failure in DEATHS or failure is Failure.INTERRUPTED:
+        return
+    if error is None:
+        assert committed, told
+    elif not isinstance(error, CommitStateUnknownError):
+        assert not changed, f"{told}: {error!r}"
