@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType
+from pyiceberg.types import BinaryType, DoubleType, LongType, PrimitiveType, StringType, TimestampType
 
 from tableformat.deletes.spans.bounds import entry_bounds
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
@@ -78,3 +78,30 @@ def test_long_text_is_truncated_outwards() -> None:
 
 def test_no_spans_have_no_bounds() -> None:
     assert entry_bounds(SpanArray.empty(KEY)) == ({}, {})
+
+
+def test_null_beside_an_open_side_does_not_pin_its_column() -> None:
+    """FM-15, RD-10: from (null, 5) on lies every (text, number), of which 0 is below 5."""
+    assert entry_bounds(span_of_bounds(KEY, (None, 5), None)) == ({}, {})
+
+
+def test_floats_are_bounded_by_their_values_and_zeros_by_both_zeros() -> None:
+    """FM-15, RD-10: -0.0 sorts before 0.0, and readers of bounds take them for one."""
+    key = key_of(DoubleType())
+    lower, upper = entry_bounds(span_of_bounds(key, (1.5,), (2.5,)))
+    assert (lower, upper) == ({1: struct.pack("<d", 1.5)}, {1: struct.pack("<d", 2.5)})
+    lower, upper = entry_bounds(spans_of_prefixes(key, pa.table({"k": [0.0]})))
+    assert (lower, upper) == ({1: struct.pack("<d", -0.0)}, {1: struct.pack("<d", 0.0)})
+
+
+def test_times_beyond_those_of_python_are_bounded() -> None:
+    """RD-10: the largest timestamp of 64 bits has no datetime."""
+    largest = pa.array([2**63 - 1], pa.int64()).cast(pa.timestamp("us"))
+    spans = spans_of_prefixes(key_of(TimestampType()), pa.table({"k": largest}))
+    assert entry_bounds(spans) == ({1: number(2**63 - 1)}, {1: number(2**63 - 1)})
+
+
+def test_bytes_that_cannot_be_truncated_upwards_have_no_upper_bound() -> None:
+    """FM-15, RD-10: nothing of sixteen bytes is above."""
+    spans = spans_of_prefixes(key_of(BinaryType()), pa.table({"k": [b"\xff" * 40]}))
+    assert entry_bounds(spans) == ({1: b"\xff" * 16}, {})

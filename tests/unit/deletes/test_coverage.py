@@ -176,3 +176,16 @@ def test_many_files_get_the_verdicts_that_each_gets_alone() -> None:
 def test_no_fragments_leave_every_file_clean() -> None:
     coverages = classify_many(SpanArray.empty(KEY), [data_file(), data_file()])
     assert [coverage for coverage, _ in coverages] == [Coverage.CLEAN, Coverage.CLEAN]
+
+
+def test_older_fragment_between_newer_ones_is_left_out() -> None:
+    """RD-2: a file with number 6 keeps its rows where only number 5 is; the spans on both sides are not joined."""
+    key = KeyColumns((2,), ("n",), (LongType(),))
+    spans = [span_of_bounds(key, (lower,), (upper,)) for lower, upper in ((0, 3), (3, 5), (5, 8))]
+    numbered = [span.with_sequence_number(number) for span, number in zip(spans, (9, 5, 8), strict=True)]
+    fragments = skyline(SpanArray.concat(numbered))
+    coverage, newer = classify(fragments, data_file(key, lower=(0,), upper=(7,), number=6))
+    assert coverage is Coverage.PARTIAL
+    assert [cuts.columns[0].to_pylist() for cuts in (newer.lower, newer.upper)] == [[0, 5], [3, 8]]
+    assert newer.sequence_numbers is not None
+    assert newer.sequence_numbers.tolist() == [9, 8]

@@ -44,6 +44,7 @@ def keys_of(types: Sequence[PrimitiveType], *deletes: tuple[Rows, int]) -> Equal
 
 def survivors(keys: EqualityKeys, rows: Rows, data_sequence_number: int = 1) -> list[tuple[object, ...]]:
     mask = keys.deleted_mask(columns_of(rows, keys.types), data_sequence_number)
+    assert mask.dtype == np.bool_, "a mask of another type would choose rows by their number"
     return [row for row, is_deleted in zip(rows, mask.tolist(), strict=True) if not is_deleted]
 
 

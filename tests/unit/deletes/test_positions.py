@@ -72,3 +72,8 @@ def test_positions_beyond_32_bits_stay_exact() -> None:
 def test_a_set_travels_to_another_process() -> None:
     found = runs((2, 4), (7, 8))
     assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_sets_that_share_starts_or_ends_only_are_different() -> None:
+    assert runs((0, 1)) != runs((0, 2))
+    assert runs((0, 2)) != runs((1, 2))

@@ -143,3 +143,21 @@ OTHER_KEY = KeyColumns((9,), ("id1",), (StringType(),))
 def test_parts_that_do_not_fit_together_are_named_with_both_values(make: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         make()
+
+
+def test_chosen_spans_keep_their_own_sequence_numbers() -> None:
+    """RD-8: by place, in the order asked for; spans that have none yet stay without."""
+    one, two = (span_of_bounds(KEY, ("a", number), ("a", number + 1)) for number in (1, 5))
+    numbered = SpanArray.concat([one.with_sequence_number(7), two.with_sequence_number(9)])
+    chosen = numbered.take(np.array([1, 0, 1]))
+    assert chosen.sequence_numbers is not None
+    assert chosen.sequence_numbers.tolist() == [9, 7, 9]
+    assert stretches(chosen) == [*stretches(two), *stretches(one), *stretches(two)]
+    assert SpanArray.concat([one, two]).take(np.array([1])).sequence_numbers is None
+
+
+def test_no_spans_have_the_types_of_the_key() -> None:
+    """Spans of nothing are put together with others, and compared, like any."""
+    empty = SpanArray.empty(KEY)
+    assert [column.type for column in empty.lower.columns] == [pa.large_string(), pa.int64(), pa.int32()]
+    assert (empty.lower.depth.dtype, empty.lower.after.dtype) == (np.int8, np.bool_)

@@ -118,6 +118,29 @@ def test_partition_delete_is_not_kept_by_another_partition(tmp_path: Path) -> No
     assert proofs(table) == ["no live data file in its scope is older than it"]
 
 
+@pytest.mark.parametrize(
+    ("partition", "proofs"),
+    [
+        ("a", []),
+        ("b", ["no older data file in its scope has keys in its spans, newer spans left out"]),
+        ("c", ["no live data file in its scope is older than it"]),
+    ],
+)
+def test_range_delete_of_a_partition_is_needed_by_its_own_partition_alone(
+    tmp_path: Path, partition: str, proofs: list[str]
+) -> None:
+    """MT-10, RD-3: the row that it deletes is alive in partition a."""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    table.append(rows("a", [1]))
+    table.append(rows("b", [1]))
+    table.delete_prefix({"id1": "a", "id2": 1})
+    (everywhere,) = live_deletes(table)
+    data = data_of(table)
+    delete = replace(everywhere, spec_id=data[0].spec_id, partition=(partition,))
+    found = dead_deletes(table.view, data, [delete], merge_context(table.view))
+    assert [dead.proof for dead in found] == proofs
+
+
 def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
     """MT-10, DA-1: the data file that they name is gone; a file that names several leaves with the last of them."""
     table = keyed_table(tmp_path)

@@ -22,6 +22,7 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_prefixes
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.merge_on_read import delete_loader, equality_positions
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
@@ -459,3 +460,12 @@ def test_positions_of_the_file_are_right_in_the_middle_of_many_row_groups(tmp_pa
         if chosen:
             task = FileScanTask(data_file=data_file(path), range_deletes=(prefixes(*chosen),))
             assert deleted(task) == where(ROWS, lambda row, chosen=chosen: row[:2] in chosen)
+
+
+def test_file_without_row_groups_has_no_deleted_rows(tmp_path: Path) -> None:
+    """DA-2, RD-1: some writers leave such files behind."""
+    path = tmp_path / "empty.parquet"
+    schema = key_table(ROWS[:1]).schema.with_metadata({SORTED_BY: marker_bytes((1, 2, 3))})
+    pq.ParquetWriter(path, schema).close()
+    assert pq.read_metadata(path).num_row_groups == 0
+    assert deleted(equality_task(tmp_path, data_file(path, record_count=1), key_table(ROWS), (1, 2, 3))) == []
