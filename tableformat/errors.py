@@ -21,6 +21,7 @@
     │   └── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
     ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
     ├── TaskFailedError                 a task of a job failed where it ran, as often as it was tried
+    ├── StorageError                    files or the catalog could not be reached; says nothing about what they hold
     ├── CorruptFileError                a file that cannot be read as what it claims to be
     └── UnsupportedFeatureError         a valid table that this version cannot read or write
         └── CopiedLakeError             a table of another lake, which this catalog can read and must not write
@@ -162,6 +163,15 @@ class PublishRefusedError(TableFormatError):
 
 class TaskFailedError(TableFormatError):
     """A task of a job failed on Spark as often as Spark tried it; what the job had not committed was given up."""
+
+    retryable = True
+
+
+class StorageError(TableFormatError, OSError):
+    """Storage, or a catalog service, did not answer, refused, or is not there; nothing is said about what it holds.
+
+    Still an OSError, for whoever handles those.
+    """
 
     retryable = True
 

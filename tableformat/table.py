@@ -16,6 +16,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 
+from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.maintenance.running.progress import Progress
@@ -42,6 +43,7 @@ from tableformat.table_reads import TableReads
 from tableformat.write.staged import StagedFiles
 
 
+@checked_methods
 class Table(TableReads):
     """An Iceberg table with range deletes, on one branch.
 

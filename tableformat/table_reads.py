@@ -16,11 +16,13 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from tableformat.arguments import checked_methods
 from tableformat.changes.changes import Changes
 from tableformat.changes.range import change_range_of_times
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.metadata_tables import history_table
+from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations import references
@@ -38,6 +40,7 @@ class LoadsTables(Protocol):
         """The table of that name. TableNotFoundError where there is none."""
 
 
+@checked_methods
 class TableReads:
     """An Iceberg table on one branch, pinned to the metadata that it was loaded with."""
 
@@ -104,7 +107,7 @@ class TableReads:
         >>> table.scan().count(), table.refresh().scan().count()
         (3, 1)
         """
-        self.iceberg.refresh()
+        move_to_newest(self.iceberg)
         return self
 
     # -- reading ------------------------------------------------------------------------------------------------------

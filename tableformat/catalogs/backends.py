@@ -7,9 +7,18 @@ import re
 from typing import Final
 
 from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
+from pyiceberg.exceptions import NotInstalledError, RESTError
+from sqlalchemy.exc import SQLAlchemyError
 
-from tableformat.catalogs.embedded_catalog import EmbeddedCatalog, sqlite_uri
-from tableformat.errors import CatalogNotFoundError, InvalidArgumentError, UnknownOptionError, nearest_hint
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog, make_directory, sqlite_uri
+from tableformat.errors import (
+    CatalogNotFoundError,
+    InvalidArgumentError,
+    StorageError,
+    UnknownOptionError,
+    UnsupportedFeatureError,
+    nearest_hint,
+)
 
 _SCHEME: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _OBJECT_STORES: Final = frozenset(
@@ -35,18 +44,35 @@ def open_backend(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
         )
     configured = list_catalogs()
     if isinstance(name_or_path, str) and text.lower() in configured:
-        return load_catalog(text, **options)
+        return _load_configured(text, options)
     scheme = _SCHEME.match(text)
     if scheme is not None:
         return _open_uri(text, scheme["scheme"].lower(), options)
     if not isinstance(name_or_path, str) or _looks_like_path(text):
         return _open_directory(text, options)
     if _DEFINING_OPTIONS & options.keys():
-        return load_catalog(text, **options)
+        return _load_configured(text, options)
     raise CatalogNotFoundError(
         f"no catalog {text!r} in PyIceberg's configuration, and no such directory.{nearest_hint(text, configured)} "
         f"To create a catalog in a directory, write it with a separator: {'./' + text!r}."
     )
+
+
+def _load_configured(name: str, options: dict[str, str]) -> Catalog:
+    """InvalidArgumentError for options that define no catalog, UnsupportedFeatureError where a package is missing,
+    StorageError where the service or the database cannot be reached."""
+    try:
+        return load_catalog(name, **options)
+    except (NotInstalledError, ImportError) as error:
+        raise UnsupportedFeatureError(
+            f"catalog {name!r} needs a package that is not installed: {error}. Install it and open the catalog again."
+        ) from error
+    except (OSError, RESTError, SQLAlchemyError) as error:
+        raise StorageError(
+            f"catalog {name!r} cannot be reached: {error}. Look at its address and credentials, and try again."
+        ) from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidArgumentError(f"the options of catalog {name!r} define no catalog: {error}.") from error
 
 
 def _looks_like_path(text: str) -> bool:
@@ -83,7 +109,7 @@ def _engine_options(options: dict[str, str]) -> dict[str, str]:
     if "uri" in options:
         raise InvalidArgumentError("catalog_file and uri both say where the catalog's database is; pass one of them.")
     file = os.path.abspath(os.path.expanduser(options["catalog_file"]))
-    os.makedirs(os.path.dirname(file), exist_ok=True)
+    make_directory(os.path.dirname(file))
     return {**{name: value for name, value in options.items() if name != "catalog_file"}, "uri": sqlite_uri(file)}
 
 

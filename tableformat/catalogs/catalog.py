@@ -24,6 +24,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from pyiceberg.table.update import AddPartitionSpecUpdate
 from pyiceberg.transforms import IdentityTransform
 
+from tableformat.arguments import checked_arguments, checked_methods
 from tableformat.catalogs.backends import open_backend
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
@@ -49,6 +50,7 @@ from tableformat.write.rows.checks import refuse_check_set_by_hand
 Identifier: TypeAlias = str | tuple[str, ...]
 
 
+@checked_arguments
 def open_catalog(name_or_path: str, **options: str) -> Catalog:
     """Open a catalog.
 
@@ -63,6 +65,7 @@ def open_catalog(name_or_path: str, **options: str) -> Catalog:
     return Catalog(open_backend(str(name_or_path), **options))
 
 
+@checked_methods
 class Catalog:
     """A catalog of Iceberg tables with range deletes.
 

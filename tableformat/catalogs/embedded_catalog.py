@@ -10,6 +10,7 @@ PyIceberg's SQL catalog, with what it lacks for this use: several writing proces
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import uuid
@@ -37,7 +38,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy import URL, Engine, Select, bindparam, event, select, update
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.schema import CreateTable
 
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
@@ -50,7 +51,7 @@ from tableformat.commit.metadata_update import (
     upgraded_to_v3,
 )
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
-from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.errors import CorruptFileError, InvalidArgumentError, StorageError
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
@@ -118,8 +119,17 @@ class EmbeddedCatalog(SqlCatalog):
     def at(cls, directory: str | os.PathLike[str], **properties: str) -> EmbeddedCatalog:
         """The catalog of a local directory, which is created when missing."""
         path = _local_directory(directory)
-        path.mkdir(parents=True, exist_ok=True)
-        return cls(**{"uri": sqlite_uri(path / CATALOG_FILE), "warehouse": f"file://{path.as_posix()}", **properties})
+        make_directory(path)
+        uri = sqlite_uri(path / CATALOG_FILE)
+        try:
+            return cls(**{"uri": uri, "warehouse": f"file://{path.as_posix()}", **properties})
+        except OperationalError as error:
+            raise StorageError(
+                f"the catalog file {path / CATALOG_FILE} cannot be opened: {error.orig}. Look at the permissions of "
+                "the directory, and at the space that is left."
+            ) from error
+        except DatabaseError as error:
+            raise CorruptFileError(str(path / CATALOG_FILE), f"it is no SQLite database ({error.orig}).") from error
 
     def _init_catalog(self) -> None:
         if self.engine.dialect.name == "sqlite":
@@ -342,9 +352,21 @@ def sqlite_uri(file: str | os.PathLike[str]) -> str:
     return URL.create("sqlite", database=Path(file).as_posix()).render_as_string()
 
 
+def make_directory(path: str | os.PathLike[str]) -> None:
+    """InvalidArgumentError for a directory that there cannot be, StorageError for one that may not be made."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (NotADirectoryError, FileExistsError, FileNotFoundError, ValueError) as error:
+        raise InvalidArgumentError(f"{path} cannot be a directory: {error}. Name another path.") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InvalidArgumentError(f"{path!s:.60}... cannot be a directory: {error.strerror}.") from error
+        raise StorageError(f"the directory {path} cannot be made: {error}. Look at its permissions.") from error
+
+
 def _local_directory(directory: str | os.PathLike[str]) -> Path:
     path = Path(os.path.abspath(os.path.expanduser(directory)))
-    if path.exists() and not path.is_dir():
+    if os.path.exists(path) and not os.path.isdir(path):
         raise InvalidArgumentError(f"{path} is a file; a catalog is a directory. Name another path.")
     if any(character in str(path) for character in "?#"):
         raise InvalidArgumentError(

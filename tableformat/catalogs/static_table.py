@@ -7,10 +7,12 @@ from pathlib import Path
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.table import StaticTable
 
+from tableformat.arguments import checked_arguments
 from tableformat.metadata.table_file import read_table_metadata
 from tableformat.table import Table
 
 
+@checked_arguments
 def read_metadata(location: str | Path, **properties: str) -> Table:
     """Any Iceberg table (v1 to v3), read-only: a `metadata.json`, also gzipped, or the directory of a table.
 

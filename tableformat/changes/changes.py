@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyiceberg.expressions import BooleanExpression
 
+from tableformat.arguments import checked_methods
 from tableformat.changes.plan import ChangePlan, plan_changes
 from tableformat.changes.range import ChangeRange
 from tableformat.merge_on_read.task import RowTask
@@ -14,6 +15,7 @@ from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_
 from tableformat.scan.arrow_rows import ArrowRows
 
 
+@checked_methods
 class Changes(ArrowRows):
     """The rows that the snapshots of a range deleted and added, oldest snapshot first, its deletes before its inserts:
     applied in that order to the rows of `from_snapshot_id` they give those of `to_snapshot_id` (CF-6).

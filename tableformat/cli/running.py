@@ -76,7 +76,7 @@ def drawn_progress(console: Console | None) -> Iterator[Progress | None]:
 def _what_changed(session: Session, table: Table, branch_before: int | None, table_before: str) -> str:
     from tableformat.metadata.snapshot_choice import ancestors
 
-    table.iceberg.refresh()
+    table.refresh()
     if table.iceberg.metadata_location == table_before:
         return f"nothing was committed; {table.name} is as it was."
     new = []

@@ -20,6 +20,7 @@ from pyiceberg.table.update import (
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.retry import retry_lost_races
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.metadata.newest import move_to_newest
 
 PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
 """(the table as the catalog has it now) -> updates and what they take for granted; no updates: nothing to commit."""
@@ -70,7 +71,7 @@ def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadat
 def refresh(table: Table) -> None:
     """Move the handle to the newest metadata. UnsupportedFeatureError for a table without a catalog."""
     refuse_read_only(table)
-    table.refresh()
+    move_to_newest(table)
 
 
 def refs_are_unchanged(table: Table, *, but_gone: Sequence[str] = ()) -> tuple[TableRequirement, ...]:

@@ -15,6 +15,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetada
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
     RemoveSnapshotsUpdate,
+    SetSnapshotRefUpdate,
     TableUpdate,
     UpgradeFormatVersionUpdate,
     _apply_table_update,
@@ -22,6 +23,8 @@ from pyiceberg.table.update import (
     _update_table_metadata_log,
 )
 from pyiceberg.typedef import IcebergBaseModel
+
+from tableformat.errors import SnapshotNotFoundError
 
 GZIP_SUFFIX = ".gz.metadata.json"
 """How readers know a compressed metadata file."""
@@ -42,6 +45,7 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
                 metadata = upgraded_to_v3(metadata)
                 context.add_update(update)
         else:
+            _refuse_unknown_snapshot(metadata, update)
             before, metadata = metadata, _apply_table_update(update, metadata, context)
             if isinstance(update, RemoveSnapshotsUpdate):
                 metadata = _with_parents_of(before, metadata)
@@ -53,6 +57,15 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
     metadata.spec().check_compatible(metadata.schema())
     metadata.sort_order().check_compatible(metadata.schema())
     return metadata
+
+
+def _refuse_unknown_snapshot(metadata: TableMetadata, update: TableUpdate) -> None:
+    """SnapshotNotFoundError where a ref is to name a snapshot that has expired since the table was loaded."""
+    if isinstance(update, SetSnapshotRefUpdate) and metadata.snapshot_by_id(update.snapshot_id) is None:
+        raise SnapshotNotFoundError(
+            f"{update.ref_name!r} cannot be set to snapshot {update.snapshot_id}: the table does not have it (any "
+            "more). Nothing was changed. refresh() moves the handle to the newest state, history() lists its snapshots."
+        )
 
 
 def _with_parents_of(before: TableMetadata, after: TableMetadata) -> TableMetadata:

@@ -21,6 +21,7 @@ from tableformat.display import text
 from tableformat.display.grid import QUIET_STYLE, Column, grid
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.column_bounds import from_bound
+from tableformat.metadata.partition_text import human_text
 
 ALL_PARTITIONS: Final = "all"
 _WIDE: Final = 150
@@ -225,7 +226,7 @@ def _bound_text(bound: bytes | None, column_type: PrimitiveType, path: str) -> s
     value = from_bound(bound, column_type, location=path)
     if isinstance(value, str):
         return text.literal(value)
-    return IdentityTransform().to_human_string(column_type, value)
+    return human_text(IdentityTransform(), column_type, value)
 
 
 def path_that_ends(text: str, paths: Sequence[str]) -> str:

@@ -175,9 +175,12 @@ def bind_filter(expression: BooleanExpression, schema: Schema) -> BoundFilter:
     """Bind an expression to a schema.
 
     UnknownColumnError for a name that the schema lacks; InvalidPredicateError for a literal that the column's type
-    cannot be compared with, and for columns inside lists and maps.
+    cannot be compared with, for columns inside lists and maps, and for more nesting than Python can follow.
     """
-    return _bind(rewrite_not(expression), FilterColumns(schema))
+    try:
+        return _bind(rewrite_not(expression), FilterColumns(schema))
+    except RecursionError as error:
+        raise InvalidPredicateError("where is nested too deeply; use IN (...) or a join instead.") from error
 
 
 def operator_of(predicate: UnboundPredicate) -> Operator:

@@ -104,7 +104,11 @@ def _projection(leaf: Comparison, field: PartitionField, schema: Schema) -> Boun
     assert isinstance(predicate, UnboundPredicate)
     bound = predicate.bind(schema)
     assert isinstance(bound, BoundPredicate)
-    projected: BooleanExpression | None = field.transform.project(field.name, bound)
+    try:
+        projected: BooleanExpression | None = field.transform.project(field.name, bound)
+    except OverflowError:
+        # PyIceberg steps to the next or previous day of a literal, and Python's dates end with the years 1 and 9999.
+        return None
     if projected is None:
         return None
     wrapped = _wrapped_value(field.transform, source_type)

@@ -11,6 +11,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.maintenance.compaction.compact import CompactResult, compact
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
@@ -38,6 +39,7 @@ from tableformat.maintenance.verification.verify import verify
 from tableformat.metadata.snapshot_choice import head_view
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class Maintenance:
     """Jobs that change how a snapshot is stored and never which rows it has.

@@ -26,6 +26,7 @@ from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestEntry, ManifestFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
@@ -59,7 +60,7 @@ def rewrite_manifests(
     made from the head of each commit attempt. InvalidArgumentError for a spec that the table does not have.
     """
     started = time.perf_counter()
-    iceberg.refresh()
+    move_to_newest(iceberg)
     if spec_id is not None and spec_id not in iceberg.metadata.specs():
         known = ", ".join(map(str, sorted(iceberg.metadata.specs())))
         raise InvalidArgumentError(f"the table has no partition spec {spec_id!r}, only {known}.")

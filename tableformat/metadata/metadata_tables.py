@@ -22,6 +22,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.manifests.manifest_schema import partition_types
 from tableformat.metadata.partition_column import partition_column, schemas_newest_first
+from tableformat.metadata.partition_text import human_text
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
 
@@ -315,7 +316,7 @@ def _summary_rows(manifest: ManifestFile, metadata: TableMetadata) -> list[dict[
         if bound is None:
             return None
         value = from_bound(bound, types[position], location=manifest.manifest_path)
-        return spec.fields[position].transform.to_human_string(types[position], value)
+        return human_text(spec.fields[position].transform, types[position], value)
 
     return [
         {

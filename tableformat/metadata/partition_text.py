@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -21,6 +22,14 @@ from pyiceberg.transforms import (
     TruncateTransform,
     VoidTransform,
     YearTransform,
+)
+from pyiceberg.types import (
+    DateType,
+    IcebergType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
 )
 
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, nearest_hint
@@ -70,7 +79,7 @@ def _parse(text: str) -> tuple[Transform[Any, Any], str, str]:
     if name in _WITH_NUMBER:
         number, _, column = arguments.partition(",")
         column = _unquote(column)
-        if not number.strip().isdigit() or int(number) == 0 or not column:
+        if not (number.strip().isascii() and number.strip().isdigit()) or int(number) == 0 or not column:
             raise InvalidArgumentError(f"partition_by {text!r} must look like '{name}(16, column)'.")
         suffix = "bucket" if name == "bucket" else "trunc"
         return _WITH_NUMBER[name](int(number)), column, f"{column}_{suffix}"
@@ -93,3 +102,26 @@ def _unquote(text: str) -> str:
     if len(text) > 1 and text[0] == text[-1] and text[0] in '"`':
         return text[1:-1].replace(text[0] * 2, text[0])
     return text
+
+
+def human_text(transform: Transform[Any, Any], value_type: IcebergType, value: Any) -> str:
+    """A partition value as people and paths have it; days and hours beyond Python's years as ISO 8601 writes them."""
+    try:
+        return transform.to_human_string(value_type, value)
+    except OverflowError:
+        unit = _UNITS.get(type(transform)) or _UNITS.get(type(value_type))
+        if unit is None:
+            raise
+        text = str(np.datetime64(value, unit))
+        return text.replace("T", "-") if unit == "h" else text
+
+
+_UNITS: dict[type, Literal["D", "h", "us", "ns"]] = {
+    DayTransform: "D",
+    HourTransform: "h",
+    DateType: "D",
+    TimestampType: "us",
+    TimestamptzType: "us",
+    TimestampNanoType: "ns",
+    TimestamptzNanoType: "ns",
+}

@@ -33,6 +33,7 @@ from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContex
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.global_spec import global_spec_id
@@ -278,7 +279,7 @@ class Draft:
 
     def refresh(self) -> None:
         """Move the table's handle to the newest metadata, for the next draft."""
-        self._iceberg.refresh()
+        move_to_newest(self._iceberg)
 
     def discard(self) -> None:
         """Remove the files that this draft wrote."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError, nearest_hint
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
 from tableformat.metadata import metadata_tables as inspect
@@ -15,6 +16,7 @@ from tableformat.metadata.manifests.manifest_reader import live_entries, read_ma
 from tableformat.metadata.snapshot_view import SnapshotView
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class Inspect:
     """The metadata tables of one snapshot.

@@ -40,6 +40,13 @@ class CommitOptions:
     def __post_init__(self) -> None:
         if (self.application_id is None) != (self.batch_id is None):
             raise InvalidArgumentError("application_id and batch_id go together: name the writer and its batch.")
+        if not isinstance(self.application_id, str | None) or not isinstance(self.batch_id, int | str | None):
+            raise InvalidArgumentError(
+                f"application_id is text and batch_id a whole number or text, not {self.application_id!r} and "
+                f"{self.batch_id!r}."
+            )
+        if not isinstance(self.snapshot_properties, Mapping | None):
+            raise InvalidArgumentError(f"snapshot_properties are a mapping, not {self.snapshot_properties!r:.60}.")
         for name, value in (self.snapshot_properties or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise InvalidArgumentError(f"snapshot_properties are text: {name!r} is {value!r}.")

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
+from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.table_key import key_field_ids, key_names
@@ -28,6 +29,7 @@ from tableformat.write.staged import StagedFiles
 KINDS: Final = ("append", "replace")
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedWrite:
     """Writes data files of one table and commits nothing. Picklable; one instance serves any number of processes.

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
 
+from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import CommitOptions
@@ -23,6 +24,7 @@ from tableformat.operations.verbs.replace import replace, replace_interval
 from tableformat.operations.verbs.upsert import upsert
 
 
+@checked_methods
 class Transaction:
     """The verbs of a table, staged in order and committed together at the end of the `with` block.
 

@@ -21,6 +21,7 @@ from tableformat.keys.sort_marker import sorted_by
 from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, ContentFile, DeleteFile
 from tableformat.parquet.parquet_columns import LeafColumn, leaf_columns, with_field_ids
 from tableformat.storage.loading_cache import LoadingCache
+from tableformat.storage.outage import is_outage, storage_error
 from tableformat.storage.storage import open_input, read_bytes
 
 FooterCache = LoadingCache[tuple[str, int], pq.FileMetaData]
@@ -189,13 +190,16 @@ def footer_size_bytes(metadata: pq.FileMetaData) -> int:
 def unreadable_as_corrupt(location: str) -> Iterator[None]:
     """DA-8: whatever goes wrong in the block means that the file cannot be read; CorruptFileError names it.
 
-    Errors of this library pass as they are: they name a file and say more.
+    Errors of this library pass as they are: they name a file and say more. Storage that cannot be reached is a
+    StorageError.
     """
     try:
         yield
     except TableFormatError:
         raise
     except Exception as error:
+        if is_outage(error):
+            raise storage_error(location, error, "read") from error
         raise CorruptFileError(location, f"the file cannot be read: {error!r}.") from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pyarrow.dataset as ds
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
 
-from tableformat.errors import InvalidArgumentError
+from tableformat.arguments import checked_methods
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import parse_where
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import polars
 
 
+@checked_methods
 class ArrowRows(ABC):
     """Rows of tasks that match a filter. Immutable: `filter` and `select` return new ones; nothing is read before a
     method asks for rows or for the plan.
@@ -171,6 +174,7 @@ class ArrowRows(ABC):
         >>> table.scan(columns=["id1", "num_cal"]).to_pandas().groupby("id1")["num_cal"].sum().to_dict()
         {'A': 3, 'B': 1}
         """
+        _require("pandas", extra="pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
@@ -179,10 +183,8 @@ class ArrowRows(ABC):
         >>> table.scan(columns=["id1", "num_cal"]).to_polars()["num_cal"].to_list()
         [1, 2, 1]
         """
-        import polars
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
+        package = _require("polars", extra="polars")
+        frame: polars.DataFrame = package.from_arrow(self.to_arrow())
         return frame
 
     def to_duckdb(
@@ -198,13 +200,15 @@ class ArrowRows(ABC):
         >>> relation.aggregate("id1, count(*)").order("id1").fetchall()
         [('A', 2), ('B', 1)]
         """
-        import duckdb
-
-        at = duckdb.default_connection() if connection is None else connection
+        package = _require("duckdb", extra="")
+        at: duckdb.DuckDBPyConnection = package.default_connection() if connection is None else connection
+        if not isinstance(at, package.DuckDBPyConnection):
+            raise InvalidArgumentError(f"connection must be one of DuckDB, not {type(at).__name__}.")
         dataset = self.to_dataset()
         if name is not None:
             at.register(name, dataset)
-        return at.from_arrow(dataset)
+        relation: duckdb.DuckDBPyRelation = at.from_arrow(dataset)
+        return relation
 
     def count(self) -> int:
         """How many rows match. From metadata where no delete and no filter is left to apply; else from the positions
@@ -227,6 +231,17 @@ class ArrowRows(ABC):
 
     def _tables(self) -> Iterator[pa.Table]:
         return limited(read_tables(self._tasks(), self._context), self._limit)
+
+
+def _require(package: str, *, extra: str) -> Any:
+    """The package. UnsupportedFeatureError, which names the extra that installs it, where it is missing."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        wanted = f"tableformat[{extra}]" if extra else package
+        raise UnsupportedFeatureError(
+            f"{package} is not installed ({error}). Install it: pip install '{wanted}'. to_arrow() needs nothing else."
+        ) from error
 
 
 def limited(tables: Iterator[pa.Table], limit: int | None) -> Iterator[pa.Table]:

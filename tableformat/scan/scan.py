@@ -7,6 +7,7 @@ from functools import cached_property
 
 from pyiceberg.expressions import BooleanExpression
 
+from tableformat.arguments import checked_methods
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.arrow_rows import ArrowRows
@@ -15,6 +16,7 @@ from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
 
 
+@checked_methods
 class Scan(ArrowRows):
     """Rows of one snapshot that match a filter, in no particular order, though the same one every time.
 

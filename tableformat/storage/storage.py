@@ -18,6 +18,7 @@ from pyiceberg.io import FileIO
 
 from tableformat.errors import AlreadyExistsError, CorruptFileError
 from tableformat.storage.location import local_path
+from tableformat.storage.outage import is_outage, missing_file, storage_error
 from tableformat.storage.relocated_io import RelocatedFileIO
 
 _named_on_disk: Final[set[Path]] = set()
@@ -32,14 +33,16 @@ def actual_location(io: FileIO, location: str) -> str:
 
 def exists(io: FileIO, location: str) -> bool:
     path = local_path(actual_location(io, location))
-    return os.path.lexists(path) if path is not None else bool(io.new_input(location).exists())
+    with _told(location, "looked for"):
+        return os.path.lexists(path) if path is not None else bool(io.new_input(location).exists())
 
 
 def size_bytes(io: FileIO, location: str) -> int | None:
     """Size of the file; None when there is no such file."""
     path = local_path(actual_location(io, location))
     try:
-        return os.path.getsize(path) if path is not None else len(io.new_input(location))
+        with _told(location, "looked at"):
+            return os.path.getsize(path) if path is not None else len(io.new_input(location))
     except FileNotFoundError:
         return None
 
@@ -53,9 +56,10 @@ def open_input(io: FileIO, location: str, length: int | None = None) -> pa.Nativ
     path = local_path(actual_location(io, location))
     try:
         # Not a memory map: its pages count as this process's memory and would grow with the table.
-        file = pa.OSFile(path, "rb") if path is not None else _as_native(io.new_input(location).open(), "r")
+        with _told(location, "opened"):
+            file = pa.OSFile(path, "rb") if path is not None else _as_native(io.new_input(location).open(), "r")
     except FileNotFoundError as error:
-        raise _missing(location) from error
+        raise missing_file(io, location, path) from error
     if length is not None and (size := file.size()) < length:
         file.close()
         raise CorruptFileError(location, f"it has {size} bytes where the metadata states {length}; it was cut off.")
@@ -66,13 +70,14 @@ def read_bytes(io: FileIO, location: str) -> bytes:
     """The whole file. Raises CorruptFileError when there is no such file."""
     path = local_path(actual_location(io, location))
     try:
-        if path is not None:
-            with open(path, "rb") as file:
-                return file.read()
-        with io.new_input(location).open() as stream:
-            return bytes(stream.read())
+        with _told(location, "read"):
+            if path is not None:
+                with open(path, "rb") as file:
+                    return file.read()
+            with io.new_input(location).open() as stream:
+                return bytes(stream.read())
     except FileNotFoundError as error:
-        raise _missing(location) from error
+        raise missing_file(io, location, path) from error
 
 
 def write_bytes(io: FileIO, location: str, data: bytes) -> int:
@@ -82,12 +87,13 @@ def write_bytes(io: FileIO, location: str, data: bytes) -> int:
     """
     path = local_path(actual_location(io, location))
     try:
-        if path is None:
-            with io.new_output(location).create(overwrite=False) as stream:
-                stream.write(data)
-            return len(data)
-        with _create_local(path, lambda: open(path, "xb", buffering=0)) as file:
-            _write_all(file, path, data)
+        with _told(location, "written"):
+            if path is None:
+                with io.new_output(location).create(overwrite=False) as stream:
+                    stream.write(data)
+                return len(data)
+            with _create_local(path, lambda: open(path, "xb", buffering=0)) as file:
+                _write_all(file, path, data)
     except FileExistsError as error:
         raise _already_there(location) from error
     return len(data)
@@ -105,12 +111,13 @@ def open_output(io: FileIO, location: str) -> AbstractContextManager[pa.NativeFi
 def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
     path = local_path(actual_location(io, location))
     try:
-        if path is not None:
-            # Arrow's own file has no exclusive mode: claim the name first, then let it truncate the empty file.
-            _create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
-            file = pa.OSFile(path, "wb")
-        else:
-            file = _as_native(io.new_output(location).create(overwrite=False), "w")
+        with _told(location, "created"):
+            if path is not None:
+                # Arrow's own file has no exclusive mode: claim the name first, then let it truncate the empty file.
+                _create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
+                file = pa.OSFile(path, "wb")
+            else:
+                file = _as_native(io.new_output(location).create(overwrite=False), "w")
     except FileExistsError as error:
         raise _already_there(location) from error
     with file:
@@ -135,7 +142,7 @@ def sync_files(io: FileIO, locations: Iterable[str]) -> None:
 def delete_if_present(io: FileIO, location: str) -> None:
     """Remove the file; one that is gone already is no error."""
     path = local_path(actual_location(io, location))
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError), _told(location, "removed"):
         if path is not None:
             os.remove(path)
         else:
@@ -186,8 +193,18 @@ def _as_native(file: Any, mode: str) -> pa.NativeFile:
     return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode=mode)
 
 
-def _missing(location: str) -> CorruptFileError:
-    return CorruptFileError(location, "the file does not exist, although the table's metadata names it.")
+@contextlib.contextmanager
+def _told(location: str, done: str) -> Iterator[None]:
+    """What the operating system or the store says as a StorageError; that there is a file, or none, is for the caller
+    to judge."""
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except Exception as error:
+        if not (isinstance(error, OSError) or is_outage(error)):
+            raise
+        raise storage_error(location, error, done) from error
 
 
 def _already_there(location: str) -> AlreadyExistsError:

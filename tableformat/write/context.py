@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote_plus
 
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionKey, PartitionSpec
@@ -16,6 +17,7 @@ from pyiceberg.typedef import Record
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import key_field_ids
+from tableformat.metadata.partition_text import human_text
 from tableformat.metadata.row_lineage import check_has_row_lineage, schema_with_row_lineage
 from tableformat.properties import (
     ROW_GROUP_LIMIT,
@@ -126,6 +128,15 @@ class _KnownPartitionKey(PartitionKey):
     def partition(self) -> Record:
         values: tuple[Any, ...] = self._values  # type: ignore[attr-defined]
         return Record(*values)
+
+    def to_path(self) -> str:
+        """Years beyond Python's included."""
+        types = self.partition_spec.partition_type(self.schema).fields
+        texts = [
+            (field.name, human_text(field.transform, typed.field_type, self.partition[position]))
+            for position, (field, typed) in enumerate(zip(self.partition_spec.fields, types, strict=True))
+        ]
+        return "/".join(f"{quote_plus(name, safe='')}={quote_plus(text, safe='')}" for name, text in texts)
 
 
 def _sort_order_of_key(metadata: TableMetadata, key: tuple[int, ...]) -> int | None:

@@ -57,6 +57,7 @@ ERRORS = [
     "RowsRefusedError",
     "SchemaMismatchError",
     "SnapshotNotFoundError",
+    "StorageError",
     "TableFormatError",
     "TableNotFoundError",
     "TaskFailedError",

@@ -37,6 +37,7 @@ from tableformat.maintenance.running.executors import LOCAL, Executor, task_runn
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits
 from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.write.staged import StagedFiles
@@ -104,7 +105,7 @@ def compact(
     runner = task_runner(executor)
     check_max_commits(max_commits)
     started = time.perf_counter()
-    iceberg.refresh()
+    move_to_newest(iceberg)
     view = head_view(iceberg.metadata, iceberg.io, branch)
     plan = plan_compaction(view, options)
     # The commit checks this too; by then every group would have been rewritten.
@@ -148,7 +149,7 @@ class _Compaction:
                 failed_files = sum(len(group.tasks) for group in failed)
                 return replace(self._result, failed_group_count=len(failed), failed_data_file_count=failed_files)
             paths = frozenset(data.file_path for group in failed for data in group.data_files)
-            self._iceberg.refresh()
+            move_to_newest(self._iceberg)
             view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
             plan = plan_compaction(view, plan.options, only_paths=paths)
         raise AssertionError("the last attempt returns")

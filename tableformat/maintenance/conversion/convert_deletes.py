@@ -51,6 +51,7 @@ from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progre
 from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.merge_on_read.deleted_positions import deletes_identity
 from tableformat.metadata.content_file import DataFile, DeleteKind
+from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context
@@ -124,7 +125,7 @@ def convert_deletes(
     started = time.perf_counter()
     runner = task_runner(executor)
     check_max_commits(max_commits)
-    iceberg.refresh()
+    move_to_newest(iceberg)
     filter_ = None if where is None else parse_where(where, iceberg.metadata.schema())
     job = _Conversion(
         iceberg,
@@ -199,7 +200,7 @@ class _Conversion:
                     attempts_left = _ATTEMPTS if self._result.commit_count > commit_count else attempts_left - 1
                     if attempts_left == 0:
                         raise
-                    self._iceberg.refresh()
+                    move_to_newest(self._iceberg)
                 else:
                     return self._result
         except CommitStateUnknownError:

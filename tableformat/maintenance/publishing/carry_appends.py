@@ -29,6 +29,7 @@ from tableformat.maintenance.publishing.publish_scope import (
     target_state,
 )
 from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import PUBLISH_TARGET_PREFIX
@@ -68,7 +69,7 @@ def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
         try:
             return _carry(iceberg, branch, planned)
         except _TargetMovedError:
-            iceberg.refresh()
+            move_to_newest(iceberg)
     raise CommitConflictError(
         f"the files of {publish_target_of(iceberg.metadata, branch)!r} were not carried to {branch!r}: commits came "
         f"first {_ATTEMPTS} times. Run the operation again."

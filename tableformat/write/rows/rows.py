@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol
@@ -50,9 +51,11 @@ def as_reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
         # NaN.
         return pa.Table.from_pandas(rows, preserve_index=False).to_reader()
     if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(rows)
+        with _no_rows_refused(rows, what):
+            return pa.RecordBatchReader.from_stream(rows)
     if hasattr(rows, "__arrow_c_array__"):
-        batch = pa.record_batch(rows)
+        with _no_rows_refused(rows, what):
+            batch = pa.record_batch(rows)
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     if isinstance(rows, Sequence) and not isinstance(rows, str | bytes | bytearray | memoryview):
         if all(isinstance(row, Mapping) for row in rows):
@@ -64,6 +67,17 @@ def as_reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
     elif isinstance(rows, Iterable) and not isinstance(rows, str | bytes | bytearray | memoryview | Mapping):
         return _from_batches(iter(rows), schema, what)
     raise InvalidArgumentError(f"{what} of type {_type_name(rows)} cannot be read as rows; accepted are {ACCEPTED}.")
+
+
+@contextlib.contextmanager
+def _no_rows_refused(rows: Any, what: str) -> Iterator[None]:
+    """Arrow hands over single columns, and schemas, by the same protocols as rows."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"{what} of type {_type_name(rows)} cannot be read as rows ({error}); accepted are {ACCEPTED}."
+        ) from error
 
 
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:

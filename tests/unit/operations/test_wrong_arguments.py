@@ -72,12 +72,12 @@ def test_a_call_with_nothing_left_to_commit_attempts_none(catalog: Catalog, tabl
     ("call", "told"),
     [
         (lambda table: table.replace(rows("x"), prefix="a"), r"prefix is a list of columns: prefix=\['a'\]"),
-        (lambda table: table.scan(snapshot_id="12"), "snapshot_id is a whole number, not the text '12'"),
+        (lambda table: table.scan(snapshot_id="12"), "snapshot_id must be a whole number or None, not the text '12'"),
         (lambda table: table.delete("b > 1", mode="equality"), "^b > 1 cannot be written with mode='equality'"),
         (lambda table: table.rollback(), "give one of snapshot_id, as_of"),
         (
             lambda table: table.commit(table.new_write(), table.new_write().write(rows("z"))),
-            r"takes a list.*\[staged\]",
+            r"must be a list.*\[staged\]",
         ),
     ],
 )

@@ -1,0 +1,169 @@
+"""Arguments of public calls are of the types that their signatures say, or the call is refused at once.
+
+`checked_arguments` wraps a function, `checked_methods` the public methods of a class. Annotations are the rule: `str`
+is text that UTF-8 has bytes for, `int` a whole number (of NumPy too, never a bool), `Sequence[str]` a collection of
+texts. A single text in the place of several is left to the callee, which says how to write it; so is `Any`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
+
+from tableformat.errors import InvalidArgumentError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Kind = TypeVar("_Kind", bound=type)
+_SHOWN_CHARACTERS = 80
+
+
+def checked_methods(kind: _Kind) -> _Kind:
+    """A class decorator: the public methods that the class itself defines check their arguments."""
+    for name, method in list(vars(kind).items()):
+        if not name.startswith("_") and inspect.isfunction(method):
+            setattr(kind, name, checked_arguments(method))
+    return kind
+
+
+def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """InvalidArgumentError for an argument that is not what the annotation says; TypeError, as ever, for a wrong number
+    of arguments or a name that is no parameter's."""
+    signature = inspect.signature(function)
+
+    @functools.cache
+    def annotations() -> dict[str, Any]:
+        named = {name: each for name, each in signature.parameters.items() if _is_checked(each)}
+        scope = inspect.unwrap(function).__globals__
+        return {name: _resolved(parameter.annotation, scope) for name, parameter in named.items()}
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        given = signature.bind(*args, **kwargs).arguments
+        for name, annotation in annotations().items():
+            if name in given and not _fits(given[name], annotation):
+                told = f"{name} must be {_told(annotation)}, not {_shown(given[name])}."
+                raise InvalidArgumentError(told + _hint(name, given[name], annotation))
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _is_checked(parameter: inspect.Parameter) -> bool:
+    is_single = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return is_single and parameter.annotation is not parameter.empty
+
+
+def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
+    """The type that the text of an annotation names in the function's module; Any where it is a type of a package that
+    is imported for type checkers alone, whose values the callee looks at."""
+    try:
+        return eval(annotation, scope) if isinstance(annotation, str) else annotation
+    except NameError:
+        return Any
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    if annotation is None:
+        return value is None
+    if annotation in _SCALARS:
+        return _SCALARS[annotation][1](value)
+    origin = typing.get_origin(annotation) or annotation
+    if origin in _GENERICS:
+        return _GENERICS[origin](value, annotation)
+    if getattr(origin, "_is_protocol", False) and "__call__" in vars(origin):
+        return callable(value)
+    return not isinstance(origin, type) or isinstance(value, origin)
+
+
+def _is_one_of(value: Any, annotation: Any) -> bool:
+    return any(_fits(value, choice) for choice in typing.get_args(annotation))
+
+
+def _are_several(values: Any, annotation: Any) -> bool:
+    """A set, a list, an array: what can be gone through more than once and has a length."""
+    if isinstance(values, str):
+        return True
+    is_collection = hasattr(values, "__len__") and hasattr(values, "__iter__") and not isinstance(values, bytes)
+    return is_collection and _items_fit(values, annotation)
+
+
+def _items_fit(values: Any, annotation: Any) -> bool:
+    of = next(iter(typing.get_args(annotation)), Any)
+    return of is Any or all(_fits(value, of) for value in values)
+
+
+_GENERICS: dict[Any, Callable[[Any, Any], bool]] = {
+    typing.Union: _is_one_of,
+    types.UnionType: _is_one_of,
+    Sequence: _are_several,
+    Collection: _are_several,
+    tuple: lambda value, annotation: isinstance(value, tuple) and _items_fit(value, annotation),
+    Mapping: lambda value, _annotation: isinstance(value, Mapping),
+    Callable: lambda value, _annotation: callable(value),
+}
+
+
+def _is_text(value: Any) -> bool:
+    """Halves of surrogate pairs are no text: UTF-8 has no bytes for them."""
+    return isinstance(value, str) and value.encode(errors="ignore").decode() == value
+
+
+_SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    Any: ("anything", lambda _value: True),
+    object: ("anything", lambda _value: True),
+    str: ("text", _is_text),
+    bool: ("True or False", lambda value: isinstance(value, bool) or type(value).__name__ == "bool_"),
+    int: ("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool)),
+    float: ("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)),
+}
+
+
+def _hint(name: str, value: Any, annotation: Any) -> str:
+    """What to write where one was given in the place of several."""
+    for choice in typing.get_args(annotation) if typing.get_origin(annotation) in _UNIONS else (annotation,):
+        items = typing.get_args(choice) if typing.get_origin(choice) in (Sequence, Collection) else ()
+        if items and items[0] is not Any and _fits(value, items[0]):
+            return f" Put it in a list: [{name}]."
+    return ""
+
+
+_UNIONS = (typing.Union, types.UnionType)
+
+
+def _told(annotation: Any) -> str:
+    """What the annotation asks for, in words."""
+    return " or ".join(dict.fromkeys(_choices(annotation)))
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    if annotation is None or annotation is types.NoneType:
+        yield "None"
+    elif annotation in _SCALARS:
+        yield _SCALARS[annotation][0]
+    elif typing.get_origin(annotation) in _UNIONS:
+        for choice in typing.get_args(annotation):
+            yield from _choices(choice)
+    elif typing.get_origin(annotation) in (Sequence, Collection, tuple):
+        of = next(iter(typing.get_args(annotation)), Any)
+        yield "a list" if of is Any else f"a list with each item {_told(of)}"
+    elif typing.get_origin(annotation) in (Mapping, dict):
+        yield "a mapping"
+    else:
+        name = getattr(annotation, "__name__", str(annotation))
+        yield f"a {name}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return f"the text {value!r:.{_SHOWN_CHARACTERS}}"
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 -- the object is a stranger's, and the message is about the argument.
+        text = "an object"
+    return f"{text[:_SHOWN_CHARACTERS]} ({type(value).__name__})"

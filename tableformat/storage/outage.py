@@ -1,0 +1,81 @@
+"""Tells storage that cannot be reached from files that are damaged or gone: only the latter is corruption."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from pyarrow.fs import FileType
+from pyiceberg.io import FileIO
+from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from tableformat.errors import CorruptFileError, StorageError, TableFormatError
+
+_CLIENTS: Final = ("botocore", "aiobotocore", "aiohttp", "urllib3", "requests", "google", "gcsfs", "azure", "adlfs")
+"""Packages whose errors are about the way to a store, whatever their base class is."""
+_ARROW_MARKS: Final = ("AWS Error", "google::cloud", "GCS returned", "Azure", "Curl", "curlCode")
+"""What Arrow puts into the text of its errors about a store: it raises a bare OSError for those, as for bad Parquet."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the error, or what caused it, is about the way to the bytes and not about the bytes."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if _is_about_the_way(cause):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def _is_about_the_way(error: BaseException) -> bool:
+    if type(error).__module__.partition(".")[0] in _CLIENTS:
+        return True
+    if not isinstance(error, OSError) or isinstance(error, IsADirectoryError):
+        return False
+    return error.errno is not None or any(mark in str(error) for mark in _ARROW_MARKS)
+
+
+def storage_error(location: str, error: BaseException, done: str) -> StorageError:
+    """What to raise for a file that could not be `done` ("read", "written", ...)."""
+    return StorageError(
+        f"{location} could not be {done}: {type(error).__name__}: {error}. This says nothing about the file. Look at "
+        "the network, the credentials and permissions, the bucket and the mount, and try again."
+    )
+
+
+def missing_file(io: FileIO, location: str, path: str | None) -> TableFormatError:
+    """What to raise for a file that metadata names and that is not there.
+
+    StorageError where what holds it, the directory or the bucket, is not there either, such as a file system that is
+    not mounted; CorruptFileError else.
+    """
+    try:
+        holder = _missing_holder(io, location, path)
+    except Exception as error:
+        if not is_outage(error):
+            raise
+        return storage_error(location, error, "looked for")
+    if holder is None:
+        return CorruptFileError(location, "the file does not exist, although the table's metadata names it.")
+    return StorageError(
+        f"{location} could not be read: {holder} does not exist either. This says nothing about the file. Look whether "
+        "the file system is mounted and the bucket is the right one, and try again."
+    )
+
+
+def _missing_holder(io: FileIO, location: str, path: str | None) -> str | None:
+    """The table's directory or the bucket, where it is missing as well."""
+    if path is not None:
+        directory = os.path.dirname(os.path.dirname(path))
+        return None if os.path.isdir(directory) else f"the directory {directory}"
+    scheme, separator, rest = location.partition("://")
+    bucket = rest.partition("/")[0]
+    if not separator or not bucket:
+        return None
+    if isinstance(io, PyArrowFileIO):
+        found = io.fs_by_scheme(scheme, bucket).get_file_info(bucket).type is not FileType.NotFound
+        return None if found else f"the bucket {bucket}"
+    if isinstance(io, FsspecFileIO):
+        return None if io.get_fs(scheme).exists(bucket) else f"the bucket {bucket}"
+    return None

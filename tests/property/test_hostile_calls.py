@@ -1,0 +1,177 @@
+"""Every public method with arguments that no caller means: an error of the library, or a result, and nothing else.
+
+A refused call changes no row. `make soak` runs 10^5 calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from example_counts import examples
+from fast_lake import fast_lake
+from hostile_values import SCHEMA, SourceFailedError, argument, rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tableformat as tf
+from tableformat.errors import PropertyWithoutEffectWarning
+from tableformat.maintenance.compaction.compaction_plan import CompactionKeywords
+from tableformat.maintenance.maintenance import Maintenance
+from tableformat.operations.options import CommitKeywords
+
+CALLS_PER_EXAMPLE: Final = 20
+METHODS: Final = {
+    "Catalog": tf.Catalog,
+    "Table": tf.Table,
+    "Scan": tf.Scan,
+    "Transaction": tf.Transaction,
+    "Changes": tf.Changes,
+    "Maintenance": Maintenance,
+}
+DOORS: Final = {"open_catalog": tf.open_catalog, "read_metadata": tf.read_metadata}
+MORE: Final = {
+    ("Table", "commit"): tuple(CommitKeywords.__annotations__),
+    ("Maintenance", "options"): tuple(CompactionKeywords.__annotations__),
+}
+"""The keywords that are annotated together."""
+WRITERS: Final = frozenset({"Table", "Transaction", "Maintenance"})
+NOT_CALLED: Final = {
+    ("Catalog", "close"): "ends the catalog that the other calls go to",
+    ("Table", "update_schema"): "returns PyIceberg's builder",
+    ("Table", "update_spec"): "returns PyIceberg's builder",
+    ("Table", "transaction"): "has its own target",
+}
+
+
+VERSIONS: Final = st.sampled_from(("2", "3"))
+
+
+@cache
+def calls() -> tuple[tuple[str, str], ...]:
+    methods = [
+        (owner, name)
+        for owner, kind in METHODS.items()
+        for name, _ in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and (owner, name) not in NOT_CALLED
+    ]
+    return (*methods, *(("", name) for name in DOORS))
+
+
+@st.composite
+def hostile_call(draw: st.DrawFn) -> tuple[str, str, dict[str, Any]]:
+    """An owner, a method and arguments by name."""
+    owner, name = draw(st.sampled_from(calls()))
+    function = getattr(METHODS[owner], name) if owner else DOORS[name]
+    arguments = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        if parameter.default is parameter.empty or draw(st.integers(0, 2)) == 0:
+            arguments[parameter.name] = draw(argument(parameter.name))
+    for more in MORE.get((owner, "options" if name in ("compact", "plan_compaction") else "commit"), ()):
+        takes = inspect.signature(function).parameters.keys() & {"commit", "options"}
+        if takes and name not in ("to_pandas",) and draw(st.integers(0, 4)) == 0:
+            arguments[more] = draw(argument(more))
+    return owner, name, arguments
+
+
+class World:
+    """A table with a branch, a tag, two kinds of deletes and a partition by time, and what its rows are."""
+
+    def __init__(self, catalog: tf.Catalog, version: str) -> None:
+        self.catalog = catalog
+        self.table = catalog.create_table(
+            "db.t", SCHEMA, key=["id", "at"], partition_by=["day(at)"], properties={"format-version": version}
+        )
+        self.table.append(rows(1, 2, 3))
+        self.table.create_branch("ingest").create_tag("tag")
+        self.table.delete_prefix({"id": 2})
+        self.rows = self.read()
+
+    def read(self) -> list[str]:
+        """The rows as text, so that a NaN equals itself and a year beyond Python's is no error."""
+        if not self.catalog.table_exists("db.t"):
+            return []
+        found = self.catalog.load_table("db.t").scan().to_arrow()
+        ages = [field.type if not pa.types.is_timestamp(field.type) else pa.int64() for field in found.schema]
+        plain = found.cast(
+            pa.schema([pa.field(field.name, age) for field, age in zip(found.schema, ages, strict=True)])
+        )
+        return sorted(map(repr, plain.to_pylist()))
+
+    def call(self, owner: str, name: str, arguments: dict[str, Any]) -> None:
+        if not owner:
+            result = DOORS[name](**arguments)
+            if isinstance(result, tf.Catalog):
+                result.close()
+            return
+        if owner == "Transaction":
+            with self.table.transaction() as transaction:
+                getattr(transaction, name)(**arguments)
+            return
+        target = {
+            "Catalog": lambda: self.catalog,
+            "Table": lambda: self.table,
+            "Scan": self.table.scan,
+            "Changes": self.table.changes,
+            "Maintenance": lambda: self.table.maintenance,
+        }[owner]()
+        function = getattr(target, name)
+        used = dict(arguments)
+        positional = [
+            used.pop(parameter.name)
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind is parameter.POSITIONAL_ONLY and parameter.name in used
+        ]
+        consume(function(*positional, **used))
+
+
+def consume(result: Any) -> None:
+    """What is lazy is read: that is where its errors are."""
+    if isinstance(result, tf.Scan | tf.Changes):
+        repr(result)
+        result.to_arrow()
+        result.count()
+    elif isinstance(result, pa.RecordBatchReader):
+        result.read_all()
+    elif isinstance(result, Iterator):
+        list(result)
+
+
+@settings(max_examples=examples(1))
+@given(calls=st.lists(hostile_call(), min_size=CALLS_PER_EXAMPLE, max_size=CALLS_PER_EXAMPLE), version=VERSIONS)
+def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_row(
+    calls: list[tuple[str, str, dict[str, Any]]], version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with fast_lake() as catalog, warnings.catch_warnings(), contextlib.chdir(tmp_path_factory.getbasetemp()):
+        warnings.simplefilter("ignore", PropertyWithoutEffectWarning)
+        world = World(catalog, version)
+        for owner, name, arguments in calls:
+            before = world.read() if owner in WRITERS else None
+            try:
+                world.call(owner, name, arguments)
+            except (tf.TableFormatError, SourceFailedError):
+                assert before is None or world.read() == before
+            except Exception as error:
+                error.add_note(f"called {owner}.{name} with {arguments!r:.500}")
+                raise
+
+
+def test_every_public_method_is_called() -> None:
+    """A new method is called without being named here, and one that is not called says why."""
+    assert {(owner, name) for owner, name in NOT_CALLED if not hasattr(METHODS[owner], name)} == set()
+    assert {owner for owner, _ in calls()} == {*METHODS, ""}
+
+
+def test_too_many_arguments_are_a_type_error_as_ever() -> None:
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        tf.read_metadata("x", "y")  # type: ignore[arg-type, call-arg]

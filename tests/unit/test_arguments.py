@@ -1,0 +1,190 @@
+"""What a caller gets who gives what cannot be, or meets what is not there: an error of the library that says so."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.expressions import And, EqualTo
+
+import tableformat as tf
+from tableformat.errors import (
+    CorruptFileError,
+    InvalidArgumentError,
+    InvalidPredicateError,
+    SnapshotNotFoundError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from tableformat.operations import duplicates
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("at", pa.timestamp("us")), ("day", pa.date32())])
+ROWS = pa.table({"id": [1], "at": [dt.datetime(2026, 1, 2)], "day": [dt.date(2026, 1, 2)]}, schema=SCHEMA)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> tf.Catalog:
+    lake = tf.open_catalog(f"{tmp_path}/lake")
+    lake.create_namespace("db")
+    return lake
+
+
+@pytest.fixture
+def table(catalog: tf.Catalog) -> tf.Table:
+    created = catalog.create_table("db.t", SCHEMA, key=["id"])
+    created.append(ROWS)
+    return created
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda table: table.create_tag(5), "name must be text, not 5"),
+        (lambda table: table.drop_branch(["x"]), r"name must be text, not \['x'\] \(list\)"),
+        (lambda table: table.verify(progress=("db",)), "progress must be a Progress or None"),
+        (lambda table: table.scan(limit="3"), "limit must be a whole number or None, not the text '3'"),
+        (lambda table: table.scan().columns_of(1j), "names must be a list with each item text"),
+        (lambda table: table.set_properties(["x"]), "properties must be a mapping or None"),
+        (lambda table: table.set_key([1]), "columns must be a list with each item text"),
+        (lambda table: table.fast_forward("main", to="\ud800"), "to must be text"),
+        (lambda table: table.maintenance.run(byte_budget={}), "byte_budget must be a whole number or None"),
+        (lambda table: table.append(pa.array([1])), "cannot be read as rows"),
+        (lambda table: table.append(ROWS, application_id=1, batch_id=2), "application_id is text"),
+        (lambda table: table.append(ROWS, snapshot_properties=["x"]), "snapshot_properties are a mapping"),
+        (lambda table: table.scan().to_duckdb(connection=5), "connection must be one of DuckDB"),
+    ],
+)
+def test_argument_of_another_type_is_refused(table: tf.Table, call: Callable[[tf.Table], object], told: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=told):
+        call(table)
+    assert table.refresh().scan().count() == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table, old: table.rollback(snapshot_id=old),
+        lambda table, old: table.set_current_snapshot(old),
+        lambda table, old: table.create_tag("x", old),
+        lambda table, old: table.create_branch("x", old),
+    ],
+)
+def test_snapshot_that_expired_since_the_table_was_loaded_is_not_found(
+    catalog: tf.Catalog, table: tf.Table, use: Callable[[tf.Table, int], object]
+) -> None:
+    old = table.snapshot_id
+    assert old is not None
+    table.append(ROWS)
+    stale = catalog.load_table("db.t")
+    table.maintenance.expire_snapshots(older_than=dt.datetime(2100, 1, 1), retain_last=1)
+    with pytest.raises(SnapshotNotFoundError, match=f"snapshot {old}: the table does not have it"):
+        use(stale, old)
+    assert stale.refresh().scan().count() == 2
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table: table.refresh(),
+        lambda table: table.append(ROWS),
+        lambda table: table.create_tag("x"),
+        lambda table: table.set_properties(a="b"),
+        lambda table: table.maintenance.compact(),
+        lambda table: table.maintenance.rewrite_manifests(),
+        lambda table: table.maintenance.expire_snapshots(),
+        lambda table: table.maintenance.run(),
+    ],
+)
+def test_table_that_was_dropped_is_not_found(
+    catalog: tf.Catalog, table: tf.Table, use: Callable[[tf.Table], object]
+) -> None:
+    catalog.drop_table("db.t")
+    with pytest.raises(TableNotFoundError, match=r"db\.t does not exist"):
+        use(table)
+
+
+def test_error_inside_of_the_search_for_duplicates_comes_as_it_was_raised(
+    table: tf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(table.inspect.data_files()["file_path"][0].as_py().removeprefix("file://"))
+    path.write_bytes(b"PAR1" + b"x" * path.stat().st_size)
+    for on_duplicate in ("error", "ignore"):
+        with pytest.raises(CorruptFileError, match="cannot be read"):
+            table.append(ROWS, on_duplicate=on_duplicate)
+
+    def interrupted(*_arguments: object) -> object:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(duplicates, "read_tables", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        table.append(ROWS, on_duplicate="error")
+
+
+def test_filter_of_any_depth_is_read_or_refused(table: tf.Table) -> None:
+    deep: And | EqualTo = EqualTo("id", 1)
+    for _ in range(3_000):
+        deep = And(EqualTo("id", 5), deep)
+    for where in ("CAST(" * 3_000 + "id" + " AS BIGINT)" * 3_000 + " = 1", deep):
+        with pytest.raises(InvalidPredicateError, match="nested too deeply"):
+            table.scan(where=where)
+
+
+@pytest.mark.parametrize("partition", ["day(at)", "hour(at)", "month(day)", "year(day)"])
+def test_first_and_last_years_have_partitions(catalog: tf.Catalog, partition: str) -> None:
+    table = catalog.create_table("db.u", SCHEMA, key=["id"], partition_by=[partition])
+    ends = pa.table({"id": [1, 2], "at": [dt.datetime.min, dt.datetime.max], "day": [dt.date.min, dt.date.max]})
+    beyond = pa.table({"id": [3], "at": pa.array([2**62], pa.timestamp("us")), "day": [None]}, schema=SCHEMA)
+    table.append(ends.cast(SCHEMA))
+    table.append(beyond)
+    assert table.scan(where="at >= TIMESTAMP '9999-12-31 23:59:59'").count() == 2
+    assert table.scan(where="day >= TIMESTAMP '9999-12-31 23:59:59'").count() == 0
+    assert table.scan(where="at < DATE '0001-01-02'").count() == 1
+    assert table.inspect.manifests().num_rows == 2
+
+
+@pytest.mark.parametrize("path", ["/proc/version/x", "/tmp/a\x00b", "/tmp/" + "x" * 5_000, "/proc/nothing/x"])
+def test_path_that_cannot_be_a_directory_is_refused(path: str) -> None:
+    with pytest.raises((InvalidArgumentError, StorageError), match="cannot be"):
+        tf.open_catalog(path)
+
+
+def test_catalog_that_cannot_be_reached_is_no_corruption() -> None:
+    with pytest.raises(StorageError, match="catalog 'prod' cannot be reached"):
+        tf.open_catalog("prod", type="rest", uri="http://127.0.0.1:1/")
+
+
+def test_mount_that_vanished_is_no_corruption(table: tf.Table) -> None:
+    location = Path(table.location.removeprefix("file://"))
+    away = location.with_name("elsewhere")
+    location.rename(away)
+    with pytest.raises(StorageError, match="is mounted"):
+        table.scan().to_arrow()
+    away.rename(location)
+    assert table.scan().count() == 1
+    for file in (location / "data").iterdir():
+        file.unlink()
+    with pytest.raises(CorruptFileError, match="does not exist"):
+        table.scan().to_arrow()
+
+
+def test_store_that_cannot_be_reached_is_no_corruption() -> None:
+    options = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "x", "s3.access-key-id": "a"}
+    with pytest.raises(StorageError, match="This says nothing about the file") as told:
+        tf.read_metadata("s3://nowhere/t", **options, **{"s3.secret-access-key": "hush"})
+    assert "hush" not in str(told.value)
+
+
+@pytest.mark.parametrize(("package", "extra"), [("pandas", "tableformat[pandas]"), ("polars", "tableformat[polars]")])
+def test_missing_package_is_named_with_its_extra(
+    table: tf.Table, monkeypatch: pytest.MonkeyPatch, package: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UnsupportedFeatureError, match=f"{package} is not installed") as told:
+        getattr(table.scan(), f"to_{package}")()
+    assert extra in str(told.value)
