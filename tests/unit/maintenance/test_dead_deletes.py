@@ -134,8 +134,8 @@ def test_range_delete_of_a_partition_is_needed_by_its_own_partition_alone(
     table.append(rows("a", [1]))
     table.append(rows("b", [1]))
     table.delete_prefix({"id1": "a", "id2": 1})
-    (everywhere,) = live_deletes(table)
-    data = data_of(table)
+    (everywhere,) = live_delete_files(table)
+    data = live_data_files(table)
     delete = replace(everywhere, spec_id=data[0].spec_id, partition=(partition,))
     found = dead_deletes(table.view, data, [delete], merge_context(table.view))
     assert [dead.proof for dead in found] == proofs
