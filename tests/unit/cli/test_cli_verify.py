@@ -35,7 +35,7 @@ def test_a_clean_table(lake: Lake) -> None:
     assert "rows read" not in run.stdout
     deep = lake.run("verify", TABLE, "--deep")
     assert deep.status == 0
-    assert "rows read     12\n" in deep.stdout
+    assert "rows read  12\n" in deep.stdout
     document = lake.json("verify", TABLE, "--deep")
     assert (document["is_clean"], document["findings"], document["row_count"]) == (True, [], 12)
     assert (document["deep"], document["snapshot_count"], document["repaired"]) == (True, 3, [])

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from v3_tables import ids, live, new_catalog, new_table, rows
+from v3_tables import ids, new_catalog, new_table, rows
 
 import tableformat as tf
 from tableformat.storage.location import local_path
+from tableformat.testing.table_files import live_data_files
 
 IDS = range(1, 13)
 
@@ -25,7 +26,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     """One file of four row groups."""
     table = new_table(new_catalog(tmp_path), request.param, **{"write.parquet.row-group-limit": "3"})
     table.append(rows("a", *IDS))
-    (data,) = live(table)[0]
+    (data,) = live_data_files(table)
     assert pq.read_metadata(local_path(data.file_path)).num_row_groups == 4
     return table
 
