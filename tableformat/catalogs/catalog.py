@@ -157,6 +157,8 @@ class Catalog:
         >>> catalog.namespace_exists("db"), catalog.namespace_exists("archive")
         (True, False)
         """
+        if not _parts(namespace):
+            raise InvalidArgumentError("a namespace needs a name.")
         return self.iceberg.namespace_exists(namespace)
 
     def list_tables(self, namespace: Identifier) -> list[str]:

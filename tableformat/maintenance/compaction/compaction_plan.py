@@ -75,7 +75,8 @@ class CompactionOptions:
     def __post_init__(self) -> None:
         if self.depth not in DEPTHS:
             raise InvalidArgumentError(f'depth must be "merge" or "fold", not {self.depth!r}.')
-        if not 0 < self.delete_ratio_threshold <= 1:
+        is_number = isinstance(self.delete_ratio_threshold, int | float)
+        if not (is_number and 0 < self.delete_ratio_threshold <= 1):
             raise InvalidArgumentError(
                 f"delete_ratio_threshold must be above 0 and at most 1, not {self.delete_ratio_threshold!r}."
             )
