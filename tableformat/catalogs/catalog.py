@@ -146,7 +146,8 @@ class Catalog:
         >>> catalog.list_namespaces(), catalog.list_namespaces("db"), catalog.list_namespaces(recursive=True)
         (['db'], ['db.archive'], ['db', 'db.archive'])
         """
-        names = [".".join(name) for name in self.iceberg.list_namespaces(parent)]
+        with self._named(parent):
+            names = [".".join(name) for name in self.iceberg.list_namespaces(parent)]
         if recursive:
             names += [inner for name in names for inner in self.list_namespaces(name, recursive=True)]
         return sorted(names)

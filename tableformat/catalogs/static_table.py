@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.table import StaticTable
 
 from tableformat.arguments import checked_arguments
+from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.table_file import read_table_metadata
 from tableformat.table import Table
 
@@ -23,6 +25,9 @@ def read_metadata(location: str | Path, **properties: str) -> Table:
     >>> table.scan(where="id1 = 'A'").count()
     2
     """
-    metadata, io, metadata_location = read_table_metadata(str(location), dict(properties))
+    try:
+        metadata, io, metadata_location = read_table_metadata(str(location), dict(properties))
+    except pa.ArrowInvalid as error:
+        raise InvalidArgumentError(f"{str(location)!r:.80} is no location: {error}.") from error
     identifier = ("static-table", metadata_location)
     return Table(StaticTable(identifier, metadata, metadata_location, io, NoopCatalog("static-table")))
