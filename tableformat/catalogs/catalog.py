@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -51,7 +52,7 @@ Identifier: TypeAlias = str | tuple[str, ...]
 
 
 @checked_arguments
-def open_catalog(name_or_path: str, **options: str) -> Catalog:
+def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalog:
     """Open a catalog.
 
     A path (it has a separator, or exists, or is a URI) is a directory with a SQLite catalog in it, created when
@@ -62,7 +63,7 @@ def open_catalog(name_or_path: str, **options: str) -> Catalog:
     >>> tf.open_catalog("lake/").list_tables("db")
     ['db.calendars']
     """
-    return Catalog(open_backend(str(name_or_path), **options))
+    return Catalog(open_backend(os.fspath(name_or_path), **options))
 
 
 @checked_methods

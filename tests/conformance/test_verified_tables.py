@@ -32,16 +32,24 @@ def catalog(tmp_path: Path) -> tf.Catalog:
     return tf.open_catalog(str(tmp_path / "lake"))
 
 
+NAMED_TWICE = {
+    "position-deletes:a data file that two commits added has its rows twice, and positions reach both",
+    "position-deletes:positions between two commits of one data file reach the first",
+}
+"""Another writer added a data file a second time (MT-64): readable, and wrong."""
+
+
 @pytest.mark.parametrize("name", READABLE)
 def test_tables_of_the_corpus_are_clean(name: str, catalog: tf.Catalog) -> None:
     """Also after the jobs: of what they leave behind nothing is dead."""
+    wrong = {FindingKind.DUPLICATE_FILE, FindingKind.WRONG_SEQUENCE_NUMBER} if name in NAMED_TWICE else set()
     built = build(catalog, CASES[name])
     found = built.table.verify(deep=True)
-    assert found.findings == (), str(found)
+    assert {each.kind for each in found.findings} == wrong, str(found)
     for job in JOBS:
         getattr(built.table.maintenance, job)()
         found = built.table.verify(deep=True)
-        assert found.is_clean, f"{job}: {found}"
+        assert {each.kind for each in found.errors} == wrong, f"{job}: {found}"
         assert {each.kind for each in found.warnings} <= {FindingKind.DEAD_DELETE}, f"{job}: {found}"
 
 

@@ -19,7 +19,7 @@ from tableformat.testing.replay import check_feed
 
 SOAK_SECONDS = float(os.environ.get("SOAK_MINUTES", "0")) * 60
 WRITERS = 8 if SOAK_SECONDS else 4
-SECONDS = SOAK_SECONDS or 8.0
+SECONDS = SOAK_SECONDS or 4.0
 
 pytestmark = pytest.mark.slow
 
