@@ -221,7 +221,8 @@ class DataRows:
 
     @staticmethod
     def read(metadata: Metadata, entry: Entry) -> DataRows:
-        table = read_parquet(entry.location, is_delete_file=False)
+        verified = metadata.json["properties"].get("read.parquet.page-checksum-verification") == "true"
+        table = read_parquet(entry.location, is_verified=verified)
         fields = list(fields_of(table.schema))
         if not any(field_id is not None for field_id, _ in fields):
             mapping = json.loads(metadata.json["properties"].get("schema.name-mapping.default", "[]"))
@@ -286,11 +287,11 @@ def leaves(fields: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield field
 
 
-def read_parquet(location: str, *, is_delete_file: bool = True) -> pa.Table:
-    """DA-8, DA-11: a file that cannot be read is an error that names it, and so is a page of a delete file that differs
-    from its checksum."""
+def read_parquet(location: str, *, is_verified: bool = True) -> pa.Table:
+    """DA-8, DA-11: a file that cannot be read is an error that names it, and so is a page that differs from its
+    checksum: of a delete file always, of a data file where the table asks for it."""
     try:
-        return pq.ParquetFile(open_local(location), page_checksum_verification=is_delete_file).read()
+        return pq.ParquetFile(open_local(location), page_checksum_verification=is_verified).read()
     except (OSError, pa.ArrowException) as error:
         raise UnreadableError(f"{location}: {error}") from error
 

@@ -66,7 +66,10 @@ def test_upgrade_says_the_same_in_one_word_and_twice_is_once(tmp_path: Path) -> 
 def test_a_version_1_table_is_upgraded_to_either(tmp_path: Path) -> None:
     catalog = new_catalog(tmp_path)
     for version in (2, 3):
-        table = new_table(catalog, 1, name=f"to_{version}")
+        name, like = f"db.to_{version}", new_table(catalog, 2, name=f"like_{version}")
+        catalog.iceberg.create_table(name, like.iceberg.schema(), properties={"format-version": "1"})
+        table = catalog.load_table(name)
+        assert table.metadata.format_version == 1
         table.upgrade(version)
         table.append(rows("a", 1))
         assert (table.metadata.format_version, ids(table)) == (version, [("a", 1)])

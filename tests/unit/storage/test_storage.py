@@ -134,6 +134,7 @@ def test_a_streamed_file_holds_all_that_was_written_to_it(place: tuple[FileIO, s
 def test_a_missing_file_is_named_as_the_metadata_spells_it(place: tuple[FileIO, str]) -> None:
     io, directory = place
     location = f"{directory}/gone.parquet"
+    storage.write_bytes(io, f"{directory}/there.parquet", b"")  # Without its directory it would be an outage.
     for read in (storage.read_bytes, storage.open_input):
         with pytest.raises(CorruptFileError, match="does not exist") as caught:
             read(io, location)
