@@ -159,8 +159,7 @@ class Catalog:
         >>> catalog.namespace_exists("db"), catalog.namespace_exists("archive")
         (True, False)
         """
-        if not _parts(namespace):
-            raise InvalidArgumentError("a namespace needs a name.")
+        _check_namespace(namespace)
         return self.iceberg.namespace_exists(namespace)
 
     def list_tables(self, namespace: Identifier) -> list[str]:
@@ -169,6 +168,7 @@ class Catalog:
         >>> catalog.list_tables("db")
         ['db.calendars']
         """
+        _check_namespace(namespace)
         with self._named(namespace):
             return sorted(".".join(name) for name in self.iceberg.list_tables(namespace))
 
@@ -359,6 +359,11 @@ _DEFAULT_PROPERTIES = {
 
 def _parts(identifier: Identifier) -> tuple[str, ...]:
     return tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+
+
+def _check_namespace(namespace: Identifier) -> None:
+    if not namespace:
+        raise InvalidArgumentError("a namespace needs a name.")
 
 
 def _check_name(identifier: Identifier) -> None:
