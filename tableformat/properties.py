@@ -81,6 +81,22 @@ MAX_SNAPSHOT_AGE_MS_DEFAULT: Final = 5 * 24 * 60 * 60 * 1000
 MIN_SNAPSHOTS_TO_KEEP: Final = "history.expire.min-snapshots-to-keep"
 MIN_SNAPSHOTS_TO_KEEP_DEFAULT: Final = 1
 MAX_REF_AGE_MS: Final = "history.expire.max-ref-age-ms"
+MAX_SNAPSHOTS: Final = "tableformat.history.max-snapshots"
+"""Snapshots of a branch that stay when snapshots are expired, however young the others are (MT-1)."""
+UPKEEP: Final = "tableformat.upkeep"
+"""Who keeps the table in shape as it is written to (MT-83)."""
+UPKEEP_DEFAULT: Final = "off"
+UPKEEP_MODES: Final = (UPKEEP_DEFAULT, "writer", "background")
+UPKEEP_FILES_PER_LEVEL: Final = "tableformat.upkeep.files-per-level"
+UPKEEP_FILES_PER_LEVEL_DEFAULT: Final = 16
+UPKEEP_MAX_BYTES: Final = "tableformat.upkeep.max-bytes"
+UPKEEP_MAX_BYTES_DEFAULT: Final = 4 * 1024 * 1024 * 1024
+UPKEEP_MAX_SECONDS: Final = "tableformat.upkeep.max-seconds"
+UPKEEP_MAX_SECONDS_DEFAULT: Final = 300
+UPKEEP_WRITE_AMPLIFICATION: Final = "tableformat.upkeep.write-amplification"
+UPKEEP_WRITE_AMPLIFICATION_DEFAULT: Final = 4.0
+MAX_SNAPSHOTS_WITH_UPKEEP: Final = 100
+"""What a table is created with that asks for upkeep and says nothing of its history: every commit writes it anew."""
 GC_ENABLED: Final = "gc.enabled"
 """`false` where other tables use the same files: no job may remove any."""
 GC_ENABLED_DEFAULT: Final = "true"
@@ -94,6 +110,12 @@ _OURS: Final[dict[str, Values]] = {
     RANGE_SPAN_BUDGET: ValueKind.POSITIVE,
     PREFIX_ENCODING: PREFIX_ENCODINGS,
     PAGE_CHECKSUM_VERIFICATION: PAGE_CHECKSUM_VERIFICATIONS,
+    MAX_SNAPSHOTS: ValueKind.POSITIVE,
+    UPKEEP: UPKEEP_MODES,
+    UPKEEP_FILES_PER_LEVEL: ValueKind.POSITIVE,
+    UPKEEP_MAX_BYTES: ValueKind.POSITIVE,
+    UPKEEP_MAX_SECONDS: ValueKind.POSITIVE,
+    UPKEEP_WRITE_AMPLIFICATION: ValueKind.NUMBER,
 }
 _ELSEWHERE: Final[dict[str, Values]] = {
     MAX_SNAPSHOT_AGE_MS: ValueKind.POSITIVE,
@@ -207,6 +229,13 @@ def _frames_of_library() -> int:
     return level
 
 
+def with_bounded_history(properties: Mapping[str, str]) -> dict[str, str]:
+    """MT-87: the properties of a new table; one that keeps itself in shape keeps a bounded number of snapshots."""
+    is_kept = property_one_of(properties, UPKEEP, UPKEEP_MODES) != UPKEEP_DEFAULT
+    bound = {MAX_SNAPSHOTS: str(MAX_SNAPSHOTS_WITH_UPKEEP)} if is_kept else {}
+    return {**bound, **properties}
+
+
 def may_remove_files(properties: Mapping[str, str]) -> bool:
     """MT-65: not where other tables may use the files."""
     return properties.get(GC_ENABLED, GC_ENABLED_DEFAULT).lower() != "false"
@@ -237,6 +266,16 @@ def non_negative_int(properties: Mapping[str, str], name: str, default: int) -> 
     if number is None:
         raise InvalidArgumentError(f"table property {name} must be a whole number, not {text!r}.")
     return number
+
+
+def positive_number(properties: Mapping[str, str], name: str, default: float) -> float:
+    """The property as a number above zero."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not _is_number(text) or float(text) <= 0:
+        raise InvalidArgumentError(f"table property {name} must be a number above 0, not {text!r}.")
+    return float(text)
 
 
 def property_one_of(properties: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:

@@ -20,6 +20,7 @@ from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.maintenance.running.progress import Progress
+from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.operations import references
 from tableformat.operations.draft import Draft
@@ -296,7 +297,8 @@ class Table(TableReads):
         transaction = Transaction(draft, options)
         with draft.removing_files_on_failure():
             yield transaction
-            transaction.commit()
+            result = transaction.commit()
+        self._keep_up(result)
 
     def new_write(self, *, kind: str = "append", prefix: Sequence[str] | None = None) -> StagedWrite:
         """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
@@ -482,7 +484,14 @@ class Table(TableReads):
         options = CommitOptions.of(verb.func.__name__, verb.keywords, **commit)
         if dry_run:
             return dry_run_verb(repeatable(verb, rows), self._draft, options)
-        return run_verb(verb, self._draft, options, one_shot=is_one_shot(rows))
+        result = run_verb(verb, self._draft, options, one_shot=is_one_shot(rows))
+        self._keep_up(result)
+        return result
+
+    def _keep_up(self, result: CommitResult) -> None:
+        """Upkeep, as the table's properties ask for it, where something was committed."""
+        if result.attempts:
+            after_commit(self.iceberg, self.branch)
 
     def _draft(self) -> Draft:
         return Draft(self.iceberg, self.branch)

@@ -43,7 +43,7 @@ from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
-from tableformat.properties import KEY_FIELD_IDS, checked_properties
+from tableformat.properties import KEY_FIELD_IDS, checked_properties, with_bounded_history
 from tableformat.storage.location_provider import location_provider
 from tableformat.table import Table
 from tableformat.write.rows.checks import refuse_check_set_by_hand
@@ -241,7 +241,7 @@ class Catalog:
             raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
         _check_name(identifier)
         check_new_name(_parts(identifier), "table")
-        all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties or {})}
+        all_properties = {**_DEFAULT_PROPERTIES, **with_bounded_history(checked_properties(properties or {}))}
         version = format_version_of_new(all_properties)
         fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
         key_ids = check_key_columns(fresh, key)

@@ -76,6 +76,7 @@ BOUNDED_METADATA: Final = {
 """What a table is created with unless its properties say otherwise: old metadata files do not pile up."""
 
 _QUEUE_SUFFIX: Final = "-queue"
+_UPKEEP_SUFFIX: Final = "-upkeep"
 _CACHED_SNAPSHOTS: Final = 20_000
 """Parsed metadata that a catalog keeps, counted in snapshots."""
 _engines: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
@@ -264,10 +265,17 @@ class EmbeddedCatalog(SqlCatalog):
     def commit_queue(self, table_uuid: UUID) -> CommitQueue | None:
         """CP-26: the queue of a table's writers, in a file beside the SQLite file; None where there is no such file,
         or no locks for it."""
+        return self._queue(_QUEUE_SUFFIX, table_uuid)
+
+    def upkeep_queue(self, table_uuid: UUID) -> CommitQueue | None:
+        """MT-86: the queue of those who keep a table in shape; None where writers have none."""
+        return self._queue(_UPKEEP_SUFFIX, table_uuid)
+
+    def _queue(self, suffix: str, table_uuid: UUID) -> CommitQueue | None:
         file = self.engine.url.database
         if self.engine.dialect.name != "sqlite" or not IS_SUPPORTED or not file or not os.path.isfile(file):
             return None
-        return CommitQueue(file + _QUEUE_SUFFIX, table_uuid)
+        return CommitQueue(file + suffix, table_uuid)
 
     def purge_table(self, identifier: str | Identifier) -> None:
         """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53); MT-65

@@ -21,6 +21,7 @@ from tableformat.cli.options import (
 )
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
+from tableformat.cli.watch import refuse_with_watch, watch_tables
 
 if TYPE_CHECKING:
     from tableformat.table import Table
@@ -49,8 +50,22 @@ def health(context: typer.Context, table: TableArgument, *, branch: BranchOption
 
 def maintain(
     context: typer.Context,
-    table: WritableTableArgument,
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLE", help="A table of the catalog (db.t); several with --watch.")
+    ] = None,
     *,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Go on until Ctrl-C: do what is due, for the tables named, or for all that do not say "
+            "tableformat.upkeep=off.",
+        ),
+    ] = False,
+    interval: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: how often to look.")] = "10s",
+    run_for: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="With --watch: end after this time.")
+    ] = None,
     time_budget: Annotated[
         str | None, typer.Option(metavar="DURATION", help="No job begins later, such as 30m; long ones stop there.")
     ] = None,
@@ -66,8 +81,21 @@ def maintain(
 ) -> None:
     """Run all jobs in a safe order, within budgets: deletes, files, manifests, publish, old snapshots, orphan files.
 
-    Ends with status 1 when a job failed; running out of time is no failure.
+    Ends with status 1 when a job failed; running out of time is no failure. With --watch it is a service for many
+    tables: small merges as writers leave files behind, those first that gain most, and old snapshots as far as each
+    table says; budgets are the tables' own properties.
     """
+    if watch:
+        refuse_with_watch(
+            {"--time-budget": time_budget, "--byte-budget": byte_budget, "--only": only, "--dry-run": dry_run or None}
+        )
+        watch_tables(Session.of(context), tables or [], interval=interval, run_for=run_for, branch=branch)
+        return
+    if run_for is not None:
+        raise typer.BadParameter("--for belongs to --watch.")
+    if tables is None or len(tables) != 1:
+        raise typer.BadParameter("name one table, or several with --watch.")
+    (table,) = tables
     from tableformat.cli.quantities import parse_duration, parse_size
     from tableformat.maintenance.run_jobs import JobStatus
 

@@ -50,6 +50,9 @@ class QueuesCommits(Protocol):
     def commit_queue(self, table_uuid: UUID) -> CommitQueue | None:
         """The queue of a table; None where there is none."""
 
+    def upkeep_queue(self, table_uuid: UUID) -> CommitQueue | None:
+        """The queue of those who keep a table in shape, of whom one is enough (MT-86); None where there is none."""
+
 
 class CommitQueue:
     """The queue of one table."""
@@ -87,6 +90,18 @@ class CommitQueue:
             raise
         return Ticket(descriptor, self._first_byte, number)
 
+    def take_if_free(self) -> Ticket | None:
+        """A ticket where nobody has one, so that its turn is now; None where somebody has, or without locks."""
+        try:
+            ticket = self.take()
+        except OSError as error:
+            logger.warning("no lock on %s: %s", self._path, error)
+            return None
+        if ticket.is_first():
+            return ticket
+        ticket.give_back()
+        return None
+
 
 class Ticket:
     """A place in the queue, until it is returned or the process ends."""
@@ -112,6 +127,10 @@ class Ticket:
                 os.pwrite(self._descriptor, _NUMBER.pack(holder + 1), 0)
             # The next in line looks more often than those behind.
             time.sleep(_POLL_SECONDS * min(self._number - holder, _POLLS_APART_MAX))
+
+    def is_first(self) -> bool:
+        """Whether nobody is before it."""
+        return self._front() is None
 
     def give_back(self) -> None:
         """Leave the queue."""

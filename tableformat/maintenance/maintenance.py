@@ -33,6 +33,9 @@ from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, re
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress
+from tableformat.maintenance.upkeep.background import BACKGROUND
+from tableformat.maintenance.upkeep.metrics import UpkeepMetrics, metrics_of
+from tableformat.maintenance.upkeep.rounds import UpkeepResult, run_rounds
 from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.maintenance.verification.repair import RepairResult, repair
 from tableformat.maintenance.verification.verify import verify
@@ -99,6 +102,42 @@ class Maintenance:
         ()
         """
         return repair(self._writable, self.branch, dry_run=dry_run, progress=progress)
+
+    def upkeep(
+        self, *, executor: Executor = LOCAL, dry_run: bool = False, progress: Progress | None = None
+    ) -> tuple[UpkeepResult, ...]:
+        """Do now what the table's writers would do after a commit: merge full levels of small files, merge range
+        deletes, and expire what the table does not retain, within the budgets of its `tableformat.upkeep.*` properties.
+
+        Round after round until nothing more is due: one result each, of which the last one is of a round that found
+        nothing, or ended with the budget. Cheaper than `run`, and made to be called often; `tableformat.upkeep` =
+        `background` calls it by itself.
+
+        >>> for day in range(16):
+        ...     row = {"id1": ["Z"], "id2": [day], "num_cal": [1]}
+        ...     result = table.replace(pa.table(row), prefix=["id1", "id2"])
+        >>> [each.merged_data_file_count for each in table.maintenance.upkeep()]
+        [17, 0]
+        """
+        return tuple(run_rounds(self._writable, self.branch, executor=executor, dry_run=dry_run, progress=progress))
+
+    @property
+    def upkeep_metrics(self) -> UpkeepMetrics:
+        """What upkeep has done for this table in this process since it began.
+
+        >>> table.maintenance.upkeep_metrics.failure_count
+        0
+        """
+        return metrics_of(self.iceberg.metadata.table_uuid)
+
+    def wait_for_upkeep(self, timeout_seconds: float | None = None) -> bool:
+        """Until the background upkeep of this process has nothing to do, for all its tables; False when the time was
+        over before.
+
+        >>> table.maintenance.wait_for_upkeep(timeout_seconds=10)
+        True
+        """
+        return BACKGROUND.wait(timeout_seconds)
 
     def convert_deletes(
         self,

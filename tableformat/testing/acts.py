@@ -178,6 +178,7 @@ _OTHER_JOBS: Final = st.sampled_from(
         Job("compact", {"rewrite_all": True}),
         Job("compact", {"min_input_files": 2}),
         Job("compact", {"depth": "fold", "delete_file_threshold": 1}),
+        Job("upkeep"),
         Job("merge_range_deletes"),
         Job("rewrite_position_delete_files"),
         Job("drop_dead_deletes"),

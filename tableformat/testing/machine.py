@@ -22,6 +22,7 @@ import duckdb
 import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from pyiceberg.table.snapshots import Operation
 
 from tableformat.catalogs.catalog import Catalog
 from tableformat.errors import CommitConflictError, DuplicateKeyError, InvalidArgumentError, RowsRefusedError
@@ -75,13 +76,19 @@ class Variant:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+_KEPT: Final = {"tableformat.upkeep.files-per-level": "2", "tableformat.upkeep.write-amplification": "1000"}
+"""Upkeep finds something to do in a table of a few files."""
+
 VARIANTS: Final = (
     Variant(),
-    Variant(properties={"write.delete.prefix-encoding": "equality"}),
+    Variant(properties={**_KEPT, "tableformat.upkeep": "writer"}),
+    Variant(properties={**_KEPT, "write.delete.prefix-encoding": "equality"}),
     Variant(properties={"tableformat.scan.range-span-budget": "1", "write.parquet.row-group-limit": "1"}),
-    Variant(("bucket(2, id)",), {"commit.manifest.min-count-to-merge": "3", "write.parquet.row-group-limit": "2"}),
+    Variant(
+        ("bucket(2, id)",), {**_KEPT, "commit.manifest.min-count-to-merge": "3", "write.parquet.row-group-limit": "2"}
+    ),
     Variant(("note",)),
-    Variant(properties={"format-version": "3", "write.parquet.row-group-limit": "3"}),
+    Variant(properties={**_KEPT, "format-version": "3", "write.parquet.row-group-limit": "3"}),
     Variant(("day(at)",), {"write.delete.prefix-encoding": "equality"}),
 )
 
@@ -284,6 +291,20 @@ class TableMachine(RuleBasedStateMachine):
 
     # -- how a step is made and judged --------------------------------------------------------------------------------
 
+    def follow_upkeep(self, reader: Table) -> None:
+        """Upkeep may have made snapshots after the last act: none of them changes a row."""
+        made = []
+        for snapshot in ancestors(reader.metadata, reader.view.snapshot):
+            if snapshot.snapshot_id in self.snapshots:
+                break
+            assert snapshot.summary is not None
+            assert snapshot.summary.operation is Operation.REPLACE, "a snapshot that nobody asked for"
+            made.append(snapshot.snapshot_id)
+        if made:
+            rows = self.snapshots[self.heads[reader.branch]]
+            self.snapshots.update(dict.fromkeys(made, rows))
+            self.heads[reader.branch] = made[0]
+
     def handle(self, at: int) -> Table:
         return self.handles[at % len(self.handles)]
 
@@ -369,6 +390,7 @@ class TableMachine(RuleBasedStateMachine):
         self.snapshots.update(dict.fromkeys(new, expected))
         self.heads[handle.branch] = snapshot_id
         self.changed.add(handle.branch)
+        self.follow_upkeep(self.readers[handle.branch].refresh())
 
 
 def machine_on(catalog: Catalog, variants: Sequence[Variant] = VARIANTS) -> type[TableMachine]:

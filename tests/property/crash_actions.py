@@ -21,6 +21,8 @@ SCHEMA: Final = pa.schema(
 KEY: Final = ("id1", "id2")
 FUTURE: Final = 10**15
 QUICK: Final = {
+    "tableformat.upkeep.files-per-level": "2",
+    "tableformat.upkeep.write-amplification": "1000",
     "commit.retry.num-retries": "2",
     "commit.retry.min-wait-ms": "1",
     "commit.retry.max-wait-ms": "2",
@@ -161,6 +163,7 @@ JOBS: Final[dict[str, Action]] = {
     "expire_snapshots": lambda t: t.maintenance.expire_snapshots(older_than=FUTURE),
     "compact": lambda t: t.maintenance.compact(min_input_files=2, delete_ratio_threshold=0.01),
     "compact of all": lambda t: t.maintenance.compact(rewrite_all=True, partial_progress=False),
+    "upkeep": lambda t: t.maintenance.upkeep(),
     "rewrite_manifests": lambda t: t.maintenance.rewrite_manifests(),
     "remove_orphan_files": lambda t: t.maintenance.remove_orphan_files(older_than=FUTURE, allow_recent=True),
     "repair": lambda t: t.maintenance.repair(),

@@ -30,7 +30,12 @@ SCHEMA = pa.schema(
         pa.field("v", pa.int64()),
     ]
 )
-PROPERTIES = {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "2"}
+PROPERTIES = {
+    "commit.retry.min-wait-ms": "1",
+    "commit.retry.max-wait-ms": "2",
+    "tableformat.upkeep.files-per-level": "2",
+    "tableformat.upkeep.write-amplification": "1000",
+}
 Row = tuple[str, int, int]
 
 
@@ -51,12 +56,12 @@ WRITES = st.sampled_from(
 )
 WRITE_STEPS = st.builds(Step, WRITES, **KEYS)
 JOB_NAMES = st.sampled_from(
-    ["compact", "compact", "compact", "convert", "rewrite_manifests", "fold", "drop_dead", "merge"]
+    ["compact", "compact", "compact", "convert", "rewrite_manifests", "fold", "drop_dead", "merge", "upkeep"]
 )
 PLAIN_JOBS = st.builds(Step, JOB_NAMES)
 JOBS = st.builds(
     Step,
-    st.sampled_from(["compact", "compact", "fold", "convert"]),
+    st.sampled_from(["compact", "compact", "fold", "convert", "upkeep", "upkeep"]),
     meanwhile=st.lists(
         WRITE_STEPS | PLAIN_JOBS | st.builds(Step, st.just("compact"), meanwhile=st.tuples(WRITE_STEPS | PLAIN_JOBS)),
         min_size=1,
@@ -137,6 +142,9 @@ class Schedule:
 
     def _fold(self, step: Step) -> None:
         self.handle().maintenance.compact(depth="fold", delete_ratio_threshold=0.01, progress=self._between(step))
+
+    def _upkeep(self, step: Step) -> None:
+        self.handle().maintenance.upkeep(progress=self._between(step))
 
     def _convert(self, step: Step) -> None:
         self.handle().maintenance.convert_deletes(progress=self._between(step))

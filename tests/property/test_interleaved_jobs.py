@@ -44,7 +44,13 @@ READERS: dict[str, Any] = {
     ),
 }
 """Verbs that decide by reading: they are planned on one snapshot and commit on whatever the branch is at then."""
-FAST = {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "2", "commit.manifest.min-count-to-merge": "4"}
+FAST = {
+    "commit.retry.min-wait-ms": "1",
+    "commit.retry.max-wait-ms": "2",
+    "commit.manifest.min-count-to-merge": "4",
+    "tableformat.upkeep.files-per-level": "2",
+    "tableformat.upkeep.write-amplification": "1000",
+}
 FUTURE = 10**15
 ID1, ID2 = st.sampled_from("ab"), st.integers(0, 5)
 IDS = st.lists(ID2, min_size=1, max_size=4, unique=True)
@@ -58,6 +64,7 @@ JOBS: dict[str, Any] = {
     "positions": lambda table: table.maintenance.rewrite_position_delete_files(),
     "compact": lambda table: table.maintenance.compact(min_input_files=2, delete_ratio_threshold=0.01),
     "compact all": lambda table: table.maintenance.compact(rewrite_all=True, partial_progress=False),
+    "upkeep": lambda table: table.maintenance.upkeep(),
     "manifests": lambda table: table.maintenance.rewrite_manifests(),
     "expire": lambda table: table.maintenance.expire_snapshots(older_than=FUTURE),
     "orphans": lambda table: table.maintenance.remove_orphan_files(),

@@ -25,6 +25,7 @@ from spark_ext.service.writes.task_reports import (
 from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
 from tableformat.errors import CommitConflictError, UnsupportedFeatureError
+from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.run import run_verb
@@ -148,6 +149,8 @@ def _commit(session: Session, request: Request, target: WriteTarget, verb: Verb,
     iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
     new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
+    if result.attempts:
+        after_commit(iceberg, target.branch)
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
 
 

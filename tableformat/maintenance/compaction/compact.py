@@ -11,7 +11,7 @@ did to the old ones (CP-7); the conflict rules prove the rest (CP-4, CP-8, CP-9)
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -102,12 +102,43 @@ def compact(
     CommitConflictError when that one keeps meeting conflicts, InvalidArgumentError for an unknown executor and for a
     branch that others are published to, TaskFailedError for a group that Spark gave up.
     """
-    runner = task_runner(executor)
+    task_runner(executor)  # refuses what is no executor, before anything is read
     check_max_commits(max_commits)
     started = time.perf_counter()
     move_to_newest(iceberg)
     view = head_view(iceberg.metadata, iceberg.io, branch)
-    plan = plan_compaction(view, options)
+    result = compact_planned(
+        iceberg,
+        branch,
+        view,
+        plan_compaction(view, options),
+        rounds=ROUNDS,
+        partial_progress=partial_progress,
+        max_commits=max_commits,
+        executor=executor,
+        dry_run=dry_run,
+        progress=progress,
+    )
+    return replace(result, duration_seconds=time.perf_counter() - started)
+
+
+def compact_planned(
+    iceberg: IcebergTable,
+    branch: str,
+    view: SnapshotView,
+    plan: CompactionPlan,
+    *,
+    rounds: int,
+    partial_progress: bool = True,
+    max_commits: int = MAX_COMMITS_DEFAULT,
+    executor: Executor = LOCAL,
+    dry_run: bool = False,
+    snapshot_properties: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> CompactResult:
+    """Carry out a plan of the snapshot `view`. Groups that met a conflict are planned again as `compact` plans them,
+    `rounds` times in all; with one round they are given up, which costs what they were rewritten for."""
+    started = time.perf_counter()
     # The commit checks this too; by then every group would have been rewritten.
     check_publish_target(
         _change([_Rewritten(group, StagedFiles()) for group in plan.groups], plan), view.metadata, branch
@@ -115,7 +146,16 @@ def compact(
     if dry_run:
         result = _describe(plan)
     else:
-        job = _Compaction(iceberg, branch, runner, max_commits, partial_progress, progress)
+        job = _Compaction(
+            iceberg,
+            branch,
+            task_runner(executor),
+            max_commits,
+            partial_progress,
+            progress,
+            rounds=rounds,
+            snapshot_properties=dict(snapshot_properties or {}),
+        )
         result = job.run(plan, view)
     return replace(result, plan=plan, dry_run=dry_run, duration_seconds=time.perf_counter() - started)
 
@@ -131,7 +171,12 @@ class _Compaction:
         max_commits: int,
         partial_progress: bool,
         progress: Progress | None,
+        *,
+        rounds: int,
+        snapshot_properties: Mapping[str, str],
     ) -> None:
+        self._rounds = rounds
+        self._snapshot_properties = snapshot_properties
         self._iceberg = iceberg
         self._branch = branch
         self._runner = runner
@@ -141,11 +186,11 @@ class _Compaction:
         self._result = CompactResult(snapshot_id=None)
 
     def run(self, plan: CompactionPlan, view: SnapshotView) -> CompactResult:
-        """MT-47: groups that met a conflict are planned again from their files that are left, `ROUNDS` times in all."""
+        """MT-47: groups that met a conflict are planned again from their files that are left, `rounds` times in all."""
         self._result = replace(self._result, snapshot_id=plan.snapshot_id)
-        for attempt in range(1, ROUNDS + 1):
-            failed = self._run_plan(plan, view, is_last=attempt == ROUNDS)
-            if not failed or attempt == ROUNDS:
+        for attempt in range(1, self._rounds + 1):
+            failed = self._run_plan(plan, view, is_last=attempt == self._rounds)
+            if not failed or attempt == self._rounds:
                 failed_files = sum(len(group.tasks) for group in failed)
                 return replace(self._result, failed_group_count=len(failed), failed_data_file_count=failed_files)
             paths = frozenset(data.file_path for group in failed for data in group.data_files)
@@ -230,7 +275,7 @@ class _Compaction:
 
     def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> None:
         change = OnlyInVersion(_change(batch, plan), view, "compaction")
-        outcome = commit_change(self._iceberg, change, ref=self._branch)
+        outcome = commit_change(self._iceberg, change, ref=self._branch, snapshot_properties=self._snapshot_properties)
         outcome.move(self._iceberg)
         self._result = _added(self._result, batch, outcome.snapshot_id)
 

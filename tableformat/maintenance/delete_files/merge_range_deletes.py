@@ -63,12 +63,18 @@ class _Merge:
 
 
 def merge_range_deletes(
-    iceberg: IcebergTable, branch: str, *, dry_run: bool = False, progress: Progress | None = None
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    only_paths: frozenset[str] | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> MergeRangeDeletesResult:
     """Merge the range delete files of the branch's head, and move the handle to the result.
 
-    Reads range delete files and no data file. Groups of files with more spans than the table's span budget stay as they
-    are: readers do not load them either. Planned on the head that it is committed on.
+    `only_paths` limits the job to these files; the others stay as they are. Reads range delete files and no data file.
+    Groups of files with more spans than the table's span budget stay as they are: readers do not load them either.
+    Planned on the head that it is committed on.
     """
     started = time.perf_counter()
     refresh(iceberg)
@@ -78,7 +84,7 @@ def merge_range_deletes(
 
     def plan(state: HeadState) -> TableChange:
         nonlocal merges
-        merges = tuple(_merges(state))
+        merges = tuple(_merges(state, only_paths))
         total, done = sum(len(merge.files) for merge in merges), 0
         context = WriteContext.of(state.view.metadata, state.view.io)
         added: list[DeleteFile] = []
@@ -93,7 +99,7 @@ def merge_range_deletes(
 
     if dry_run:
         state = head_state(head_view(iceberg.metadata, iceberg.io, branch), branch)
-        merges = tuple(_merges(state))
+        merges = tuple(_merges(state, only_paths))
         snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
     else:
         snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written)
@@ -109,11 +115,15 @@ def merge_range_deletes(
     )
 
 
-def _merges(state: HeadState) -> Iterator[_Merge]:
+def _merges(state: HeadState, only_paths: frozenset[str] | None) -> Iterator[_Merge]:
     """MT-11: every group of two files or more, and every file of which spans can go."""
     view, context = state.view, state.context
     budget = positive_int(view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT)
-    ranges = [file for file in state.delete_files if file.kind is DeleteKind.RANGE]
+    ranges = [
+        file
+        for file in state.delete_files
+        if file.kind is DeleteKind.RANGE and (only_paths is None or file.file_path in only_paths)
+    ]
     scope = FilesInScope.of(state.files_in_reach)
     for (where, _), members in by_scope_and_columns(ranges, dict(view.metadata.specs())).items():
         span_count = sum(file.record_count for file in members)

@@ -141,10 +141,18 @@ def _kept_of_branch(
         least = names.positive_int(
             metadata.properties, names.MIN_SNAPSHOTS_TO_KEEP, names.MIN_SNAPSHOTS_TO_KEEP_DEFAULT
         )
+    most = len(metadata.snapshots) if request.older_than_ms is not None else max_snapshots(metadata, least)
     for count, snapshot in enumerate(ancestors(metadata, metadata.snapshot_by_id(ref.snapshot_id))):
-        if count >= least and snapshot.timestamp_ms < oldest_ms:
+        if count >= least and (snapshot.timestamp_ms < oldest_ms or count >= most):
             return
         yield snapshot.snapshot_id
+
+
+def max_snapshots(metadata: TableMetadata, least: int) -> int:
+    """The table's own bound on the history of a branch, which is no bound where it has none."""
+    if names.MAX_SNAPSHOTS not in metadata.properties:
+        return len(metadata.snapshots)
+    return max(names.positive_int(metadata.properties, names.MAX_SNAPSHOTS, 1), least)
 
 
 def _forgotten_batches(metadata: TableMetadata, now_ms: int) -> dict[str, str]:

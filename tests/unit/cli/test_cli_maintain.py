@@ -15,6 +15,7 @@ import typer.main
 from cli_lake import TABLE, Lake, make_lake
 from maintenance_tables import keyed_table, rows
 
+import tableformat as tf
 from tableformat.cli import confirm, running
 from tableformat.cli.main import app
 from tableformat.maintenance.compaction.compact import CompactResult
@@ -516,3 +517,31 @@ def test_paths_are_read_only(lake: Lake) -> None:
         location = table.location.removeprefix("file://")
     assert lake.error("compact", location)["type"] == "UnsupportedFeatureError"
     assert lake.json("health", location)["data_file_count"] == 2
+
+
+EAGER = {"tableformat.upkeep.files-per-level": "3", "tableformat.upkeep.write-amplification": "100"}
+
+
+def test_watch_keeps_all_tables_in_shape_that_do_not_forbid_it(lake: Lake) -> None:
+    """MT-88."""
+    with tf.open_catalog(str(lake.directory)) as catalog:
+        for name, properties in (("db.small", EAGER), ("db.left", {**EAGER, "tableformat.upkeep": "off"})):
+            table = catalog.create_table(name, rows("a", [1]).schema, key=["id1", "id2"], properties=properties)
+            for number in range(4):
+                table.append(rows("a", [number]))
+        done = lake.run("maintain", "--watch", "--for", "0s", "--interval", "1s")
+        assert "db.small: 4 data files became 1" in done.stdout
+        assert "db.left" not in done.stdout
+        assert catalog.load_table("db.small").scan().count() == 4
+        assert catalog.load_table("db.left").inspect.files().num_rows == 4
+        named = lake.run("maintain", "db.left", "--watch", "--for", "0s")
+        assert "db.left: 4 data files became 1" in named.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), (TABLE, TABLE), ("--watch", "--dry-run"), ("--watch", "--only", "compact"), (TABLE, "--for", "1s", "--yes")],
+)
+def test_what_watching_excludes_is_refused(lake: Lake, arguments: tuple[str, ...]) -> None:
+    done = lake.run("maintain", *arguments)
+    assert (done.status, done.stdout) == (2, "")

@@ -1,0 +1,107 @@
+"""`maintain --watch`: upkeep of many tables as a service (MT-88)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+from rich.text import Text
+
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    from tableformat.catalogs.catalog import Catalog
+    from tableformat.maintenance.upkeep.rounds import UpkeepResult
+    from tableformat.table import Table
+
+
+def refuse_with_watch(options: Mapping[str, object]) -> None:
+    """Budgets of one run mean nothing for a service."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise typer.BadParameter(f"{', '.join(given)} cannot be used with --watch.")
+
+
+def watch_tables(
+    session: Session, names: Sequence[str], *, interval: str, run_for: str | None, branch: str | None
+) -> None:
+    """Look at the tables every `interval`, and do what is due, one table at a time. Ctrl-C ends it."""
+    from tableformat.cli.quantities import parse_duration
+
+    pause_seconds = parse_duration(interval, "--interval")
+    seconds = None if run_for is None else parse_duration(run_for, "--for")
+    catalog = session.catalog()
+    for name in names:
+        catalog.load_table(name)  # A name that is wrong is an error now, not a line in a log.
+    started = time.monotonic()
+    try:
+        while True:
+            for table in in_order_of_gain(catalog, names or None, branch or "main"):
+                _keep(session, table)
+            if seconds is not None and time.monotonic() - started + pause_seconds > seconds:
+                return
+            time.sleep(pause_seconds)
+    except KeyboardInterrupt:
+        return
+
+
+def in_order_of_gain(catalog: Catalog, names: Sequence[str] | None, branch: str) -> Iterator[Table]:
+    """MT-88: the tables of which upkeep is due, best first. Those that went away meanwhile are left out."""
+    from tableformat.errors import SnapshotNotFoundError, TableNotFoundError
+    from tableformat.maintenance.upkeep.debt import Debt
+    from tableformat.maintenance.upkeep.policy import UpkeepPolicy
+    from tableformat.properties import UPKEEP
+
+    due: list[tuple[float, str, Table]] = []
+    for name in names if names is not None else _all_names(catalog):
+        try:
+            table = catalog.load_table(name, branch=branch)
+        except (TableNotFoundError, SnapshotNotFoundError):
+            continue
+        if names is None and table.properties.get(UPKEEP, "").lower() == "off":
+            continue
+        debt = Debt.of(table.iceberg, branch, UpkeepPolicy.of(table.properties))
+        if debt.is_due:
+            due.append((-debt.per_byte, name, table))
+    for _, _, table in sorted(due, key=lambda each: each[:2]):
+        yield table
+
+
+def _all_names(catalog: Catalog) -> Iterator[str]:
+    for namespace in catalog.list_namespaces(recursive=True):
+        yield from catalog.list_tables(namespace)
+
+
+def _keep(session: Session, table: Table) -> None:
+    """One table. What goes wrong with it is told, and the others go on."""
+    from tableformat.errors import TableFormatError
+
+    try:
+        results = table.maintenance.upkeep()
+    except TableFormatError as error:
+        session.output.error(error, f"{table.name}: {error}")
+        return
+    session.output.emit(lambda: _told(table.name, results), lambda: Text(_line(table.name, results)))
+
+
+def _told(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:
+    return {
+        "table": name,
+        "merged_data_file_count": sum(each.merged_data_file_count for each in results),
+        "added_data_file_count": sum(each.added_data_file_count for each in results),
+        "written_bytes": sum(each.written_bytes for each in results),
+        "expired_snapshot_count": sum(each.expired_snapshot_count for each in results),
+        "lost_race_count": sum(each.lost_race_count for each in results),
+        "duration_seconds": sum(each.duration_seconds for each in results),
+    }
+
+
+def _line(name: str, results: Sequence[UpkeepResult]) -> str:
+    told = _told(name, results)
+    return (
+        f"{time.strftime('%H:%M:%S')} {name}: {told['merged_data_file_count']:,} data files became "
+        f"{told['added_data_file_count']:,}, {told['expired_snapshot_count']:,} snapshots expired, "
+        f"{told['lost_race_count']:,} races lost, {told['duration_seconds']:.1f} s"
+    )

@@ -1,0 +1,46 @@
+"""What a writer does after each of its commits, by the table's policy (MT-83)."""
+
+from __future__ import annotations
+
+import copy
+import logging
+
+from pyiceberg.table import Table as IcebergTable
+
+from tableformat.errors import InvalidArgumentError, TableFormatError
+from tableformat.maintenance.upkeep.background import BACKGROUND
+from tableformat.maintenance.upkeep.debt import Debt
+from tableformat.maintenance.upkeep.metrics import metrics_of
+from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
+from tableformat.maintenance.upkeep.rounds import run_rounds
+from tableformat.properties import UPKEEP
+
+logger = logging.getLogger(__name__)
+
+
+def after_commit(iceberg: IcebergTable, branch: str) -> None:
+    """MT-83: do, or have done, what is due; the handle stays where it is.
+
+    The commit has happened, so nothing that goes wrong here is the writer's error: it is logged, and counted in the
+    metrics.
+    """
+    if UPKEEP not in iceberg.metadata.properties:
+        return
+    try:
+        policy = UpkeepPolicy.of(iceberg.metadata.properties)
+    except InvalidArgumentError as error:
+        logger.warning("no upkeep of %s: %s", ".".join(iceberg.name()), error)
+        return
+    if policy.mode is UpkeepMode.OFF or not Debt.of(iceberg, branch, policy).is_due:
+        return
+    handle = copy.copy(iceberg)
+    if policy.mode is UpkeepMode.BACKGROUND:
+        BACKGROUND.notify(handle, branch)
+        return
+    metrics = metrics_of(iceberg.metadata.table_uuid)
+    try:
+        for result in run_rounds(handle, branch):
+            metrics.add(result)
+    except TableFormatError as error:
+        metrics.fail(error)
+        logger.warning("upkeep of %s failed; the commit before it stands: %s", ".".join(iceberg.name()), error)

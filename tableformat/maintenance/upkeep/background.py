@@ -1,0 +1,148 @@
+"""The thread that keeps tables in shape beside the writer (MT-86).
+
+    writer    commit  commit  commit ... commit             commit
+                                           | notify            | notify: the table waits already
+    thread                                 +-- round -- round --+-- round -- idle -- ends
+
+One thread for all tables of the process, started when there is something to do. It ends when nothing was due for a
+while, and with the main thread: the round is cancelled, which removes what it had written.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from uuid import UUID
+
+from pyiceberg.table import Table as IcebergTable
+
+from tableformat.commit.commit_queue import QueuesCommits
+from tableformat.maintenance.upkeep.metrics import metrics_of
+from tableformat.maintenance.upkeep.rounds import run_rounds
+
+logger = logging.getLogger(__name__)
+
+_IDLE_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.1
+_PAUSE_SECONDS_MAX: Final = 60.0
+"""Between a failure and the next try, which is twice as long after each failure in a row."""
+
+
+class _ProcessEndsError(Exception):
+    """Raised in a job's progress call when the main thread has ended."""
+
+
+class Background:
+    """The tables that wait for upkeep, and the thread that does it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: dict[tuple[UUID, str], IcebergTable] = {}
+        self._thread: threading.Thread | None = None
+        self._is_busy = False
+        self._failures: dict[UUID, tuple[int, float]] = {}
+
+    def notify(self, iceberg: IcebergTable, branch: str) -> None:
+        """Something is due. Returns at once; `iceberg` is a handle that nobody else moves."""
+        with self._changed:
+            self._waiting[iceberg.metadata.table_uuid, branch] = iceberg
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tableformat-upkeep", daemon=False)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Until nothing waits and nothing runs; False when the time was over before."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._waiting or self._is_busy), timeout_seconds)
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            (table_uuid, branch), iceberg = task
+            try:
+                self._keep(table_uuid, iceberg, branch)
+            finally:
+                with self._changed:
+                    self._is_busy = False
+                    self._changed.notify_all()
+
+    def _next(self) -> tuple[tuple[UUID, str], IcebergTable] | None:
+        """The next table; None, after which a new thread is needed, when none came for a while."""
+        idle_until = time.monotonic() + _IDLE_SECONDS
+        with self._changed:
+            while not self._waiting:
+                if time.monotonic() >= idle_until or not threading.main_thread().is_alive():
+                    self._thread = None
+                    return None
+                self._changed.wait(_LOOK_SECONDS)
+            if not threading.main_thread().is_alive():
+                self._waiting.clear()
+                self._thread = None
+                return None
+            key = next(iter(self._waiting))
+            self._is_busy = True
+            return key, self._waiting.pop(key)
+
+    def _keep(self, table_uuid: UUID, iceberg: IcebergTable, branch: str) -> None:
+        metrics = metrics_of(table_uuid)
+        count, not_before = self._failures.get(table_uuid, (0, 0.0))
+        if time.monotonic() < not_before:
+            return
+        try:
+            with _the_only_one(iceberg) as is_free:
+                if not is_free:
+                    metrics.skipped_count += 1
+                    return
+                for result in run_rounds(iceberg, branch, progress=_unless_the_process_ends):
+                    metrics.add(result)
+            self._failures.pop(table_uuid, None)
+        except _ProcessEndsError:
+            return
+        except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to: it is logged, and counted
+            if not threading.main_thread().is_alive():
+                return
+            metrics.fail(error)
+            pause = min(2.0**count, _PAUSE_SECONDS_MAX)
+            self._failures[table_uuid] = (count + 1, time.monotonic() + pause)
+            logger.warning(
+                "upkeep of %s failed, and is tried again after %s s: %s", ".".join(iceberg.name()), pause, error
+            )
+
+
+@contextmanager
+def _the_only_one(iceberg: IcebergTable) -> Iterator[bool]:
+    """Whether no other process of this machine is at it; where the catalog has no queue that is not known, and two do
+    the same work, of which one is committed."""
+    catalog = iceberg.catalog
+    queue = catalog.upkeep_queue(iceberg.metadata.table_uuid) if isinstance(catalog, QueuesCommits) else None
+    if queue is None:
+        yield True
+        return
+    ticket = queue.take_if_free()
+    try:
+        yield ticket is not None
+    finally:
+        if ticket is not None:
+            ticket.give_back()
+
+
+def _unless_the_process_ends(done: int, total: int, what: str) -> None:
+    if not threading.main_thread().is_alive():
+        raise _ProcessEndsError(f"{done} of {total} {what}")
+
+
+BACKGROUND: Final = Background()
+
+
+def _forget_in_the_child() -> None:
+    """A thread does not cross a fork; the parent's goes on."""
+    BACKGROUND.__init__()  # type: ignore[misc]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_the_child)

@@ -1,0 +1,37 @@
+"""`Debt`: how much there is to gain from the upkeep of a table, by which tables are put in order (MT-88)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyiceberg.table import Table as IcebergTable
+
+from tableformat.maintenance.upkeep.ledger import Ledger
+from tableformat.maintenance.upkeep.policy import UpkeepPolicy
+from tableformat.metadata.snapshot_choice import head_view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debt:
+    """What writers left in a table since its last upkeep. Read from the summaries of a few snapshots."""
+
+    new_file_count: int
+    """Data files and delete files: what a scan opens more than it did."""
+    new_bytes: int
+    """Bytes in them: what merging them writes again, at most."""
+    is_due: bool
+
+    @staticmethod
+    def of(iceberg: IcebergTable, branch: str, policy: UpkeepPolicy) -> Debt:
+        """The debt of a branch, as the handle has it."""
+        ledger = Ledger.of(iceberg.metadata, head_view(iceberg.metadata, iceberg.io, branch).snapshot)
+        return Debt(
+            new_file_count=ledger.new_data_file_count + ledger.new_delete_file_count,
+            new_bytes=ledger.new_bytes,
+            is_due=max(ledger.new_data_file_count, ledger.new_delete_file_count) >= policy.files_per_level,
+        )
+
+    @property
+    def per_byte(self) -> float:
+        """Files that a scan is spared for each byte that is written again: what is worth most is done first."""
+        return self.new_file_count / max(self.new_bytes, 1)

@@ -1,0 +1,53 @@
+"""`UpkeepMetrics`: what upkeep did in this process, a table at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from tableformat.maintenance.upkeep.rounds import UpkeepResult
+
+
+@dataclass(slots=True)
+class UpkeepMetrics:
+    """Counters since the process began; they are never reset."""
+
+    round_count: int = 0
+    """Rounds that found something due."""
+    merged_data_file_count: int = 0
+    added_data_file_count: int = 0
+    written_bytes: int = 0
+    """Data files and range delete files."""
+    expired_snapshot_count: int = 0
+    lost_race_count: int = 0
+    """Merges that were given up for commits of others; their files were removed."""
+    skipped_count: int = 0
+    """Times that another process was at it."""
+    failure_count: int = 0
+    last_failure: str = ""
+    """Type and text of the last error."""
+    busy_seconds: float = 0.0
+
+    def add(self, result: UpkeepResult) -> None:
+        """Count a round."""
+        self.round_count += bool(result.jobs)
+        self.merged_data_file_count += result.merged_data_file_count
+        self.added_data_file_count += result.added_data_file_count
+        self.written_bytes += result.written_bytes
+        self.expired_snapshot_count += result.expired_snapshot_count
+        self.lost_race_count += result.lost_race_count
+        self.busy_seconds += result.duration_seconds
+
+    def fail(self, error: BaseException) -> None:
+        """Count a round that ended with an error."""
+        self.failure_count += 1
+        self.last_failure = f"{type(error).__name__}: {error}"
+
+
+_metrics: Final[dict[UUID, UpkeepMetrics]] = {}
+
+
+def metrics_of(table_uuid: UUID) -> UpkeepMetrics:
+    """The counters of a table, the same object at every call."""
+    return _metrics.setdefault(table_uuid, UpkeepMetrics())

@@ -1,0 +1,244 @@
+"""One round of upkeep: what is due is done, within the budgets, and nothing is waited for (MT-84, MT-85).
+
+merge levels, or a base      `compaction.levels`, one try: a lost race is planned anew in the next round
+merge range deletes          where a base was merged, which needs few of them any more, or many files have come
+drop dead deletes            row and equality deletes whose data files were merged
+rewrite manifests            where planning a scan reads many
+expire snapshots             as far as the table's own properties allow, a batch at a time
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.table import Table as IcebergTable
+
+from tableformat.commit.metadata_commit import refresh
+from tableformat.commit.publish_target import published_to
+from tableformat.commit.table_diff import live_files
+from tableformat.maintenance.compaction.compact import CompactResult, compact_planned
+from tableformat.maintenance.compaction.levels import BASE_REASON, LevelOptions, full_levels, plan_levels
+from tableformat.maintenance.delete_files.drop_dead_deletes import DropDeadDeletesResult, drop_dead_deletes
+from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeDeletesResult, merge_range_deletes
+from tableformat.maintenance.expiry.expire_snapshots import ExpireResult, expire_snapshots
+from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
+from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
+from tableformat.maintenance.running.executors import LOCAL, Executor
+from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.maintenance.upkeep.ledger import Ledger
+from tableformat.maintenance.upkeep.policy import UpkeepPolicy
+from tableformat.metadata.content_file import DeleteFile, DeleteKind
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import (
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_MIN_COUNT_TO_MERGE_DEFAULT,
+    may_remove_files,
+    positive_int,
+)
+
+EXPIRED_AT_ONCE: Final = 32
+"""Snapshots past their retention from which they are expired: each time the manifests of both sides are read."""
+_DELETE_FILES_MAX: Final = 64
+"""Row and equality delete files from which those that match nothing are looked for."""
+
+UpkeepJob = CompactResult | MergeRangeDeletesResult | DropDeadDeletesResult | RewriteManifestsResult | ExpireResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepResult:
+    """What a round did, or with `dry_run` would do; empty when nothing was due."""
+
+    jobs: tuple[UpkeepJob, ...] = ()
+    """The results of the jobs that were due, in order."""
+    is_over: bool = True
+    """Whether the next round would find nothing: False after a merge, which may have filled the next level."""
+    duration_seconds: float = 0.0
+    dry_run: bool = False
+
+    @property
+    def merged_data_file_count(self) -> int:
+        return sum(job.rewritten_data_file_count for job in self.jobs if isinstance(job, CompactResult))
+
+    @property
+    def added_data_file_count(self) -> int:
+        return sum(job.added_data_file_count for job in self.jobs if isinstance(job, CompactResult))
+
+    @property
+    def lost_race_count(self) -> int:
+        """Merges that met a commit of others that made them wrong; they are planned anew in a later round."""
+        return sum(job.failed_group_count for job in self.jobs if isinstance(job, CompactResult))
+
+    @property
+    def expired_snapshot_count(self) -> int:
+        return sum(job.expired_snapshots_count for job in self.jobs if isinstance(job, ExpireResult))
+
+    @property
+    def rewritten_bytes(self) -> int:
+        """Bytes of the data files that were merged."""
+        return sum(job.rewritten_bytes for job in self.jobs if isinstance(job, CompactResult))
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of new data files and range delete files."""
+        return sum(job.written_bytes for job in self.jobs if isinstance(job, CompactResult)) + sum(
+            job.rewritten_bytes for job in self.jobs if isinstance(job, MergeRangeDeletesResult)
+        )
+
+
+def run_rounds(
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    executor: Executor = LOCAL,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[UpkeepResult]:
+    """Rounds until nothing more is due, or the seconds of the policy are over. Moves the handle.
+
+    The policy is read anew for each. Raises what `run_round` raises.
+    """
+    started = time.perf_counter()
+    while True:
+        refresh(iceberg)
+        policy = UpkeepPolicy.of(iceberg.metadata.properties)
+        result = run_round(iceberg, branch, policy, executor=executor, dry_run=dry_run, progress=progress)
+        yield result
+        if result.is_over or dry_run or time.perf_counter() - started >= policy.max_seconds:
+            return
+
+
+def run_round(
+    iceberg: IcebergTable,
+    branch: str,
+    policy: UpkeepPolicy,
+    *,
+    executor: Executor = LOCAL,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> UpkeepResult:
+    """MT-85: do what is due on the newest snapshot of the branch, and move the handle to the result.
+
+    Rows stay as they are. Raises what the jobs raise, but for lost races, which leave the work to the next round.
+    """
+    started = time.perf_counter()
+    refresh(iceberg)
+    round_ = _Round(iceberg, branch, policy, executor, dry_run, progress or silent)
+    jobs = tuple(round_.jobs())
+    return UpkeepResult(
+        jobs=jobs, is_over=round_.is_over, duration_seconds=time.perf_counter() - started, dry_run=dry_run
+    )
+
+
+def has_base(merged: CompactResult) -> bool:
+    """Whether one of the merges was of a base with the files over it."""
+    assert merged.plan is not None, "a compaction has a plan"
+    return any(BASE_REASON in group.reasons for group in merged.plan.groups)
+
+
+def delete_files(view: SnapshotView) -> list[DeleteFile]:
+    """The live delete files of the snapshot."""
+    files = live_files(view.io, view.metadata, manifests_of(view), ManifestContent.DELETES)
+    return [file for file in files if isinstance(file, DeleteFile)]
+
+
+class _Round:
+    def __init__(
+        self,
+        iceberg: IcebergTable,
+        branch: str,
+        policy: UpkeepPolicy,
+        executor: Executor,
+        dry_run: bool,
+        progress: Progress,
+    ) -> None:
+        self._iceberg = iceberg
+        self._branch = branch
+        self._policy = policy
+        self._executor = executor
+        self._dry_run = dry_run
+        self._progress = progress
+        self.is_over = True
+
+    def jobs(self) -> Iterator[UpkeepJob]:
+        if not published_to(self._iceberg.metadata, self._branch):  # MT-30
+            merged = self._merge_levels()
+            if merged is not None:
+                yield merged
+            yield from self._merge_range_deletes(everything=merged is not None and has_base(merged))
+            if merged is not None and self._delete_file_count(but=DeleteKind.RANGE) >= _DELETE_FILES_MAX:
+                yield drop_dead_deletes(self._iceberg, self._branch, dry_run=self._dry_run, progress=self._progress)
+        if self._has_many_manifests():
+            yield rewrite_manifests(self._iceberg, self._branch, dry_run=self._dry_run, progress=self._progress)
+        if self._expirable_count() >= EXPIRED_AT_ONCE:
+            yield expire_snapshots(
+                self._iceberg,
+                dry_run=self._dry_run,
+                clean_expired_files=may_remove_files(self._iceberg.metadata.properties),
+                progress=self._progress,
+            )
+
+    def _view(self) -> SnapshotView:
+        return head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
+
+    def _merge_levels(self) -> CompactResult | None:
+        """MT-80, MT-81, MT-84: one try, within the bytes of a round and those that are left of the amplification."""
+        view, policy = self._view(), self._policy
+        ledger = Ledger.of(view.metadata, view.snapshot)
+        options = LevelOptions(
+            fan_in=policy.files_per_level,
+            base_share=policy.base_share,
+            target_file_size_bytes=policy.target_file_size_bytes,
+        )
+        room = min(policy.max_bytes, ledger.bytes_left(policy.write_amplification))
+        plan = plan_levels(view, options, max_rewritten_bytes=room)
+        if not plan.groups:
+            return None
+        result = compact_planned(
+            self._iceberg,
+            self._branch,
+            view,
+            plan,
+            rounds=1,
+            executor=self._executor,
+            dry_run=self._dry_run,
+            snapshot_properties=ledger.entry(view.sequence_number),
+            progress=self._progress,
+        )
+        self.is_over = not result.group_count
+        return result
+
+    def _merge_range_deletes(self, *, everything: bool) -> Iterator[MergeRangeDeletesResult]:
+        """MT-82: those of one size, as data files are; all of them where a base left, which needs few of them."""
+        files = [each for each in delete_files(self._view()) if each.kind is DeleteKind.RANGE]
+        if everything:
+            if files:
+                yield merge_range_deletes(self._iceberg, self._branch, dry_run=self._dry_run, progress=self._progress)
+            return
+        files.sort(key=lambda each: (each.file_size_bytes, each.file_path))
+        for level in full_levels([each.file_size_bytes for each in files], self._policy.files_per_level):
+            yield merge_range_deletes(
+                self._iceberg,
+                self._branch,
+                only_paths=frozenset(files[index].file_path for index in level),
+                dry_run=self._dry_run,
+                progress=self._progress,
+            )
+
+    def _delete_file_count(self, *, but: DeleteKind) -> int:
+        return sum(each.kind is not but for each in delete_files(self._view()))
+
+    def _has_many_manifests(self) -> bool:
+        """Where a writer would soon merge them, upkeep does it first, off its way."""
+        properties = self._iceberg.metadata.properties
+        merge_from = positive_int(properties, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_MIN_COUNT_TO_MERGE_DEFAULT)
+        return sum(each.has_live_files for each in manifests_of(self._view())) >= merge_from // 2
+
+    def _expirable_count(self) -> int:
+        request = RetentionRequest(now_ms=time.time_ns() // 1_000_000)
+        return len(plan_expiry(self._iceberg.metadata, request).snapshot_ids)

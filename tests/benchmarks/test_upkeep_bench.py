@@ -1,0 +1,98 @@
+"""A table that is written to for long, with upkeep: what scans, commits and bytes become (decision 19).
+
+`TABLEFORMAT_UPKEEP_COMMITS` says how many commits, 2,000 unless told; the claim of 10,000 takes some twenty minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.maintenance.upkeep.ledger import Ledger
+from tableformat.storage.location import local_path
+
+COMMITS = int(os.environ.get("TABLEFORMAT_UPKEEP_COMMITS", "2000"))
+MESSAGES, ROWS_EACH, REPLACED = 50_000, 20, 100
+KEY = ["id1", "id2", "num_cal"]
+
+
+def messages(first: int, count: int, rows_each: int, seed: int) -> pa.Table:
+    """Rows of consecutive messages."""
+    ids = np.repeat(np.arange(first, first + count), rows_each)
+    amounts = np.random.default_rng(seed).random(len(ids))
+    return pa.table(
+        {
+            "id1": pa.array(np.char.add("C", np.char.zfill((ids // 100).astype(str), 8))),
+            "id2": pa.array(ids % 100),
+            "num_cal": pa.array(np.tile(np.arange(rows_each, dtype="int32"), count)),
+            "amount": pa.array(amounts),
+        }
+    )
+
+
+def cpu_seconds(call: Callable[[], object]) -> float:
+    """Least of three."""
+    times = []
+    for _ in range(3):
+        started = time.process_time()
+        call()
+        times.append(time.process_time() - started)
+    return min(times)
+
+
+def _read(table: tf.Table) -> int:
+    return table.scan().to_arrow().num_rows
+
+
+@pytest.mark.parametrize("mode", ["writer", "background"])
+def test_a_table_that_is_written_to_for_long(tmp_path: Path, mode: str) -> None:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    rows = messages(0, MESSAGES, ROWS_EACH, 0)
+    table = catalog.create_table("db.t", rows.schema, key=KEY, properties={"tableformat.upkeep": mode})
+    table.append(rows)
+    loaded = Ledger.of(table.metadata, table.view.snapshot).written_bytes
+    random = np.random.default_rng(1)
+    commits: list[float] = []
+    scans: list[tuple[int, float, int]] = []
+    written = 0
+    for number in range(COMMITS):
+        batch = messages(int(random.integers(0, MESSAGES - REPLACED)), REPLACED, 15, number)
+        started = time.perf_counter()
+        result = table.replace(batch, prefix=["id1", "id2"])
+        commits.append(time.perf_counter() - started)
+        snapshot = table.metadata.snapshot_by_id(result.snapshot_id or 0)
+        assert snapshot is not None
+        assert snapshot.summary is not None
+        written += int(snapshot.summary.additional_properties["added-files-size"])
+        if number % max(COMMITS // 40, 1) == 0:
+            reader = catalog.load_table("db.t")
+            seconds = cpu_seconds(partial(_read, reader))
+            scans.append((number, seconds, reader.inspect.data_files().num_rows))
+    assert table.maintenance.wait_for_upkeep(300)
+    metrics = table.maintenance.upkeep_metrics
+    assert (metrics.failure_count, metrics.last_failure) == (0, "")
+    metadata_path = local_path(table.refresh().iceberg.metadata_location)
+    assert metadata_path is not None
+    found = table.scan().to_arrow().sort_by([(name, "ascending") for name in KEY])
+    table.maintenance.compact(rewrite_all=True)
+    assert table.scan().to_arrow().sort_by([(name, "ascending") for name in KEY]).equals(found)
+    compacted = cpu_seconds(partial(_read, table))
+    last = commits[-len(commits) // 10 :]
+    first = commits[: max(len(commits) // 10, 1)]
+    print(f"\n{mode}, {COMMITS} commits of {REPLACED} messages, {metrics}")
+    print(f"scan, CPU, as a multiple of compacted ({compacted * 1000:.0f} ms):")
+    print("  " + ", ".join(f"{number}: {seconds / compacted:.2f} ({files} files)" for number, seconds, files in scans))
+    print(f"commit p50 of the last tenth against the first: {statistics.median(last) / statistics.median(first):.2f}")
+    print(f"commit p99 {np.percentile(commits, 99) * 1000:.0f} ms, largest {max(commits) * 1000:.0f} ms")
+    print(f"bytes written for each byte of the commits: {1 + metrics.written_bytes / written:.2f} (loaded: {loaded:,})")
+    print(f"metadata file {Path(metadata_path).stat().st_size:,} bytes")

@@ -1,0 +1,250 @@
+"""Upkeep: a table that is written to keeps itself in shape, and its rows stay (MT-80 to MT-87)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+from maintenance_tables import another_handle, keyed_table, rows
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError
+from tableformat.maintenance.compaction.levels import full_levels
+from tableformat.maintenance.upkeep import rounds
+from tableformat.maintenance.upkeep.background import Background
+from tableformat.maintenance.upkeep.ledger import Ledger
+from tableformat.storage.location import local_path
+from tableformat.testing.acts import interrupted_by
+
+EAGER = {
+    "tableformat.upkeep.files-per-level": "4",
+    "tableformat.upkeep.write-amplification": "1000",
+    "commit.manifest.min-count-to-merge": "8",
+}
+
+
+def table_of(directory: Path, mode: str, **more: str) -> tf.Table:
+    return keyed_table(directory, properties={**EAGER, "tableformat.upkeep": mode, **more})
+
+
+def replace_often(table: tf.Table, count: int) -> dict[tuple[str, int], str]:
+    """Replacements of overlapping ids; the rows that are left."""
+    left: dict[tuple[str, int], str] = {}
+    for number in range(count):
+        ids = range(number % 5, number % 5 + 4)
+        table.replace(rows("a", ids, f"p{number}"), prefix=["id1", "id2"])
+        left.update({("a", each): f"p{number}" for each in ids})
+    return left
+
+
+def found(table: tf.Table) -> dict[tuple[str, int], str]:
+    listed = table.refresh().scan().to_arrow().to_pylist()
+    assert len(listed) == len({(row["id1"], row["id2"]) for row in listed})
+    return {(row["id1"], row["id2"]): row["payload"] for row in listed}
+
+
+def summary(table: tf.Table) -> dict[str, str]:
+    snapshot = table.refresh().view.snapshot
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    return snapshot.summary.additional_properties
+
+
+def test_a_writer_keeps_its_table_in_shape(tmp_path: Path) -> None:
+    """MT-80, MT-82."""
+    table = table_of(tmp_path, "writer")
+    left = replace_often(table, 40)
+    assert found(table) == left
+    assert int(summary(table)["total-data-files"]) < 12
+    assert int(summary(table)["total-delete-files"]) < 12
+    assert table.verify(deep=True).is_clean
+
+
+def test_nobody_does_it_unasked(tmp_path: Path) -> None:
+    """MT-83."""
+    table = table_of(tmp_path, "off")
+    replace_often(table, 10)
+    assert int(summary(table)["total-data-files"]) == 10
+    assert "tableformat.history.max-snapshots" not in table.properties
+
+
+def test_the_handle_stays_at_the_snapshot_of_its_verb(tmp_path: Path) -> None:
+    table = table_of(tmp_path, "writer")
+    replace_often(table, 3)
+    result = table.replace(rows("a", [0]), prefix=["id1", "id2"])
+    assert table.snapshot_id == result.snapshot_id
+    assert table.refresh().snapshot_id != result.snapshot_id
+
+
+def test_a_thread_does_it_beside_the_writer(tmp_path: Path) -> None:
+    """MT-86."""
+    table = table_of(tmp_path, "background")
+    left = replace_often(table, 24)
+    assert table.maintenance.wait_for_upkeep(60)
+    assert found(table) == left
+    metrics = table.maintenance.upkeep_metrics
+    assert metrics.merged_data_file_count >= 4
+    assert (metrics.failure_count, metrics.last_failure) == (0, "")
+    assert int(summary(table)["total-data-files"]) < 20
+
+
+def test_the_thread_ends_when_nothing_is_due(tmp_path: Path) -> None:
+    table = table_of(tmp_path, "background")
+    background = Background()
+    background.notify(another_handle(table).iceberg, "main")
+    assert background.wait(30)
+    for thread in threading.enumerate():
+        if thread.name == "tableformat-upkeep":
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    """MT-86."""
+    table = table_of(tmp_path, "off")
+    replace_often(table, 8)
+    queue = table.iceberg.catalog.upkeep_queue(table.metadata.table_uuid)
+    ticket = queue.take_if_free()
+    assert queue.take_if_free() is None
+    background = Background()
+    background.notify(another_handle(table).iceberg, "main")
+    assert background.wait(30)
+    assert table.maintenance.upkeep_metrics.skipped_count == 1
+    assert int(summary(table)["total-data-files"]) == 8
+    ticket.give_back()
+    background.notify(another_handle(table).iceberg, "main")
+    assert background.wait(30)
+    assert int(summary(table)["total-data-files"]) < 8
+
+
+def test_a_lost_race_costs_the_merge_and_nothing_else(tmp_path: Path) -> None:
+    """MT-85."""
+    table = table_of(tmp_path, "off")
+    left = replace_often(table, 8)
+    with interrupted_by(lambda: another_handle(table).delete("id2 = 3", mode="scan")):
+        (result,) = table.maintenance.upkeep()
+    assert (result.lost_race_count, result.merged_data_file_count, result.is_over) == (1, 0, True)
+    assert found(table) == {key: payload for key, payload in left.items() if key != ("a", 3)}
+    directory = Path(str(local_path(table.location))) / "data"
+    assert len(list(directory.rglob("*.parquet"))) == int(summary(table)["total-data-files"]) + sum(
+        1 for _ in directory.rglob("*delete*")
+    )
+    assert table.maintenance.upkeep()[0].merged_data_file_count > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("tableformat.upkeep.write-amplification", "1"), ("tableformat.upkeep.max-bytes", "1")]
+)
+def test_budgets_are_kept(tmp_path: Path, name: str, value: str) -> None:
+    """MT-84."""
+    table = table_of(tmp_path, "writer", **{name: value})
+    replace_often(table, 12)
+    assert int(summary(table)["total-data-files"]) == 12
+
+
+def test_what_was_written_and_rewritten_is_counted(tmp_path: Path) -> None:
+    table = table_of(tmp_path, "off", **{"tableformat.history.max-snapshots": "12"})
+    written = rewritten = 0
+    for number in range(20):
+        table.replace(rows("a", range(number, number + 3)), prefix=["id1", "id2"])
+        written += int(summary(table)["added-files-size"])
+        for result in table.maintenance.upkeep():
+            rewritten += result.written_bytes
+        table.maintenance.expire_snapshots()
+    ledger = Ledger.of(table.metadata, table.view.snapshot)
+    assert (ledger.written_bytes, ledger.rewritten_bytes) == (written, rewritten)
+    assert len(table.metadata.snapshots) == 12
+
+
+def test_a_failure_is_not_the_writers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = table_of(tmp_path, "writer")
+    replace_often(table, 2)
+    path = local_path(table.inspect.data_files()["file_path"][0].as_py())
+    Path(str(path)).write_bytes(b"no longer Parquet")
+    with caplog.at_level(logging.WARNING):
+        result = None
+        for number in range(3):
+            result = table.replace(rows("b", [number]), prefix=["id1", "id2"])
+    assert result is not None
+    assert result.added_row_count == 1
+    assert "the commit before it stands" in caplog.text
+    metrics = table.maintenance.upkeep_metrics
+    assert metrics.failure_count >= 1
+    assert metrics.last_failure.startswith("CorruptFileError")
+
+
+def test_snapshots_expire_as_far_as_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-87."""
+    table = table_of(tmp_path, "writer")
+    assert table.properties["tableformat.history.max-snapshots"] == "100"
+    table.set_properties({"tableformat.history.max-snapshots": "5"})
+    monkeypatch.setattr(rounds, "EXPIRED_AT_ONCE", 4)
+    replace_often(table, 24)
+    assert len(table.refresh().metadata.snapshots) < 14
+
+
+def test_a_publish_target_keeps_its_files(tmp_path: Path) -> None:
+    table = table_of(tmp_path, "off")
+    table.append(rows("a", range(3)))
+    table.create_branch("ingest")
+    table.set_properties({"tableformat.publish-target.ingest": "main"})
+    for number in range(8):
+        table.append(rows("b", [number]))
+    assert [result.jobs for result in table.maintenance.upkeep()] == [()]
+    assert int(summary(table)["total-data-files"]) == 9
+
+
+def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    table = table_of(tmp_path, "off")
+    replace_often(table, 8)
+    (result,) = table.maintenance.upkeep(dry_run=True)
+    assert result.merged_data_file_count == 8
+    assert int(summary(table)["total-data-files"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tableformat.upkeep", "sometimes"),
+        ("tableformat.upkeep.files-per-level", "0"),
+        ("tableformat.upkeep.write-amplification", "much"),
+        ("tableformat.history.max-snapshots", "none"),
+    ],
+)
+def test_values_are_judged_when_they_are_set(tmp_path: Path, name: str, value: str) -> None:
+    table = keyed_table(tmp_path)
+    with pytest.raises(InvalidArgumentError, match=name):
+        table.set_properties({name: value})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "levels"),
+    [
+        ([], []),
+        ([10, 10, 10], []),
+        ([10] * 4, [range(4)]),
+        ([10] * 4 + [160] * 4, [range(4), range(4, 8)]),
+        ([10] * 3 + [160] * 3, []),
+        ([10, 20, 40, 80, 160], [range(4)]),
+    ],
+)
+def test_files_of_a_level_are_of_one_size(sizes: list[int], levels: list[range]) -> None:
+    assert full_levels(sizes, 4) == levels
+
+
+def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
+    """MT-81."""
+    table = table_of(tmp_path, "off")
+    table.append(rows("a", range(20_000), "some text that takes a few bytes of every row"))
+    base = table.inspect.data_files()["file_size_in_bytes"][0].as_py()
+    over = 0
+    while over < 0.4 * base:
+        table.replace(rows("a", range(0, 20_000, 101), "and so does this one, which is new"), prefix=["id1", "id2"])
+        over = sum(table.inspect.data_files()["file_size_in_bytes"].to_pylist()) - base
+        merged = sum(result.merged_data_file_count for result in table.maintenance.upkeep())
+        is_alone = table.inspect.data_files().num_rows == 1
+        assert is_alone == (over >= 0.4 * base), (over, base, merged)
+    assert table.scan().count() == 20_000
+    assert table.inspect.delete_files().num_rows == 0
