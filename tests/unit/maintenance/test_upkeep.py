@@ -11,7 +11,8 @@ from maintenance_tables import another_handle, keyed_table, rows
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError
-from tableformat.maintenance.compaction.levels import full_levels
+from tableformat.maintenance.compaction.compact import CompactResult
+from tableformat.maintenance.compaction.levels import BASE_REASON, full_levels
 from tableformat.maintenance.upkeep import rounds
 from tableformat.maintenance.upkeep.background import Background
 from tableformat.maintenance.upkeep.ledger import Ledger
@@ -237,14 +238,14 @@ def test_files_of_a_level_are_of_one_size(sizes: list[int], levels: list[range])
 def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     """MT-81."""
     table = table_of(tmp_path, "off")
-    table.append(rows("a", range(20_000), "some text that takes a few bytes of every row"))
-    base = table.inspect.data_files()["file_size_in_bytes"][0].as_py()
-    over = 0
-    while over < 0.4 * base:
-        table.replace(rows("a", range(0, 20_000, 101), "and so does this one, which is new"), prefix=["id1", "id2"])
-        over = sum(table.inspect.data_files()["file_size_in_bytes"].to_pylist()) - base
-        merged = sum(result.merged_data_file_count for result in table.maintenance.upkeep())
-        is_alone = table.inspect.data_files().num_rows == 1
-        assert is_alone == (over >= 0.4 * base), (over, base, merged)
+    table.append(rows("a", range(20_000)))
+    for first in (0, 4_000):
+        table.replace(rows("a", range(first, first + 4_000)), prefix=["id1", "id2"])
+        assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 0
+    table.replace(rows("a", range(8_000, 12_000)), prefix=["id1", "id2"])
+    merge = table.maintenance.upkeep()[0].jobs[0]
+    assert isinstance(merge, CompactResult)
+    assert merge.plan is not None
+    assert [group.reasons for group in merge.plan.groups] == [(BASE_REASON,)]
     assert table.scan().count() == 20_000
-    assert table.inspect.delete_files().num_rows == 0
+    assert (table.inspect.data_files().num_rows, table.inspect.delete_files().num_rows) == (1, 0)
