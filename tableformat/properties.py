@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
+
 from tableformat.errors import InvalidArgumentError, PropertyWithoutEffectWarning, UnknownOptionError
 from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind, Values, iceberg_property
 
@@ -100,6 +102,8 @@ MAX_SNAPSHOTS_WITH_UPKEEP: Final = 100
 GC_ENABLED: Final = "gc.enabled"
 """`false` where other tables use the same files: no job may remove any."""
 GC_ENABLED_DEFAULT: Final = "true"
+NAME_MAPPING: Final = "schema.name-mapping.default"
+"""JSON of field ids by name, for data files without field ids."""
 
 _OURS: Final[dict[str, Values]] = {
     KEY_FIELD_IDS: ValueKind.TEXT,
@@ -147,6 +151,7 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
         values = _values_of(name)
         if values is not None and not _parses(value, values):
             raise InvalidArgumentError(f"table property {name} must be {_told(values)}, not {value!r}.")
+    name_mapping(properties)
     _warn_of_no_effect(properties)
     return dict(properties)
 
@@ -234,6 +239,22 @@ def with_bounded_history(properties: Mapping[str, str]) -> dict[str, str]:
     is_kept = property_one_of(properties, UPKEEP, UPKEEP_MODES) != UPKEEP_DEFAULT
     bound = {MAX_SNAPSHOTS: str(MAX_SNAPSHOTS_WITH_UPKEEP)} if is_kept else {}
     return {**bound, **properties}
+
+
+def name_mapping(properties: Mapping[str, str]) -> NameMapping | None:
+    """The field ids of data files that have none, by name; None where the table does not say.
+
+    Raises InvalidArgumentError for text that is no name mapping.
+    """
+    text = properties.get(NAME_MAPPING)
+    if text is None:
+        return None
+    try:
+        return parse_mapping_from_json(text)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"table property {NAME_MAPPING} must be the JSON of a name mapping, not {text!r:.60}."
+        ) from error
 
 
 def may_remove_files(properties: Mapping[str, str]) -> bool:

@@ -24,6 +24,7 @@ from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.operations import references
 from tableformat.operations.draft import Draft
+from tableformat.operations.evolution import SchemaChanges, SpecChanges
 from tableformat.operations.format_version import FORMAT_VERSION
 from tableformat.operations.key import set_key
 from tableformat.operations.options import CommitKeywords, CommitOptions
@@ -416,15 +417,20 @@ class Table(TableReads):
         """Add, drop, rename, reorder and widen columns: PyIceberg's builder, a context manager that commits at its
         end.
 
+        InvalidArgumentError for what PyIceberg refuses, for a column of the key or of a partition field that is
+        dropped, and for identifier fields: `set_key` names the key.
+
         >>> with table.update_schema() as update:
         ...     update = update.rename_column("open_on", "opens_on")
         >>> table.schema.names
         ['id1', 'id2', 'num_cal', 'opens_on']
         """
-        return self.iceberg.update_schema()
+        return SchemaChanges(self.iceberg)
 
     def update_spec(self) -> UpdateSpec:
         """Change how rows written from now on are partitioned: PyIceberg's builder, a context manager.
+
+        InvalidArgumentError for what PyIceberg refuses.
 
         >>> from pyiceberg.transforms import IdentityTransform
         >>> with table.update_spec() as update:
@@ -433,7 +439,7 @@ class Table(TableReads):
         >>> result.added_data_file_count
         2
         """
-        return self.iceberg.update_spec()
+        return SpecChanges(self.iceberg)
 
     def set_key(self, columns: Sequence[str]) -> Table:
         """Name the key columns, most significant first; they must be required.

@@ -126,6 +126,7 @@ class Catalog:
         >>> catalog.list_namespaces()
         ['db']
         """
+        _check_namespace(namespace)
         with self._named(namespace):
             nested = self.list_namespaces(namespace) if self.namespace_exists(namespace) else []
             if nested:
@@ -143,10 +144,14 @@ class Catalog:
     def list_namespaces(self, parent: Identifier = (), *, recursive: bool = False) -> list[str]:
         """Namespaces in `parent`, dotted, sorted; `recursive`: those in them as well.
 
+        All of the catalog's own without `parent`; InvalidArgumentError for a name that is empty.
+
         >>> catalog.create_namespace("db.archive")
         >>> catalog.list_namespaces(), catalog.list_namespaces("db"), catalog.list_namespaces(recursive=True)
         (['db'], ['db.archive'], ['db', 'db.archive'])
         """
+        if parent != ():
+            _check_namespace(parent)
         with self._named(parent):
             names = [".".join(name) for name in self.iceberg.list_namespaces(parent)]
         if recursive:
@@ -214,10 +219,10 @@ class Catalog:
             with self._named(identifier), refusals_of_version(version, self.iceberg.name):
                 creation.commit_transaction()
                 return Table(self.iceberg.load_table(identifier), catalog=self)
-        except TableAlreadyExistsError as error:
+        except (TableAlreadyExistsError, AlreadyExistsError) as error:
             if exist_ok:
                 return self.load_table(identifier)
-            raise AlreadyExistsError(f"table {_dotted(identifier)!r} exists already.") from error
+            raise _exists_already(identifier) from error
 
     def stage_table(
         self,
@@ -231,7 +236,8 @@ class Catalog:
     ) -> CreateTableTransaction:
         """The creation of a table, to be committed by the caller; arguments as for `create_table`.
 
-        Raises PyIceberg's TableAlreadyExistsError for a table that is there already.
+        Raises AlreadyExistsError for a table that is there already; the commit raises PyIceberg's
+        TableAlreadyExistsError for one that came meanwhile.
 
         >>> creation = catalog.stage_table("db.names", pa.schema([("name", pa.string())]))
         >>> catalog.table_exists("db.names"), creation.commit_transaction().name(), catalog.table_exists("db.names")
@@ -252,7 +258,7 @@ class Catalog:
         refuse_check_set_by_hand(properties or {}, {}, fresh)
         location_provider("", all_properties)
         if self.iceberg.table_exists(identifier):
-            raise TableAlreadyExistsError(_dotted(identifier))
+            raise _exists_already(identifier)
         with self._named(identifier), refusals_of_version(version, self.iceberg.name):
             creation = self.iceberg.create_table_transaction(
                 identifier, fresh, location, spec, sort_order_of_key(key_ids), all_properties
@@ -290,7 +296,7 @@ class Catalog:
             try:
                 return Table(self.iceberg.register_table(identifier, metadata_location), catalog=self)
             except TableAlreadyExistsError as error:
-                raise AlreadyExistsError(f"table {_dotted(identifier)!r} exists already.") from error
+                raise _exists_already(identifier) from error
 
     def rename_table(self, from_identifier: Identifier, to_identifier: Identifier) -> Table:
         """Rename a table; its files stay where they are.
@@ -305,7 +311,7 @@ class Catalog:
             try:
                 return Table(self.iceberg.rename_table(from_identifier, to_identifier), catalog=self)
             except TableAlreadyExistsError as error:
-                raise AlreadyExistsError(f"table {_dotted(to_identifier)!r} exists already.") from error
+                raise _exists_already(to_identifier) from error
 
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
         """Take a table out of the catalog; with `purge` its files are removed as well.
@@ -362,24 +368,29 @@ def _parts(identifier: Identifier) -> tuple[str, ...]:
 
 
 def _check_namespace(namespace: Identifier) -> None:
+    """InvalidArgumentError for what can be no namespace's name, so that no answer is mistaken for one about others."""
     if not namespace:
         raise InvalidArgumentError("a namespace needs a name.")
+    _check_parts(_parts(namespace), "namespace")
 
 
 def _check_name(identifier: Identifier) -> None:
     """A table is named with its namespace. Names of blanks and dots alone cannot be distinguished from no name in a
     catalog or in a path; halves of surrogate pairs are no text."""
     parts = _parts(identifier)
-    if not all(map(_is_text, parts)):
-        raise InvalidArgumentError(f"table {parts!r}: the parts of a name are text.")
-    if any(not part.strip(" .\t\n") for part in parts):
-        raise InvalidArgumentError(
-            f"table {_dotted(identifier)!r}: a part of the name is empty. Name namespace and table."
-        )
+    _check_parts(parts, "table")
     if len(parts) < 2:
         raise InvalidArgumentError(
             f"{_dotted(identifier)!r} is no table's name: a table is named with its namespace, as in 'db.t'."
         )
+
+
+def _check_parts(parts: Sequence[object], kind: str) -> None:
+    if not all(map(_is_text, parts)):
+        raise InvalidArgumentError(f"{kind} {parts!r}: the parts of a name are text.")
+    if any(not str(part).strip(" .\t\n") for part in parts):
+        more = " Name namespace and table." if kind == "table" else ""
+        raise InvalidArgumentError(f"{kind} {'.'.join(map(str, parts))!r}: a part of the name is empty.{more}")
 
 
 def _is_text(part: object) -> bool:
@@ -401,6 +412,10 @@ def sort_order_of_key(key_ids: tuple[int, ...]) -> SortOrder:
     return SortOrder(
         *(SortField(source_id, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST) for source_id in key_ids)
     )
+
+
+def _exists_already(identifier: Identifier) -> AlreadyExistsError:
+    return AlreadyExistsError(f"table {_dotted(identifier)!r} exists already.")
 
 
 def _dotted(identifier: Identifier) -> str:

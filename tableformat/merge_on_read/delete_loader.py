@@ -37,6 +37,7 @@ from tableformat.merge_on_read.delete_columns import history_schema
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.puffin import read_blob
 from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
+from tableformat.properties import name_mapping
 from tableformat.storage.loading_cache import LoadingCache
 
 CACHE_BYTES: Final = 128 * 1024 * 1024
@@ -114,7 +115,7 @@ class DeleteLoader:
     @classmethod
     def of(cls, metadata: TableMetadata, io: FileIO, caches: DeleteCaches | None = None) -> DeleteLoader:
         """A loader that knows the columns of the table (DA-6)."""
-        return cls(io, history_schema(metadata), metadata.name_mapping(), caches or DeleteCaches())
+        return cls(io, history_schema(metadata), name_mapping(metadata.properties), caches or DeleteCaches())
 
     def positions(self, delete: DeleteFile, data_path: str) -> PositionSet:
         """DA-1, DA-10: the rows of the data file that a position delete file names."""

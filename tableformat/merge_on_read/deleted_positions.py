@@ -34,7 +34,12 @@ from tableformat.metadata.content_file import ContentFile, DeleteFile
 from tableformat.parquet.key_reader import KeyReader
 from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
 from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet
-from tableformat.properties import PAGE_CHECKSUM_VERIFICATION, PAGE_CHECKSUM_VERIFICATIONS, property_one_of
+from tableformat.properties import (
+    PAGE_CHECKSUM_VERIFICATION,
+    PAGE_CHECKSUM_VERIFICATIONS,
+    name_mapping,
+    property_one_of,
+)
 from tableformat.storage.loading_cache import LoadingCache
 
 POSITIONS_CACHE_BYTES: Final = 128 * 1024 * 1024
@@ -89,7 +94,7 @@ class MergeContext:
     @cached_property
     def name_mapping(self) -> NameMapping | None:
         """The table's name mapping, for data files without field ids; None where it has none."""
-        return self.metadata.name_mapping()
+        return name_mapping(self.metadata.properties)
 
     @cached_property
     def verify_checksums(self) -> bool:

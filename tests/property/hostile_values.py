@@ -43,7 +43,7 @@ def closed_reader() -> pa.RecordBatchReader:
 
 
 class SourceFailedError(Exception):
-    """The error of a caller's own reader, which comes back as it is."""
+    """The error of a caller's own reader or function, which comes back as it is."""
 
 
 def failing_reader() -> pa.RecordBatchReader:
@@ -52,6 +52,11 @@ def failing_reader() -> pa.RecordBatchReader:
         raise SourceFailedError
 
     return pa.RecordBatchReader.from_batches(SCHEMA, batches())
+
+
+def failing_callback(*_arguments: Any, **_keywords: Any) -> None:
+    """A caller's own function; its error comes back as it is."""
+    raise SourceFailedError
 
 
 def nested_list(depth: int) -> list[Any]:
@@ -72,7 +77,7 @@ SCALARS = (
     "x" * 5_000, "db.t", "db.u", "main", "ingest", "tag", "1", "-1", "2026-01-02", "0001-01-01", "9999-12-31T23:59:59",
     dt.datetime.min, dt.datetime.max, dt.datetime.max.replace(tzinfo=dt.timezone(-dt.timedelta(hours=14))),
     dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=14))), dt.date.min, dt.date.max, dt.time(1),
-    dt.timedelta.max, DAY, object(), object, len, ..., NotImplemented,
+    dt.timedelta.max, DAY, object(), failing_callback, ..., NotImplemented,
 )  # fmt: skip
 CONTAINERS = (
     (), [], {}, set(), frozenset({1}), [None], ["id"], ["id", "id"], ["nope"], ["at"], ["id", "at"], [1], (1,), (1, DAY),

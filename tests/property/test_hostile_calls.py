@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import reprlib
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from tableformat.maintenance.maintenance import Maintenance
 from tableformat.operations.options import CommitKeywords
 
 CALLS_PER_EXAMPLE: Final = 20
+SOAK_EXAMPLES: Final = 1_000
 METHODS: Final = {
     "Catalog": tf.Catalog,
     "Table": tf.Table,
@@ -64,9 +67,25 @@ def calls() -> tuple[tuple[str, str], ...]:
     return (*methods, *(("", name) for name in DOORS))
 
 
+@dataclass(frozen=True)
+class HostileCall:
+    """A method of an owner, and arguments by name."""
+
+    owner: str
+    name: str
+    arguments: dict[str, Any]
+
+    def __repr__(self) -> str:
+        """Of limited depth: printing a list of 2,000 levels in full ends in an error of the printer."""
+        return f"{self.owner}.{self.name}({reprlib.repr(self.arguments)})"
+
+    def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
+        """What Hypothesis prints."""
+        printer.text(repr(self))
+
+
 @st.composite
-def hostile_call(draw: st.DrawFn) -> tuple[str, str, dict[str, Any]]:
-    """An owner, a method and arguments by name."""
+def hostile_call(draw: st.DrawFn) -> HostileCall:
     owner, name = draw(st.sampled_from(calls()))
     function = getattr(METHODS[owner], name) if owner else DOORS[name]
     arguments = {}
@@ -81,7 +100,7 @@ def hostile_call(draw: st.DrawFn) -> tuple[str, str, dict[str, Any]]:
         takes = inspect.signature(function).parameters.keys() & {"commit", "options"}
         if takes and name not in ("to_pandas",) and draw(st.integers(0, 4)) == 0:
             arguments[more] = draw(argument(more))
-    return owner, name, arguments
+    return HostileCall(owner, name, arguments)
 
 
 class World:
@@ -147,28 +166,22 @@ def consume(result: Any) -> None:
         list(result)
 
 
-LONG_FORM_EXAMPLES = 1_000
-
-
-@pytest.mark.skipif(
-    examples(1) < LONG_FORM_EXAMPLES, reason="long: `make soak` runs it; what it still finds is in specs/reliability.md"
-)
-@settings(max_examples=examples(1))
+@settings(max_examples=examples(0.05 if settings().max_examples < SOAK_EXAMPLES else 1))
 @given(calls=st.lists(hostile_call(), min_size=CALLS_PER_EXAMPLE, max_size=CALLS_PER_EXAMPLE), version=VERSIONS)
 def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_row(
-    calls: list[tuple[str, str, dict[str, Any]]], version: str, tmp_path_factory: pytest.TempPathFactory
+    calls: list[HostileCall], version: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with fast_lake() as catalog, warnings.catch_warnings(), contextlib.chdir(tmp_path_factory.getbasetemp()):
         warnings.simplefilter("ignore", PropertyWithoutEffectWarning)
         world = World(catalog, version)
-        for owner, name, arguments in calls:
-            before = world.read() if owner in WRITERS else None
+        for call in calls:
+            before = world.read() if call.owner in WRITERS else None
             try:
-                world.call(owner, name, arguments)
+                world.call(call.owner, call.name, call.arguments)
             except (tf.TableFormatError, SourceFailedError):
                 assert before is None or world.read() == before
             except Exception as error:
-                error.add_note(f"called {owner}.{name} with {arguments!r:.500}")
+                error.add_note(f"called {call!r}")
                 raise
 
 

@@ -211,17 +211,14 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
     """
     arguments = request.arguments
     schema = table_schema(arguments["columns"])
-    try:
-        creation = session.catalog.stage_table(
-            request.table,
-            schema,
-            key=arguments["key"],
-            partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
-            properties=user_properties(arguments["properties"]),
-            location=arguments["properties"].get("location"),
-        )
-    except TableAlreadyExistsError as error:
-        raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
+    creation = session.catalog.stage_table(
+        request.table,
+        schema,
+        key=arguments["key"],
+        partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
+        properties=user_properties(arguments["properties"]),
+        location=arguments["properties"].get("location"),
+    )
     checks = check_properties(arguments["checks"], schema)
     if checks:
         creation.set_properties(checks)

@@ -21,6 +21,7 @@ from tableformat.metadata.content_file import ContentFile, DataFile
 from tableformat.parquet.page_checksums import has_page_checksums
 from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
 from tableformat.parquet.projection import FileProjection, identity_constants
+from tableformat.properties import name_mapping
 
 _BATCH_BYTES: Final = 8 * 1024 * 1024
 _BATCH_ROWS_MAX: Final = 16_384
@@ -57,7 +58,7 @@ def verify_rows(file: ContentFile, context: RowContext, field_ids: Collection[in
     report = FileReport()
     try:
         with open_parquet(
-            context.io, file, name_mapping=context.metadata.name_mapping(), verify_checksums=True
+            context.io, file, name_mapping=name_mapping(context.metadata.properties), verify_checksums=True
         ) as opened:
             report.has_checksums = has_page_checksums(opened.metadata, opened.source)
             if opened.row_count != file.record_count:

@@ -12,6 +12,7 @@ import pytest
 
 from tableformat import Catalog, Table, open_catalog, read_metadata
 from tableformat.errors import (
+    AlreadyExistsError,
     InvalidArgumentError,
     NamespaceNotFoundError,
     PublishRefusedError,
@@ -95,6 +96,27 @@ def test_a_table_is_named_with_its_namespace(catalog: Catalog) -> None:
             call("t")
     with pytest.raises(InvalidArgumentError, match="is no table's name"):
         catalog.create_table("t", SCHEMA)
+
+
+@pytest.mark.parametrize("namespace", ["", ".", "..", " ", ("",), ("db", ""), "db.", ("db", " ")])
+@pytest.mark.parametrize(
+    "call", ["namespace_exists", "list_namespaces", "list_tables", "drop_namespace", "create_namespace"]
+)
+def test_a_namespace_without_a_name_is_refused_by_every_call(catalog: Catalog, call: str, namespace: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="namespace"):
+        getattr(catalog, call)(namespace)
+    assert catalog.list_namespaces() == ["db"]
+
+
+def test_staging_a_table_that_is_there_says_so(catalog: Catalog, table: Table) -> None:
+    with pytest.raises(AlreadyExistsError, match=r"'db\.t' exists already"):
+        catalog.stage_table("db.t", SCHEMA)
+
+
+@pytest.mark.parametrize("location", ["nope://x/y", "memory:///x", "http://x"])
+def test_a_kind_of_uri_that_nothing_reads_is_named(location: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=location.partition(":")[0]):
+        read_metadata(location)
 
 
 def test_renaming_into_a_namespace_that_is_not_there_names_that_namespace(catalog: Catalog, table: Table) -> None:

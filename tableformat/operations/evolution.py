@@ -1,0 +1,154 @@
+"""Changes of columns and partition fields: PyIceberg's builders, whose refusals are errors of this library.
+
+A change that would leave the key, or a partition field, without its column is refused with what to do first.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from pydantic import ValidationError as ModelError
+from pyiceberg.exceptions import ResolveError, ValidationError
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.table.update.spec import UpdateSpec
+from pyiceberg.transforms import BucketTransform, Transform, TruncateTransform, VoidTransform, parse_transform
+from pyiceberg.types import IcebergType
+
+from tableformat.arguments import checked_arguments
+from tableformat.errors import InvalidArgumentError, TableFormatError
+from tableformat.operations.references import commit_updates
+from tableformat.properties import name_mapping
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Kind = TypeVar("_Kind", bound=type)
+
+
+def _refusals_are_ours(kind: _Kind) -> _Kind:
+    """A class decorator: public methods, inherited ones too, check their arguments, and what PyIceberg refuses is an
+    InvalidArgumentError."""
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        if not name.startswith("_"):
+            setattr(kind, name, _refusing(checked_arguments(method)))
+    return kind
+
+
+def _refusing(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    @functools.wraps(method)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(*args, **kwargs)
+        except TableFormatError:
+            raise
+        except ModelError as error:
+            told = "; ".join(str(each["msg"]) for each in error.errors())
+            raise InvalidArgumentError(f"{told}. Nothing was changed.") from error
+        except (ValueError, ValidationError, ResolveError) as error:
+            raise InvalidArgumentError(f"{str(error).rstrip('.')}. Nothing was changed.") from error
+
+    return call
+
+
+@_refusals_are_ours
+class SchemaChanges(UpdateSchema):
+    """PyIceberg's builder of a new schema, committed as the context manager ends."""
+
+    def __init__(self, iceberg: IcebergTable) -> None:
+        self._iceberg = iceberg
+        super().__init__(Transaction(iceberg), name_mapping=name_mapping(iceberg.metadata.properties))
+
+    def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
+        """Drop a column. InvalidArgumentError for one of the key, and for the source of a partition field."""
+        name, metadata = _dotted(path), self._iceberg.metadata
+        field_id = self._schema.find_field(name, self._case_sensitive).field_id
+        if field_id in metadata.schema().identifier_field_ids:
+            raise InvalidArgumentError(
+                f"column {name!r} belongs to the key and cannot be dropped. Name another key with set_key() first."
+            )
+        _refuse_partition_source(metadata, field_id, name)
+        return super().delete_column(path)
+
+    def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
+        """Let a column be null. InvalidArgumentError for one of the key."""
+        self._refuse_optional_key(path)
+        return super().make_column_optional(path)
+
+    def update_column(
+        self,
+        path: str | tuple[str, ...],
+        field_type: IcebergType | None = None,
+        required: bool | None = None,
+        doc: str | None = None,
+    ) -> UpdateSchema:
+        """Change type, nullability or comment of a column. InvalidArgumentError for a key that would be optional."""
+        if required is False:
+            self._refuse_optional_key(path)
+        return super().update_column(path, field_type, required, doc)
+
+    def set_identifier_fields(self, *fields: str) -> None:
+        """InvalidArgumentError: identifier fields have no order, and a key has one (FM-4)."""
+        raise InvalidArgumentError(
+            f"the identifier fields of a table are the columns of its key, which have an order: "
+            f"set_key({list(fields)})."
+        )
+
+    def commit(self) -> None:
+        """Commit the schema. CommitConflictError where another commit changed it meanwhile."""
+        updates, requirements = self._commit()
+        if updates:
+            commit_updates(self._iceberg, requirements, updates)
+
+    def _refuse_optional_key(self, path: str | tuple[str, ...]) -> None:
+        name = _dotted(path)
+        if self._schema.find_field(name, self._case_sensitive).field_id in self._schema.identifier_field_ids:
+            raise InvalidArgumentError(f"column {name!r} belongs to the key and cannot be optional.")
+
+
+@_refusals_are_ours
+class SpecChanges(UpdateSpec):
+    """PyIceberg's builder of a new partition spec, committed as the context manager ends."""
+
+    def __init__(self, iceberg: IcebergTable) -> None:
+        self._iceberg = iceberg
+        super().__init__(Transaction(iceberg))
+
+    def add_field(
+        self,
+        source_column_name: str,
+        transform: Any,
+        partition_field_name: str | None = None,
+    ) -> UpdateSpec:
+        """Partition by one more field. InvalidArgumentError for a transform that the column cannot have."""
+        parsed = parse_transform(transform) if isinstance(transform, str) else transform
+        if not isinstance(parsed, Transform):
+            raise InvalidArgumentError(f"a partition field has a transform or its text, not {transform!r:.60}.")
+        number = parsed.num_buckets if isinstance(parsed, BucketTransform) else 1
+        number = parsed.width if isinstance(parsed, TruncateTransform) else number
+        if number < 1:
+            raise InvalidArgumentError(f"{parsed} divides by {number}; the number must be above 0.")
+        return super().add_field(source_column_name, parsed, partition_field_name)
+
+    def commit(self) -> None:
+        """Commit the spec. CommitConflictError where another commit changed it meanwhile."""
+        updates, requirements = self._commit()
+        if updates:
+            commit_updates(self._iceberg, requirements, updates)
+
+
+def _refuse_partition_source(metadata: TableMetadata, field_id: int, name: str) -> None:
+    for field in metadata.spec().fields:
+        if field.source_id == field_id and not isinstance(field.transform, VoidTransform):
+            raise InvalidArgumentError(
+                f"column {name!r} is the source of the partition field {field.name!r} and cannot be dropped. Remove "
+                f"that first: update_spec().remove_field({field.name!r})."
+            )
+
+
+def _dotted(path: str | tuple[str, ...]) -> str:
+    return path if isinstance(path, str) else ".".join(path)

@@ -1,0 +1,113 @@
+"""What `update_schema()` and `update_spec()` refuse, and that a refusal leaves the table as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import IntegerType, StringType
+
+from tableformat import Table, open_catalog
+from tableformat.errors import CommitConflictError, InvalidArgumentError, TableNotFoundError
+
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("p", pa.int64()), ("name", pa.string()), ("place", pa.struct([("city", pa.string())]))]
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Table]:
+    with open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        yield catalog.create_table("db.t", SCHEMA, key=["id"], partition_by=["bucket(4, p)"])
+
+
+SCHEMA_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a key column dropped": (lambda update: update.delete_column("id"), r"belongs to the key.*set_key\(\)"),
+    "a partition source dropped": (lambda update: update.delete_column("p"), r"remove_field\('p_bucket'\)"),
+    "no such column dropped": (lambda update: update.delete_column("nope"), "nope"),
+    "a key column optional": (lambda update: update.make_column_optional("id"), "cannot be optional"),
+    "a key column not required": (lambda update: update.update_column("id", required=False), "cannot be optional"),
+    "identifier fields": (lambda update: update.set_identifier_fields("name"), r"set_key\(\['name'\]\)"),
+    "no identifier fields": (lambda update: update.set_identifier_fields(), "set_key"),
+    "a narrower type": (lambda update: update.update_column("id", field_type=IntegerType()), "long -> int"),
+    "a name in use": (lambda update: update.add_column("name", StringType()), "exists"),
+    "no such column moved": (lambda update: update.move_first("nope"), "nope"),
+    "a number as a name": (lambda update: update.rename_column("name", 5), "must be text"),
+    "text as a type": (lambda update: update.add_column("more", "string"), "IcebergType"),
+    "another type": (lambda update: update.union_by_name(pa.schema([("p", pa.string())])), "long -> string"),
+}
+SPEC_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no such column": (lambda update: update.add_field("nope", "identity", "x"), "nope"),
+    "no transform of the type": (lambda update: update.add_field("name", "day", "x"), "day cannot transform string"),
+    "no transform": (lambda update: update.add_field("name", "shuffle", "x"), "cannot transform"),
+    "no buckets": (lambda update: update.add_field("id", BucketTransform(0), "x"), "above 0"),
+    "a width of zero": (lambda update: update.add_field("name", "truncate[0]", "x"), "above 0"),
+    "a field that is there": (lambda update: update.add_field("p", "bucket[4]", "x"), "Duplicate"),
+    "no transform at all": (lambda update: update.add_field("name", 5, "x"), "a transform or its text"),
+    "no such field removed": (lambda update: update.remove_field("nope"), "nope"),
+    "no such field renamed": (lambda update: update.rename_field("nope", "x"), "nope"),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMA_REFUSALS)
+def test_a_schema_that_cannot_be_is_refused_and_nothing_changes(table: Table, name: str) -> None:
+    call, told = SCHEMA_REFUSALS[name]
+    before = table.iceberg.metadata_location
+    with pytest.raises(InvalidArgumentError, match=told), table.update_schema() as update:
+        call(update)
+    assert table.refresh().iceberg.metadata_location == before
+    assert table.key == ("id",)
+
+
+@pytest.mark.parametrize("name", SPEC_REFUSALS)
+def test_a_spec_that_cannot_be_is_refused_and_nothing_changes(table: Table, name: str) -> None:
+    call, told = SPEC_REFUSALS[name]
+    before = table.iceberg.metadata_location
+    with pytest.raises(InvalidArgumentError, match=told), table.update_spec() as update:
+        call(update)
+    assert table.refresh().iceberg.metadata_location == before
+
+
+def test_a_column_of_a_partition_field_can_go_when_the_field_went(table: Table) -> None:
+    with table.update_spec() as spec:
+        spec.remove_field("p_bucket")
+    with table.update_schema() as update:
+        update.delete_column("p").rename_column("place.city", "town").make_column_optional("name")
+    assert table.schema.names == ["id", "name", "place"]
+    assert table.schema.field("place").type == pa.struct([("town", pa.string())])
+
+
+def test_two_changes_of_one_schema_are_a_conflict(table: Table) -> None:
+    other = table.catalog.load_table("db.t")
+    with table.update_schema() as update:
+        update.add_column("a", IntegerType())
+    with pytest.raises(CommitConflictError), other.update_schema() as update:
+        update.add_column("b", IntegerType())
+    assert other.refresh().schema.names[-1] == "a"
+
+
+def test_a_change_of_a_table_that_was_dropped_says_that_it_is_not_there(table: Table) -> None:
+    table.catalog.drop_table("db.t")
+    with pytest.raises(TableNotFoundError), table.update_schema() as update:
+        update.add_column("a", IntegerType())
+    with pytest.raises(TableNotFoundError), table.update_spec() as spec:
+        spec.add_field("name", "identity")
+
+
+def test_a_name_mapping_that_does_not_parse_is_refused(table: Table) -> None:
+    """FM-23: when it is set, and, as other writers may leave it behind, when it is needed."""
+    table.append(pa.table({"id": [1], "p": [1], "name": ["a"], "place": [{"city": "x"}]}, schema=table.schema))
+    name = "schema.name-mapping.default"
+    with pytest.raises(InvalidArgumentError, match=r"schema\.name-mapping\.default must be the JSON"):
+        table.set_properties({name: "["})
+    with table.iceberg.transaction() as transaction:
+        transaction.set_properties({name: "["})
+    table.refresh()
+    for call in (lambda: table.scan().to_arrow(), table.update_schema):
+        with pytest.raises(InvalidArgumentError, match=r"schema\.name-mapping\.default must be the JSON"):
+            call()
