@@ -15,7 +15,7 @@ from pyiceberg.io import FileIO
 from tableformat.errors import InvalidArgumentError
 from tableformat.iceberg_properties import PARQUET_CODECS
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_CODEC_DEFAULT, COMPRESSION_LEVEL
-from tableformat.storage.storage import open_output
+from tableformat.storage.storage import open_output, writing
 
 _SAMPLE_ROWS: Final = 512
 _SAMPLES: Final = 3
@@ -56,6 +56,7 @@ class ParquetOutput:
         """The footer gets `key_value_metadata`; the Arrow schema is not stored, Iceberg's field ids say all it
         would. MT-63: how wide `first_rows` are decides how many values go to a page at a time."""
         self._write_batch_rows = _WRITE_BATCH_ROWS_MAX if first_rows is None else _write_batch_rows(first_rows)
+        self._location = location
         self._exits = contextlib.ExitStack()
         self._sink = self._exits.enter_context(open_output(io, location))
         self._finished: list[pq.FileMetaData] = []
@@ -84,7 +85,8 @@ class ParquetOutput:
     def write_row_group(self, rows: pa.RecordBatch | pa.Table) -> None:
         """All rows as one row group."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        self._writer.write_table(table, row_group_size=max(len(table), 1))
+        with writing(self._location):
+            self._writer.write_table(table, row_group_size=max(len(table), 1))
         self.row_count += len(table)
 
     def has_room_in_pages(self, rows: pa.RecordBatch | pa.Table) -> bool:
@@ -99,7 +101,8 @@ class ParquetOutput:
 
     def finish(self) -> WrittenParquet:
         try:
-            self._writer.close()
+            with writing(self._location):
+                self._writer.close()
             size = self._sink.tell()
         finally:
             self._exits.close()
@@ -109,7 +112,8 @@ class ParquetOutput:
         """Close after a failure elsewhere, so that the file can be removed."""
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
-        self._exits.close()
+        with contextlib.suppress(OSError):
+            self._exits.close()
 
 
 def _write_batch_rows(rows: pa.RecordBatch | pa.Table) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.io import FileIO
 
-from tableformat.errors import AlreadyExistsError, CorruptFileError
+from tableformat.errors import AlreadyExistsError, CorruptFileError, TableFormatError
 from tableformat.storage.location import local_path
 from tableformat.storage.outage import is_outage, missing_file, storage_error
 from tableformat.storage.relocated_io import RelocatedFileIO
@@ -87,7 +87,7 @@ def write_bytes(io: FileIO, location: str, data: bytes) -> int:
     """
     path = local_path(actual_location(io, location))
     try:
-        with _told(location, "written"):
+        with writing(location):
             if path is None:
                 with io.new_output(location).create(overwrite=False) as stream:
                     stream.write(data)
@@ -111,7 +111,7 @@ def open_output(io: FileIO, location: str) -> AbstractContextManager[pa.NativeFi
 def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
     path = local_path(actual_location(io, location))
     try:
-        with _told(location, "created"):
+        with writing(location):
             if path is not None:
                 # Arrow's own file has no exclusive mode: claim the name first, then let it truncate the empty file.
                 _create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
@@ -120,8 +120,19 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
                 file = _as_native(io.new_output(location).create(overwrite=False), "w")
     except FileExistsError as error:
         raise _already_there(location) from error
-    with file:
+    with writing(location), file:
         yield file
+
+
+@contextlib.contextmanager
+def writing(location: str) -> Iterator[None]:
+    """What the disk or the store says while a file is written to, as a StorageError: many a store says it when the file
+    is closed. What is not found then is the place for the file, such as its bucket."""
+    try:
+        with _told(location, "written"):
+            yield
+    except FileNotFoundError as error:
+        raise storage_error(location, error, "written") from error
 
 
 def sync_files(io: FileIO, locations: Iterable[str]) -> None:
@@ -199,7 +210,7 @@ def _told(location: str, done: str) -> Iterator[None]:
     to judge."""
     try:
         yield
-    except (FileNotFoundError, FileExistsError):
+    except (FileNotFoundError, FileExistsError, TableFormatError):
         raise
     except Exception as error:
         if not (isinstance(error, OSError) or is_outage(error)):

@@ -80,3 +80,16 @@ def test_table_lives_on_an_object_store(s3_options: dict[str, str], tmp_path: Pa
 def test_object_store_without_a_place_for_the_catalog_says_what_is_missing() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="catalog_file"):
         tf.open_catalog("s3://lake/somewhere")
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_a_bucket_that_is_not_there_is_no_damage(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
+    """A bucket that was never made, and one that is gone from under a table: the store is wrong, no file is."""
+    options = {**s3_options, "py-io-impl": file_io}
+    catalog = tf.open_catalog("s3://no-such-bucket/lake", catalog_file=str(tmp_path / "catalog.db"), **options)
+    catalog.create_namespace("db")
+    with pytest.raises(tf.errors.StorageError, match="no-such-bucket"):
+        catalog.create_table("db.t", SCHEMA)
+    assert catalog.list_tables("db") == []
+    with pytest.raises((tf.errors.StorageError, tf.errors.TableNotFoundError), match="no-such-bucket"):
+        tf.read_metadata("s3://no-such-bucket/lake/v1.metadata.json", **options)

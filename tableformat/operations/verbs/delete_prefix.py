@@ -63,6 +63,8 @@ def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
     """The prefixes as a table whose columns are leading key columns in key order."""
     key = draft.key_names
     if isinstance(prefix, Mapping):
+        if not all(isinstance(name, str) for name in prefix):
+            raise InvalidArgumentError(f"prefix names its columns by text, not {list(prefix)!r:.80}.")
         names = leading_columns(key, tuple(prefix))
         on = KeyColumns.of(draft.schema, draft.key_field_ids[: len(names)])
         columns = {

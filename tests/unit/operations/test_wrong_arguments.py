@@ -119,6 +119,12 @@ def test_a_kind_of_uri_that_nothing_reads_is_named(location: str) -> None:
         read_metadata(location)
 
 
+def test_a_prefix_names_its_columns_by_text(table: Table) -> None:
+    with pytest.raises(InvalidArgumentError, match="by text"):
+        table.delete_prefix({1: 1})
+    assert table.scan().count() == 2
+
+
 def test_renaming_into_a_namespace_that_is_not_there_names_that_namespace(catalog: Catalog, table: Table) -> None:
     with pytest.raises(NamespaceNotFoundError, match=r"no namespace for 'dbx\.t'"):
         catalog.rename_table(table.name, "dbx.t")

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from tableformat.errors import AlreadyExistsError, CorruptFileError
+from tableformat.errors import AlreadyExistsError, CorruptFileError, StorageError
 from tableformat.storage import storage
 from tableformat.storage.location import local_path, one_spelling
 
@@ -161,3 +161,33 @@ def test_an_empty_file_can_be_opened(tmp_path: Path) -> None:
     storage.write_bytes(LOCAL, f"{tmp_path}/empty", b"")
     with storage.open_input(LOCAL, f"{tmp_path}/empty") as file:
         assert file.read() == b""
+
+
+class _FailingFile(_MemoryFile):
+    """A store that has room for nothing, and says so when the file is closed."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__({}, "")
+        self.error = error
+
+    def close(self) -> None:
+        stdlib_io.BytesIO.close(self)
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("no bucket"), OSError("AWS Error SLOW_DOWN"), PermissionError(1)])
+def test_what_a_store_says_at_the_end_of_a_write_is_an_error_of_storage(error: Exception) -> None:
+    """Not the bare OSError of a client, and never that a file is missing, which would be damage."""
+
+    class Output:
+        def create(self, overwrite: bool = False) -> _FailingFile:
+            return _FailingFile(error)
+
+    class Store(PyArrowFileIO):
+        def new_output(self, location: str) -> Output:  # type: ignore[override]
+            return Output()
+
+    with pytest.raises(StorageError, match="s3://b/x could not be written"):
+        storage.write_bytes(Store(), "s3://b/x", b"abc")
+    with pytest.raises(StorageError, match="s3://b/x could not be written"), storage.open_output(Store(), "s3://b/x"):
+        pass

@@ -1,0 +1,191 @@
+"""An HTTP proxy on loopback before an object store, which spoils the answers that a test tells it to.
+
+error        500 InternalError, and the store is not asked
+slow-down    503 SlowDown, and the store is not asked
+hang         no answer until the client has given up, and the store is not asked
+unanswered   the store carries the request out, and the connection ends without an answer
+truncated    the answer ends in the middle
+flipped      one bit of the answer's body is another; footers of Parquet files are left alone
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlparse
+
+_PARQUET_MAGIC = b"PAR1"
+_HANG_SECONDS = 20.0
+_HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive", "expect"})
+
+
+class Fault(StrEnum):
+    """What becomes of a request."""
+
+    ERROR = "error"
+    SLOW_DOWN = "slow-down"
+    HANG = "hang"
+    UNANSWERED = "unanswered"
+    TRUNCATED = "truncated"
+    FLIPPED = "flipped"
+
+
+@dataclass(slots=True)
+class FaultProxy:
+    """Requests pass until `arm` says which of them do not."""
+
+    store: str
+    """The address of the store, such as http://127.0.0.1:5000."""
+    requests: list[str] = field(default_factory=list)
+    """Method and path of each request since the proxy was armed."""
+    _fault: Fault | None = None
+    _first: int = 0
+    _times: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _released: threading.Event = field(default_factory=threading.Event)
+    address: str = ""
+
+    @contextmanager
+    def armed(self, fault: Fault | None = None, *, first: int = 0, times: int = 1) -> Iterator[FaultProxy]:
+        """Spoil `times` requests from number `first` on, 0-based; none without a fault."""
+        with self._lock:
+            self.requests.clear()
+            self._fault, self._first, self._times = fault, first, times
+            self._released.clear()
+        try:
+            yield self
+        finally:
+            with self._lock:
+                self._fault = None
+            self._released.set()
+
+    def take(self, request: str) -> Fault | None:
+        """What becomes of the request that has come."""
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(request)
+            is_spoilt = self._first <= number < self._first + self._times
+            return self._fault if is_spoilt else None
+
+    def hang(self) -> None:
+        """Until the test is over with it."""
+        self._released.wait(_HANG_SECONDS)
+
+    @contextmanager
+    def running(self) -> Iterator[FaultProxy]:
+        """Listen on a free port of loopback."""
+        server = _Server(("127.0.0.1", 0), _handler_of(self))
+        self.address = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._released.set()
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away has nobody to tell."""
+
+
+def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self._body()
+            fault = proxy.take(f"{self.command} {self.path}")
+            match fault:
+                case Fault.ERROR:
+                    return self._answer(500, {}, _error_body("InternalError"))
+                case Fault.SLOW_DOWN:
+                    return self._answer(503, {}, _error_body("SlowDown"))
+                case Fault.HANG:
+                    proxy.hang()
+                    self.close_connection = True
+                    return None
+            status, headers, content = self._asked(body)
+            if fault is Fault.UNANSWERED:
+                self.close_connection = True
+                return None
+            if fault is Fault.FLIPPED and self.command == "GET":
+                content = flipped(content)
+            return self._answer(status, headers, content, is_truncated=fault is Fault.TRUNCATED)
+
+        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815 - the names that http.server calls
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Nothing: the test counts requests."""
+
+        def _body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            parts = []
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            while self.rfile.readline().strip():
+                pass
+            return b"".join(parts)
+
+        def _asked(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+            """The store's own answer."""
+            store = urlparse(proxy.store)
+            connection = http.client.HTTPConnection(store.hostname or "", store.port, timeout=30)
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+            connection.request(
+                self.command, self.path, body=body, headers={**headers, "Content-Length": str(len(body))}
+            )
+            answer = connection.getresponse()
+            content = answer.read()
+            kept = {name: value for name, value in answer.getheaders() if name.lower() not in _HOP_BY_HOP}
+            if self.command == "HEAD":
+                kept["Content-Length"] = answer.getheader("Content-Length", "0")
+            connection.close()
+            return answer.status, kept, content
+
+        def _answer(self, status: int, headers: dict[str, str], content: bytes, *, is_truncated: bool = False) -> None:
+            self.send_response_only(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            if self.command != "HEAD" and status != 204:
+                self.send_header("Content-Length", str(len(content)))
+            if is_truncated:
+                self.close_connection = True
+                content = content[: len(content) // 2]
+                if not content:
+                    return
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(content)
+
+    return Handler
+
+
+def flipped(content: bytes) -> bytes:
+    """The bytes with a bit in the middle changed; of a Parquet file a bit of its pages, and none of a footer alone."""
+    first, end = 0, len(content)
+    if content.endswith(_PARQUET_MAGIC):
+        first, end = len(_PARQUET_MAGIC), len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    if end <= first:
+        return content
+    place = (first + end) // 2
+    return content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :]
+
+
+def _error_body(code: str) -> bytes:
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>injected</Message></Error>'.encode()
+    )
