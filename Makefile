@@ -26,7 +26,7 @@ help:
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make dist         sdist and wheel for a release, in dist/"
 	@echo "make bench        the benchmarks, as ratios"
-	@echo "make soak         the model test with many more examples"
+	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
 
 setup: $(VENV)/.ready
 
@@ -90,7 +90,7 @@ bench: setup $(ORACLE)/.ready
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-disable-gc -s
 
 soak: setup
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/property
+	$(BIN)/python tests/soak/run_soak.py
 
 clean:
 	rm -rf $(VENV) .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-lake

@@ -138,11 +138,13 @@ class Draft:
         *,
         whole_groups: Sequence[str] = (),
         tests: Sequence[RowTest] = (),
+        numbered_by: str | None = None,
     ) -> ConformedRows:
         """Rows as the caller gave them, as a stream of batches in the table's schema.
 
         A diverted row takes along the rows with the same values in the columns `whole_groups` (CP-24). `tests`: what
-        the verb asks of rows besides the table's constraints.
+        the verb asks of rows besides the table's constraints. `numbered_by`: a column with the indexes of the rows in
+        the caller's input.
         """
         return ConformedRows(
             as_reader(rows, schema=arrow_schema(self.schema)),
@@ -150,6 +152,7 @@ class Draft:
             on_refused=on_refused,
             checks=(*row_checks(self.context.properties, self.schema, table=self.name), *tests),
             whole_groups=whole_groups,
+            numbered_by=numbered_by,
         )
 
     def add_rows(

@@ -1,6 +1,5 @@
 """Processes that write to one table at the same time: nothing lost, nothing twice, and a history that is as if they had
-come one after the other. `SOAK_MINUTES=2 pytest tests/integration/test_many_writers.py -s` prints the figures of
-`specs/reliability.md`."""
+come one after the other. With `SOAK_WRITERS_MINUTES=2` and `-s` it prints the figures of `specs/reliability.md`."""
 
 from __future__ import annotations
 
@@ -13,11 +12,12 @@ import pytest
 from many_writers import TABLE, Call, Lake, Run, run_writers, to_arrow
 from postgres_server import postgres_uri
 from replayed_history import ACT, ReplayedHistory
+from soak_figures import count, soak_seed
 
 import tableformat as tf
 from tableformat.testing.replay import check_feed
 
-SOAK_SECONDS = float(os.environ.get("SOAK_MINUTES", "0")) * 60
+SOAK_SECONDS = float(os.environ.get("SOAK_WRITERS_MINUTES", "0")) * 60
 WRITERS = 8 if SOAK_SECONDS else 4
 SECONDS = SOAK_SECONDS or 4.0
 
@@ -41,7 +41,8 @@ def test_history_of_many_writers_is_one_after_the_other(
     lake: Lake, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """CP-1, CP-3, CP-14: every snapshot has the rows that the model has; what was acknowledged is there once."""
-    run = run_writers(lake, tmp_path / "out", writers=WRITERS, seconds=SECONDS)
+    run = run_writers(lake, tmp_path / "out", writers=WRITERS, seconds=SECONDS, seed=int(soak_seed("1") or 1))
+    count("commits", len(run.committed()))
     print(f"\n{run.report(request.node.name)}")
     with lake.open() as catalog:
         table = catalog.load_table(TABLE)
@@ -59,7 +60,7 @@ def check_history(run: Run, table: tf.Table) -> None:
     run.history.check_calls(call for calls in run.calls.values() for call in calls)
 
 
-@pytest.mark.skipif(not SOAK_SECONDS, reason="figures, not a test: SOAK_MINUTES is not set")
+@pytest.mark.skipif(not SOAK_SECONDS, reason="figures, not a test: SOAK_WRITERS_MINUTES is not set")
 def test_throughput_of_many_writers(lake: Lake, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     for writers in (1, WRITERS):
         run = run_writers(lake, tmp_path / f"out-{writers}", writers=writers, seconds=SOAK_SECONDS / 4, load="appends")

@@ -19,6 +19,7 @@ import pytest
 from fault_proxy import Fault, FaultProxy
 from hypothesis import settings
 from pyarrow.fs import AwsStandardS3RetryStrategy, S3RetryStrategy
+from soak_figures import count, soak_seed
 from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
@@ -29,9 +30,10 @@ SCHEMA = pa.schema([("id1", pa.string()), ("id2", pa.int64()), ("v", pa.string()
 SECRET, TOKEN = "sentinel/Secret+Key0123456789abcdefghijk", "sentinel-session-token-0123456789"
 BEFORE: Final = [("a", 1, "x"), ("a", 2, "again"), ("c", 1, "z")]
 IS_SOAK: Final = settings().max_examples >= 1_000
-SEED: Final = int(os.environ.get("SOAK_SEED", "1"))
+SEED: Final = soak_seed("1")
 CASES: Final = int(os.environ.get("SOAK_CASES", "400")) if IS_SOAK else 4
 FOREVER: Final = 1_000
+IMPATIENT: Final = {"s3.connect-timeout": "2", "s3.request-timeout": "2"}
 REQUESTS_OF_SHORT_FORM: Final = 12
 
 
@@ -104,8 +106,8 @@ class World:
             "s3.secret-access-key": SECRET,
             "s3.session-token": TOKEN,
             "s3.region": "us-east-1",
-            "s3.connect-timeout": "1",
-            "s3.request-timeout": "1",
+            "s3.connect-timeout": "60",
+            "s3.request-timeout": "60",
             "s3.retry-strategy-impl": f"{__name__}.TwoAttempts",
             "py-io-impl": file_io,
         }
@@ -125,15 +127,15 @@ class World:
             table.delete_prefix({"id1": "b"})
             table.upsert(rows(("a", 2, "again")))
 
-    def opened(self) -> tf.Catalog:
+    def opened(self, **options: str) -> tf.Catalog:
         catalog_file = str(self._directory / f"{self._name}.db")
-        return tf.open_catalog(f"s3://lake/{self._name}", catalog_file=catalog_file, **self._options)
+        return tf.open_catalog(f"s3://lake/{self._name}", catalog_file=catalog_file, **{**self._options, **options})
 
     def check(self, proxy: FaultProxy, action: Action, fault: Fault | None, first: int, times: int) -> int:
         """Run the action with the fault; the number of requests that it made."""
         names = {"application_id": "writer", "batch_id": 7} if action.is_named else {}
         error: Exception | None = None
-        with self.opened() as catalog:
+        with self.opened(**IMPATIENT) as catalog:
             table = catalog.load_table("db.t")
             with proxy.armed(fault, first=first, times=times):
                 try:
@@ -186,6 +188,7 @@ def test_a_store_that_fails_changes_all_or_nothing(
         fault = draw.choice([*Fault] if IS_SOAK else [each for each in Fault if each is not Fault.HANG])
         first, times = draw.randrange(max(lengths.get(name, REQUESTS_OF_SHORT_FORM), 1)), draw.choice((1, 2, FOREVER))
         world = World(proxy, tmp_path, world_name, file_io)
+        count("store faults")
         try:
             world.check(proxy, ACTIONS[name], fault, first, times)
         except BaseException as error:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from crash_actions import FUTURE, make_lake
 from crash_points import Door, Failure
 from hypothesis import settings
+from soak_figures import soak_seed
 
 import tableformat as tf
 from tableformat.metadata.reachable_files import reachable_files
@@ -104,7 +105,7 @@ def trials(calls: Sequence[str], failures: Sequence[Failure], sample: int) -> li
     found = [(call, failure) for failure in failures for call in range(len(calls))]
     if settings().max_examples >= _SOAK_EXAMPLES or len(found) <= sample:
         return found
-    chance = random.Random(0) if settings().derandomize else random.Random()
+    chance = random.Random(0) if settings().derandomize else random.Random(soak_seed())
     return chance.sample(found, sample)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -10,12 +11,13 @@ import pytest
 from crash_actions import CHANGES_OF_METADATA, JOBS, VERBS
 from crash_points import DEATHS, Failure
 from crash_worlds import CrashWorld, crash_world, refs_of_neither, trials
+from soak_figures import count
 
 from tableformat.errors import CommitStateUnknownError
 
 BATCH: dict[str, Any] = {"application_id": "writer", "batch_id": 7}
 ALL_FAILURES = tuple(Failure)
-SAMPLE = 2
+SAMPLE = int(os.environ.get("SOAK_CRASH_POINTS", "2"))
 """Failures that the short form puts into one action, of about 150; `make soak` puts all of them."""
 
 pytestmark = pytest.mark.slow
@@ -43,6 +45,7 @@ def test_verb_is_all_or_nothing_and_its_batch_is_committed_once(world: CrashWorl
     assert before != after
     for call, failure in trials(calls, ALL_FAILURES, SAMPLE):
         told = f"{verb}: {failure} at call {call}, {calls[call]}"
+        count("crash points")
         error = world.fail(run, call, failure)
         found = world.state()
         assert found in (before, after), told
@@ -64,6 +67,7 @@ def test_change_of_metadata_is_all_or_nothing(world: CrashWorld, change: str) ->
     after = world.state()
     for call, failure in trials(calls, ALL_FAILURES, SAMPLE):
         told = f"{change}: {failure} at call {call}, {calls[call]}"
+        count("crash points")
         error = world.fail(run, call, failure)
         found = world.state()
         assert found in (before, after), told
@@ -83,6 +87,7 @@ def test_job_changes_no_row_wherever_it_dies(world: CrashWorld, job: str) -> Non
     assert (before == after) == (job != "publish")
     for call, failure in trials(calls, ALL_FAILURES, SAMPLE):
         told = f"{job}: {failure} at call {call}, {calls[call]}"
+        count("crash points")
         world.fail(run, call, failure)
         found = world.rows_of_refs()
         assert refs_of_neither(found, before, after) == [], told

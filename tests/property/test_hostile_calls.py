@@ -21,6 +21,7 @@ from fast_lake import fast_lake
 from hostile_values import SCHEMA, SourceFailedError, argument, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak_figures import count
 
 import tableformat as tf
 from tableformat.errors import PropertyWithoutEffectWarning
@@ -176,9 +177,11 @@ def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_ro
         world = World(catalog, version)
         for call in calls:
             before = world.read() if call.owner in WRITERS else None
+            count("calls")
             try:
                 world.call(call.owner, call.name, call.arguments)
             except (tf.TableFormatError, SourceFailedError):
+                count("refused calls")
                 assert before is None or world.read() == before
             except Exception as error:
                 error.add_note(f"called {call!r}")

@@ -15,6 +15,7 @@ import pytest
 from example_counts import examples
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from soak_figures import count
 from stepped_jobs import CancelledError, SteppedJob
 
 import tableformat as tf
@@ -330,6 +331,7 @@ def test_jobs_beside_writers_and_one_another(version: str, first: list[int], act
     with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:
             getattr(world, name)(*arguments)
+            count("operations")
             assert world.contents() == world.expected()
         while world.running:
             world.end(world.running[0])
@@ -348,6 +350,7 @@ def test_publishing_beside_writers_of_both_branches(first: list[int], acts: list
     with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:
             getattr(world, name)(*arguments)
+            count("operations")
             assert world.keyed_deletes_of_main() == []
         while world.running:
             world.end(world.running[0])

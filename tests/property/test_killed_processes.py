@@ -16,6 +16,7 @@ import pytest
 from crash_actions import JOBS, VERBS
 from crash_worlds import CrashWorld, crash_world, refs_of_neither
 from example_counts import examples
+from soak_figures import count
 
 ACTIONS = ["upsert", "transaction", "staged replace", "compact of all", "publish", "expire_snapshots"]
 BATCH: dict[str, Any] = {"application_id": "writer", "batch_id": 7}
@@ -58,6 +59,7 @@ def test_killed_process_leaves_the_rows_of_before_or_of_after(world: CrashWorld,
     after = world.rows_of_refs()
     for _ in range(examples(0.01)):
         world.restore()
+        count("kills")
         kill_within(world.lake, name, random.uniform(0, 1.5 * seconds))
         found = world.rows_of_refs()
         assert refs_of_neither(found, before, after) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from fast_lake import fast_lake
 from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import invariant, run_state_machine_as_test
+from soak_figures import count
 
 from tableformat.testing.machine import STEP_COUNT, machine_on
 
@@ -14,4 +15,10 @@ from tableformat.testing.machine import STEP_COUNT, machine_on
 def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
     """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CP-11: every snapshot has the rows of the model."""
     with fast_lake() as catalog:
-        run_state_machine_as_test(machine_on(catalog), settings=settings(stateful_step_count=STEP_COUNT))
+
+        class Counted(machine_on(catalog)):  # type: ignore[misc]
+            @invariant()
+            def count_step(self) -> None:
+                count("operations")
+
+        run_state_machine_as_test(Counted, settings=settings(stateful_step_count=STEP_COUNT))

@@ -154,13 +154,19 @@ class VerifyResult:
         return {**dataclasses.asdict(self), "is_clean": self.is_clean}
 
     def __str__(self) -> str:
-        looked_at = (
-            f"{self.snapshot_count:,} snapshots, {self.manifest_count:,} manifests, {self.data_file_count:,} data "
-            f"files, {self.delete_file_count:,} delete files"
+        looked_at = ", ".join(
+            _counted(number, noun)
+            for number, noun in (
+                (self.snapshot_count, "snapshot"),
+                (self.manifest_count, "manifest"),
+                (self.data_file_count, "data file"),
+                (self.delete_file_count, "delete file"),
+            )
         )
         lines = [f"{self.table} (branch {self.branch}): {looked_at}"]
         if self.deep:
-            lines.append(f"  read {self.row_count:,} rows; {self.unchecksummed_file_count:,} files without checksums")
+            unchecked = _counted(self.unchecksummed_file_count, "file")
+            lines.append(f"  read {_counted(self.row_count, 'row')}; {unchecked} without checksums")
         if not self.findings:
             return "\n".join([*lines, "nothing is wrong"])
         counts = Counter(f"{each.severity}: {each.kind}" for each in self.findings)
@@ -169,3 +175,7 @@ class VerifyResult:
             lines += [f"{each.severity}: {each.kind}: {each.file}", f"  {each.what}", f"  {each.next_step}"]
             lines += [f"      {each.command}"] if each.command is not None else []
         return "\n".join(lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

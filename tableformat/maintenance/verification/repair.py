@@ -32,7 +32,8 @@ class RepairResult:
 
     def __str__(self) -> str:
         verb = "would drop" if self.dry_run else "dropped"
-        lines = [f"{verb} {len(self.dropped_deletes.proofs):,} delete files that match nothing"]
+        number = len(self.dropped_deletes.proofs)
+        lines = [f"{verb} {number:,} delete {'file that matches' if number == 1 else 'files that match'} nothing"]
         lines += [f"  {location}: {proof}" for location, proof in self.dropped_deletes.proofs]
         lines += [f"left: {each.kind}: {each.file}: {each.what} {each.next_step}" for each in self.left]
         return "\n".join(lines)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
@@ -108,8 +109,11 @@ class ConformedRows:
         on_refused: str = "fail",
         checks: Sequence[RowTest] = (),
         whole_groups: Sequence[str] = (),
+        numbered_by: str | None = None,
     ) -> None:
-        """`checks`: constraints of the table that rows must not break (CK-2), and those of the verb."""
+        """`checks`: constraints of the table that rows must not break (CK-2), and those of the verb. `numbered_by`: an
+        int64 column that is none of the rows' own, with their indexes in the caller's input, where the reader leaves
+        some of that out."""
         if on_refused not in ON_REFUSED:
             raise InvalidArgumentError(f"on_refused must be 'fail' or 'divert', not {on_refused!r}.")
         self._reader = reader
@@ -117,7 +121,8 @@ class ConformedRows:
         self._checks = tuple(checks)
         self._whole_groups = tuple(whole_groups)
         self._spoiled: pa.Table | None = None
-        self._conformer = Conformer(reader.schema, schema, checks)
+        self._numbered_by = numbered_by
+        self._conformer = Conformer(_without(reader.schema, numbered_by), schema, checks)
         self._diverts = on_refused == "divert"
         self._diverted: list[pa.RecordBatch] = []
 
@@ -151,22 +156,25 @@ class ConformedRows:
         collector = SpoiledGroupsCollector(self.schema, self._whole_groups)
         for batch in self._reader:
             held.append(batch)
-            unfit = self._conformer.conform(batch).unfit
+            unfit = self._conformer.conform(self._row_columns(batch)).unfit
             if unfit is not None:
                 collector.observe(unfit)
         if not len(collector.values):
             return self._conformer
         self._spoiled = collector.values
-        return Conformer(self._reader.schema, self._schema, (*self._checks, SpoiledGroups(self._spoiled)))
+        source = _without(self._reader.schema, self._numbered_by)
+        return Conformer(source, self._schema, (*self._checks, SpoiledGroups(self._spoiled)))
 
     def _fitting(self, batches: Iterable[pa.RecordBatch], conformer: Conformer) -> Iterator[pa.RecordBatch]:
         first_row = 0
         for batch in batches:
-            conformed = conformer.conform(batch)
+            rows = self._row_columns(batch)
+            conformed = conformer.conform(rows)
             if conformed.refused is not None:
+                indexes = self._indexes(batch, conformed.refused, first_row)
                 if not self._diverts:
-                    raise self._refusal(conformed.refused, first_row, batch.num_rows)
-                self._diverted.append(_diverted(batch, conformed.refused, first_row))
+                    raise self._refusal(conformed.refused, indexes, first_row + batch.num_rows)
+                self._diverted.append(_diverted(rows, conformed.refused, indexes))
             first_row += batch.num_rows
             if conformed.batch.num_rows:
                 yield conformed.batch
@@ -174,17 +182,26 @@ class ConformedRows:
     def to_reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
-    def _refusal(self, first: RefusedRows, first_row: int, row_count: int) -> RowsRefusedError:
+    def _row_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch without the indexes of its rows."""
+        return batch if self._numbered_by is None else batch.drop_columns([self._numbered_by])
+
+    def _indexes(self, batch: pa.RecordBatch, refused: RefusedRows, first_row: int) -> npt.NDArray[np.int64]:
+        """Where the refused rows are in the caller's input."""
+        if self._numbered_by is None:
+            return refused.positions + first_row
+        return batch.column(self._numbered_by).to_numpy()[refused.positions]
+
+    def _refusal(self, first: RefusedRows, indexes: npt.NDArray[np.int64], next_row: int) -> RowsRefusedError:
         """Counts the rest of the input."""
-        reports = [_report(first, first_row)]
+        reports = [_report(first, indexes)]
         total = reported = len(first.positions)
-        next_row = first_row + row_count
         for batch in self._reader:
-            refused = self._conformer.conform(batch).refused
+            refused = self._conformer.conform(self._row_columns(batch)).refused
             if refused is not None:
                 total += len(refused.positions)
                 if reported < REPORTED_ROWS:
-                    reports.append(_report(refused, next_row))
+                    reports.append(_report(refused, self._indexes(batch, refused, next_row)))
                     reported += len(refused.positions)
             next_row += batch.num_rows
         report = pa.Table.from_batches(reports).slice(0, REPORTED_ROWS)
@@ -206,15 +223,17 @@ def _first_of_each_row(misfits: Sequence[Misfits]) -> RefusedRows:
     return RefusedRows(rows, columns, reasons)
 
 
-def _report(refused: RefusedRows, first_row: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array(refused.positions + first_row), refused.columns, refused.reasons], schema=REPORT_SCHEMA
-    )
+def _without(schema: pa.Schema, name: str | None) -> pa.Schema:
+    return schema if name is None else schema.remove(schema.get_field_index(name))
 
 
-def _diverted(batch: pa.RecordBatch, refused: RefusedRows, first_row: int) -> pa.RecordBatch:
+def _report(refused: RefusedRows, indexes: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(indexes), refused.columns, refused.reasons], schema=REPORT_SCHEMA)
+
+
+def _diverted(batch: pa.RecordBatch, refused: RefusedRows, indexes: npt.NDArray[np.int64]) -> pa.RecordBatch:
     rows = batch.take(pa.array(refused.positions))
     return pa.RecordBatch.from_arrays(
-        [*rows.columns, pa.array(refused.positions + first_row), refused.columns, refused.reasons],
+        [*rows.columns, pa.array(indexes), refused.columns, refused.reasons],
         names=[*batch.schema.names, "_row_index", "_refused_column", "_refused_reason"],
     )

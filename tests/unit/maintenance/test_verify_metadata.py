@@ -59,7 +59,7 @@ def test_a_clean_table_has_no_finding(table: tf.Table) -> None:
     counts = (found.snapshot_count, found.manifest_count, found.data_file_count, found.delete_file_count)
     assert counts == (3, 3, 2, 1)
     assert not found.deep
-    assert "nothing is wrong" in str(found)
+    assert "3 snapshots, 3 manifests, 2 data files, 1 delete file\nnothing is wrong" in str(found)
 
 
 def test_a_clean_table_of_version_3(v3: tf.Table) -> None:
@@ -343,7 +343,7 @@ class TestSnapshots:
         # The snapshot before still has it, and says so.
         later = [each for each in v3.verify().findings if each.kind is FindingKind.DANGLING_VECTOR]
         assert [each.command for each in later] == [None]
-        assert "dropped 1 delete files" in str(mended)
+        assert "dropped 1 delete file that matches nothing" in str(mended)
 
     def test_what_snapshots_share_is_told_once_of_the_newest(self, v3: tf.Table) -> None:
         """MT-70"""

@@ -99,6 +99,20 @@ def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
     assert result.refused.select(["id", "n", "v"]).to_pylist() == [{"id": "a", "n": 1, "v": TOO_LARGE}]
 
 
+@pytest.mark.parametrize("batched", [one_by_one, lambda rows: rows])
+def test_events_are_named_by_their_place_in_the_input(table: tf.Table, batched: Any) -> None:
+    """Earlier events of a key, which its last one makes up for, count as rows of the input all the same."""
+    events = rows_of(("a", 1, 1), ("a", 1, 2), ("c", 1, 5), ("a", 1, TOO_LARGE), ("b", 1, 9), ("c", 1, TOO_LARGE))
+    events = events.append_column("_op", pa.array(["U"] * 6)).append_column("_ts", pa.array(range(6)))
+    with pytest.raises(RowsRefusedError, match="first row 3") as caught:
+        table.apply_changes(batched(events))
+    assert caught.value.refused["row_index"].to_pylist() == [3, 5]
+    result = table.apply_changes(batched(events), on_refused="divert")
+    assert result.refused["_row_index"].to_pylist() == [3, 5]
+    assert result.refused.column_names == ["id", "n", "v", "_row_index", "_refused_column", "_refused_reason"]
+    assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 0), ("b", 1, 9)]
+
+
 def test_transaction_keeps_messages_whole(table: tf.Table) -> None:
     """CP-24."""
     with table.transaction() as tx:

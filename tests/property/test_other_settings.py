@@ -1,0 +1,80 @@
+"""The same verbs under other settings, with jobs in between, give the same rows: no model is asked."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+from example_counts import examples
+from fast_lake import fast_lake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from soak_figures import count
+
+import tableformat as tf
+from tableformat.errors import DuplicateKeyError, InvalidArgumentError, RowsRefusedError
+from tableformat.testing.acts import Act, InTransaction, OneVerb, jobs
+from tableformat.testing.machine import VARIANTS, Variant
+from tableformat.testing.strategies import KEY, SCHEMA
+from tableformat.testing.verbs import verbs
+
+MORE_VARIANTS: Final = (
+    *VARIANTS,
+    Variant((), {"write.target-file-size-bytes": "1", "tableformat.write.memory-bytes": "1000000"}),
+    Variant(("truncate(1, id)",), {"write.parquet.compression-codec": "snappy", "format-version": "3"}),
+    Variant((), {"commit.manifest-merge.enabled": "false", "write.metadata.compression-codec": "gzip"}),
+    Variant((), {"read.parquet.page-checksum-verification": "true", "commit.manifest.target-size-bytes": "1"}),
+)
+REFUSALS: Final = (DuplicateKeyError, InvalidArgumentError, RowsRefusedError)
+ACTS: Final = st.lists(
+    st.one_of(
+        verbs().map(OneVerb), st.lists(verbs(), min_size=2, max_size=3).map(lambda made: InTransaction((*made,)))
+    ),
+    min_size=4,
+    max_size=12,
+)
+"""Verbs of one table, which the other one gets as well."""
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(0.3))
+@given(
+    acts=ACTS,
+    upkeep=st.lists(st.none() | jobs(), min_size=12, max_size=12),
+    variants=st.lists(st.sampled_from(MORE_VARIANTS), min_size=2, max_size=2, unique_by=id),
+)
+def test_rows_do_not_depend_on_settings_or_on_jobs(
+    acts: Sequence[Act], upkeep: Sequence[Act | None], variants: Sequence[Variant]
+) -> None:
+    """MT-1, FM-23: what is refused does not depend on them either, nor do counts, nor what the changes are."""
+    numbers = itertools.count()
+    with fast_lake() as catalog:
+        plain, kept = (
+            catalog.create_table(
+                f"db.t{place}", SCHEMA, key=KEY, partition_by=each.partition_by, properties=dict(each.properties)
+            )
+            for place, each in enumerate(variants)
+        )
+        for act, job in zip((each.numbered(numbers) for each in acts), upkeep, strict=False):
+            count("operations", 2)
+            assert refusal(plain, act) == refusal(kept, act)
+            if job is not None:
+                count("operations")
+                job.commit(kept.refresh())
+            assert rows_of(plain) == rows_of(kept)
+            assert plain.refresh().scan().count() == kept.refresh().scan().count() == len(rows_of(kept))
+
+
+def refusal(table: tf.Table, act: Act) -> str | None:
+    """The kind of error that the act ends with; None when it was done."""
+    try:
+        act.commit(table.refresh())
+    except REFUSALS as error:
+        return type(error).__name__
+    return None
+
+
+def rows_of(table: tf.Table) -> list[str]:
+    return sorted(map(repr, table.refresh().scan().to_arrow().to_pylist()))
