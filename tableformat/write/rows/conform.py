@@ -190,7 +190,8 @@ class ConformedRows:
         """Where the refused rows are in the caller's input."""
         if self._numbered_by is None:
             return refused.positions + first_row
-        return batch.column(self._numbered_by).to_numpy()[refused.positions]
+        numbers: npt.NDArray[np.int64] = batch.column(self._numbered_by).to_numpy()
+        return numbers[refused.positions]
 
     def _refusal(self, first: RefusedRows, indexes: npt.NDArray[np.int64], next_row: int) -> RowsRefusedError:
         """Counts the rest of the input."""
