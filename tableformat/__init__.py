@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tableformat.operations.result import CommitResult
     from tableformat.operations.staged_write import StagedWrite
     from tableformat.operations.transaction import Transaction
+    from tableformat.range_partitions.model import Bound, RangePartitions, bound, list_partitions
     from tableformat.scan.explain import ScanExplanation
     from tableformat.scan.plan import ScanPlan
     from tableformat.scan.scan import Scan
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from tableformat.write.staged import StagedFiles
 
 __all__ = [
+    "Bound",
     "Catalog",
     "Changes",
     "CommitResult",
     "ConvertResult",
+    "RangePartitions",
     "Scan",
     "ScanExplanation",
     "ScanPlan",
@@ -36,8 +39,10 @@ __all__ = [
     "Table",
     "TableFormatError",
     "Transaction",
+    "bound",
     "duckdb",
     "errors",
+    "list_partitions",
     "open_catalog",
     "read_metadata",
 ]
@@ -57,6 +62,10 @@ _HOMES = {
     "Scan": "scan.scan",
     "read_metadata": "catalogs.static_table",
     "Table": "table",
+    "Bound": "range_partitions.model",
+    "RangePartitions": "range_partitions.model",
+    "bound": "range_partitions.model",
+    "list_partitions": "range_partitions.model",
     "StagedFiles": "write.staged",
 }
 

@@ -14,6 +14,7 @@
     │   └── SnapshotNotFoundError       a snapshot, tag or branch
     ├── AlreadyExistsError
     ├── RowsRefusedError                rows that do not fit the schema; carries the report
+    │   └── UncoveredRowsError          rows that lie where no range partition is
     ├── DuplicateKeyError               `on_duplicate="error"` met a key twice
     ├── AlreadyCommittedError           staged files that the branch has, or had; they are not committed again
     ├── CommitConflictError             another commit made this one wrong; nothing was changed
@@ -119,6 +120,14 @@ class RowsRefusedError(TableFormatError, ValueError):
         super().__init__(message)
         self.refused = refused
         """Columns `row_index` int64 (0-based in the input), `column` string, `reason` string."""
+
+
+class UncoveredRowsError(RowsRefusedError):
+    """Some rows lie where no range partition is; nothing was committed.
+
+    `refused` has the column `row` too, a struct of the row's values. Where files that another process wrote are
+    refused, it is empty, and the message names the files.
+    """
 
 
 class DuplicateKeyError(TableFormatError, ValueError):

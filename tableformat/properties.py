@@ -21,7 +21,7 @@ KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
 """The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without the
 order."""
 RANGE_PARTITIONS: Final = "tableformat.range-partitions"
-"""Reserved: JSON of non-covering range partitions, bounds by field id."""
+"""Which ranges of the key space exist: JSON, bounds by field id (RP-1)."""
 CHECK_PREFIX: Final = "tableformat.check."
 """`tableformat.check.<name>`: the condition of a CHECK constraint, in Spark's SQL (CK-1)."""
 CHECK_EXPRESSION_PREFIX: Final = "tableformat.check-expression."

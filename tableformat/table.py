@@ -28,6 +28,7 @@ from tableformat.operations.evolution import SchemaChanges, SpecChanges
 from tableformat.operations.format_version import FORMAT_VERSION
 from tableformat.operations.key import set_key
 from tableformat.operations.options import CommitKeywords, CommitOptions
+from tableformat.operations.ranges.handle import TableRangePartitions
 from tableformat.operations.result import CommitResult
 from tableformat.operations.run import dry_run_verb, is_one_shot, repeatable, run_verb
 from tableformat.operations.staged_write import StagedWrite, stage_written
@@ -71,6 +72,18 @@ class Table(TableReads):
         2
         """
         return Maintenance(self.iceberg, self.branch)
+
+    @property
+    def range_partitions(self) -> TableRangePartitions:
+        """Which ranges of the key space exist, for tables that were created with `range_partitions`.
+
+        >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
+        >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+        >>> sales = catalog.create_table("db.sales", columns, key=["year", "id"], range_partitions=years)
+        >>> sales.range_partitions.drop(2020, 2021).dropped
+        ('[2020, 2021)',)
+        """
+        return TableRangePartitions(self.iceberg, self.branch)
 
     def verify(
         self, *, deep: bool = False, snapshot_id: int | None = None, progress: Progress | None = None

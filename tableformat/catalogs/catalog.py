@@ -43,7 +43,11 @@ from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
-from tableformat.properties import KEY_FIELD_IDS, checked_properties, with_bounded_history
+from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties, with_bounded_history
+from tableformat.range_partitions.definition import define
+from tableformat.range_partitions.layout import partition_field_of
+from tableformat.range_partitions.model import RangePartitions
+from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand, to_property
 from tableformat.storage.location_provider import location_provider
 from tableformat.table import Table
 from tableformat.write.rows.checks import refuse_check_set_by_hand
@@ -195,6 +199,7 @@ class Catalog:
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
+        range_partitions: RangePartitions | None = None,
         exist_ok: bool = False,
     ) -> Table:
         """Create an empty table.
@@ -203,6 +208,9 @@ class Catalog:
         order and what `upsert`, `delete_prefix` and `replace` go by. `partition_by` takes Iceberg's transforms as text,
         such as `"bucket(16, id1)"` or `"day(ts)"`. The property `format-version` is "2" or "3"; version 3 has deletion
         vectors, row ids, nanosecond timestamps and default values, and needs a catalog that can write it.
+
+        `range_partitions` says which ranges of the key space exist; rows elsewhere are refused. Where their step is one
+        of Iceberg's transforms, the table is partitioned by it, unless `partition_by` names the column.
 
         With `exist_ok` a table of that name is returned as it is.
 
@@ -213,7 +221,13 @@ class Catalog:
         """
         try:
             creation = self.stage_table(
-                identifier, schema, key=key, partition_by=partition_by, properties=properties, location=location
+                identifier,
+                schema,
+                key=key,
+                partition_by=partition_by,
+                properties=properties,
+                location=location,
+                range_partitions=range_partitions,
             )
             version = format_version_of_new(properties or {})
             with self._named(identifier), refusals_of_version(version, self.iceberg.name):
@@ -233,6 +247,7 @@ class Catalog:
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
+        range_partitions: RangePartitions | None = None,
     ) -> CreateTableTransaction:
         """The creation of a table, to be committed by the caller; arguments as for `create_table`.
 
@@ -255,6 +270,12 @@ class Catalog:
         if key_ids:
             all_properties[KEY_FIELD_IDS] = ",".join(str(field_id) for field_id in key_ids)
         spec = partition_spec(fresh, partition_by)
+        if range_partitions is not None:
+            defined = define(range_partitions, fresh)
+            all_properties[RANGE_PARTITIONS] = to_property(defined)
+            field = partition_field_of(defined, spec)
+            spec = spec if field is None else partition_spec(fresh, [*partition_by, field])
+        refuse_coverage_set_by_hand(properties or {})
         refuse_check_set_by_hand(properties or {}, {}, fresh)
         location_provider("", all_properties)
         if self.iceberg.table_exists(identifier):

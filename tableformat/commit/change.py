@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pyiceberg.table.snapshots import Operation
 
+from tableformat.commit.coverage_change import CoverageChange
 from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile, DeleteKind
@@ -78,6 +79,8 @@ class TableChange:
     """The table's last sequence number before any of them was written."""
     manifest_rewrite: ManifestRewrite | None = None
     """Manifests that are written anew without a change of files."""
+    coverage: CoverageChange | None = None
+    """What the commit makes of the table's range partitions."""
     may_match: Callable[[DataFile], bool] | None = None
     """SCAN_BASED: whether a data file that others added can hold rows that the decision depends on. None: any can."""
     may_delete: Callable[[DeleteFile, DataFile], bool] | None = None
@@ -109,6 +112,7 @@ class TableChange:
             or self.removed_data_files
             or self.removed_delete_files
             or self.manifest_rewrite
+            or (self.coverage is not None and self.coverage.needs_snapshot)
         )
 
     @property

@@ -87,7 +87,8 @@ def check_publish_target(change: TableChange, metadata: TableMetadata, ref: str)
 
     Raises InvalidArgumentError naming the branch to write to.
     """
-    if not (change.added_delete_files or change.removed_data_files or change.removed_delete_files):
+    alters = change.coverage is not None and not change.added_data_files
+    if not (change.added_delete_files or change.removed_data_files or change.removed_delete_files or alters):
         return
     sources = published_to(metadata, ref)
     if sources:

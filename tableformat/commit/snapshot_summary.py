@@ -76,7 +76,8 @@ def build_summary(change: TableChange, parent_totals: Mapping[str, int], propert
     numbers = (
         {name: count for name, count in counts.items() if count} | {"changed-partition-count": len(partitions)} | totals
     )
-    return _summary(change.operation, {**properties, **{name: str(number) for name, number in numbers.items()}})
+    texts = {**properties, **(change.coverage.summary if change.coverage is not None else {})}
+    return _summary(change.operation, {**texts, **{name: str(number) for name, number in numbers.items()}})
 
 
 def _summary(operation: Operation, fields: Mapping[str, str]) -> Summary:

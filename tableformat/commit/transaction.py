@@ -34,6 +34,7 @@ from pyiceberg.table.update import (
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.committed_once import check_committed_once
 from tableformat.commit.conflicts import check_conflicts
+from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.delete_scope import check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
 from tableformat.commit.planned_change import FixedChange, PlannedChange
@@ -52,7 +53,8 @@ from tableformat.errors import (
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
-from tableformat.properties import is_synced
+from tableformat.properties import RANGE_PARTITIONS, is_synced
+from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.storage.storage import delete_if_present, sync_files
 
 logger = logging.getLogger(__name__)
@@ -268,6 +270,10 @@ class _Commit:
         if self._batch is not None:
             record = remember_batch(self._ref, self._batch, snapshot.snapshot_id, snapshot.timestamp_ms)
             updates.append(SetPropertiesUpdate(updates=record))
+        if change.coverage is not None:
+            updates.extend(change.coverage.updates)
+        if change.coverage is not None or (change.added_data_files and RANGE_PARTITIONS in base.metadata.properties):
+            requirements.extend(coverage_is(base.metadata.properties.get(RANGE_PARTITIONS), self._handle.catalog))
         more_updates, more_requirements = self._planned.beside(base, snapshot)
         updates.extend(more_updates)
         requirements.extend(more_requirements)
@@ -357,7 +363,8 @@ class _Commit:
 
 
 def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -> None:
-    """Raise UnsupportedFeatureError for what the table's format version does not allow, or what we do not write."""
+    """Raise UnsupportedFeatureError for what the table's format version does not allow, or what we do not write; rows
+    are not added beside range partitions that this version does not know (RP-1)."""
     version = metadata.format_version
     kinds = {delete.kind for delete in change.added_delete_files}
     if version not in (2, 3):
@@ -372,6 +379,8 @@ def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -
         raise UnsupportedFeatureError(
             f"{subject} has format version 3, which takes no new position delete files; write deletion vectors."
         )
+    if change.added_data_files:
+        range_partitions_of(metadata.properties, metadata.schema())
 
 
 def _move_ref(base: SnapshotView, ref: str, snapshot: Snapshot) -> SetSnapshotRefUpdate:

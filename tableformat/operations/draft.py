@@ -12,7 +12,7 @@ draft did before. The commit then gives all files one number.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -40,7 +40,7 @@ from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.result import CommitResult
 from tableformat.operations.staging import StagedChange, StagedChangeByVersion
-from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, property_one_of
+from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, RANGE_PARTITIONS, property_one_of
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
@@ -48,6 +48,7 @@ from tableformat.write.delete_files.equality_deletes import write_equality_delet
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
 from tableformat.write.rows.checks import RowTest, row_checks
 from tableformat.write.rows.conform import ConformedRows
+from tableformat.write.rows.covered import coverage_tests
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
@@ -150,7 +151,11 @@ class Draft:
             as_reader(rows, schema=arrow_schema(self.schema)),
             self.schema,
             on_refused=on_refused,
-            checks=(*row_checks(self.context.properties, self.schema, table=self.name), *tests),
+            checks=(
+                *row_checks(self.context.properties, self.schema, table=self.name),
+                *coverage_tests(self.context.range_partitions),
+                *tests,
+            ),
             whole_groups=whole_groups,
             numbered_by=numbered_by,
         )
@@ -178,14 +183,21 @@ class Draft:
         if rows.refused is not None:
             self._refused.append(rows.refused)
 
-    def adopt_files(self, staged: StagedFiles, *, since: int | None = None) -> None:
+    def adopt_files(
+        self, staged: StagedFiles, *, since: int | None = None, held_against: Mapping[str, str] | None = None
+    ) -> None:
         """Take data files of another writer, whose they remain if the commit fails.
+
+        `held_against`: the table's properties when each row was held against its range partitions; None where rows were
+        not, so that the files' bounds decide (RP-6).
 
         `since`: the table's last sequence number before they were written, for the check that they were not committed
         before (CP-23); None where the batch that they belong to says so (CP-14).
         """
         if since is not None:
             self._change.note_adopted(staged.file_paths, since)
+        if held_against is None or held_against.get(RANGE_PARTITIONS) != self.context.properties.get(RANGE_PARTITIONS):
+            self._change.note_unchecked(data.file_path for data in staged.data_files)
         self._add(staged)
 
     def _add(self, staged: StagedFiles) -> None:

@@ -19,6 +19,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
+from tableformat.commit.coverage_change import COVERAGE_BEFORE, coverage_is, property_updates
 from tableformat.commit.idempotence import batches_of_snapshots
 from tableformat.commit.metadata_commit import assert_ref
 from tableformat.commit.publish_target import published_to
@@ -41,13 +42,20 @@ from tableformat.operations.format_version import (
     requested_format_version,
     upgrade_to,
 )
-from tableformat.properties import checked_properties
+from tableformat.properties import RANGE_PARTITIONS, checked_properties
+from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand
 from tableformat.write.rows.checks import refuse_check_set_by_hand
 
 
 def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age_ms: int | None) -> None:
     """Raises AlreadyExistsError for a name in use, SnapshotNotFoundError for a table without snapshots."""
     _create(iceberg, name, _ref(_snapshot_id(view), SnapshotRefType.TAG, max_ref_age_ms))
+
+
+def new_tag(name: str, snapshot_id: int) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
+    """What makes a tag in the commit of something else, and that its name is free."""
+    ref = _ref(snapshot_id, SnapshotRefType.TAG, None)
+    return (_set_ref(name, ref),), (assert_ref(name, None),)
 
 
 def create_branch(iceberg: IcebergTable, name: str, view: SnapshotView) -> None:
@@ -91,7 +99,31 @@ def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay
     forgotten = batches_of_snapshots(metadata.properties, branch, undone) if replay else ()
     if forgotten:
         updates += (RemovePropertiesUpdate(removals=list(forgotten)),)
-    commit_updates(iceberg, (assert_ref(branch, head.snapshot_id),), updates)
+    restored, unchanged = _coverage_of(iceberg, target_id, head.snapshot_id)
+    commit_updates(iceberg, (assert_ref(branch, head.snapshot_id), *unchanged), (*updates, *restored))
+
+
+def _coverage_of(
+    iceberg: IcebergTable, target_id: int, head_id: int
+) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
+    """RP-15: range partitions as they were before the oldest snapshot between the target and the head that changed
+    them; nothing where the target is no ancestor, or none did."""
+    metadata = iceberg.metadata
+    line = list(ancestors(metadata, metadata.snapshot_by_id(head_id)))
+    ids = [snapshot.snapshot_id for snapshot in line]
+    if target_id not in ids:
+        return (), ()
+    told = [
+        text
+        for snapshot in line[: ids.index(target_id)]
+        if snapshot.summary is not None
+        and (text := snapshot.summary.additional_properties.get(COVERAGE_BEFORE)) is not None
+    ]
+    now = metadata.properties.get(RANGE_PARTITIONS)
+    before = (told[-1] or None) if told else now
+    if before == now:
+        return (), ()
+    return property_updates(before), coverage_is(now, iceberg.catalog)
 
 
 def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotView) -> None:
@@ -140,6 +172,7 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     catalog cannot write the version.
     """
     checked_properties(properties)
+    refuse_coverage_set_by_hand(properties)
     refuse_check_set_by_hand(properties, iceberg.metadata.properties, iceberg.metadata.schema())
     version = requested_format_version(properties, iceberg.metadata.format_version)
     updates: tuple[TableUpdate, ...] = upgrade_to(iceberg.metadata, version)
@@ -211,7 +244,8 @@ def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:
     else:
         moved = head.model_copy(update={"snapshot_id": snapshot_id})
     requirement = assert_ref(branch, None if head is None else head.snapshot_id)
-    commit_updates(iceberg, (requirement,), (_set_ref(branch, moved),))
+    restored, unchanged = ((), ()) if head is None else _coverage_of(iceberg, snapshot_id, head.snapshot_id)
+    commit_updates(iceberg, (requirement, *unchanged), (_set_ref(branch, moved), *restored))
 
 
 def _ref_named(metadata: TableMetadata, name: str) -> SnapshotRef:

@@ -22,6 +22,7 @@ from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.rows.checks import refuse_changed_checks, row_checks
 from tableformat.write.rows.conform import ConformedRows
+from tableformat.write.rows.covered import coverage_tests
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
@@ -91,7 +92,10 @@ class StagedWrite:
             as_reader(batches, schema=arrow_schema(self.context.schema)),
             self.context.schema,
             on_refused=on_refused,
-            checks=row_checks(self.context.properties, self.context.schema, table=self.context.table_location),
+            checks=(
+                *row_checks(self.context.properties, self.context.schema, table=self.context.table_location),
+                *coverage_tests(self.context.range_partitions),
+            ),
             whole_groups=self.prefix,
         )
         if self.kind == "append":
@@ -144,7 +148,7 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     merged = StagedFiles.merge(staged)
     _refuse_parts(merged)
     draft.begin_verb()
-    draft.adopt_files(merged, since=write.planned_sequence_number)
+    draft.adopt_files(merged, since=write.planned_sequence_number, held_against=write.context.properties)
     if merged.prefixes is not None and merged.prefixes.num_rows:
         stage_prefixes(draft, merged.prefixes)
 

@@ -12,6 +12,7 @@ from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
+from tableformat.commit.coverage_change import coverage_for
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
@@ -19,6 +20,7 @@ from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, 
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
+from tableformat.properties import RANGE_PARTITIONS
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
@@ -56,6 +58,8 @@ class StagedChange:
         """Committed files of which rows are written anew."""
         self._reads: list[_Read] = []
         self._counted_row_count = 0
+        self._unchecked: set[str] = set()
+        """Data files whose rows were not held against the table's range partitions."""
         self._adopted: dict[str, int] = {}
         """Files that other processes staged, each with the table's last sequence number before it was written."""
         self._named_twice: frozenset[str] = frozenset()
@@ -70,6 +74,14 @@ class StagedChange:
     def note_adopted(self, paths: Iterable[str], since: int) -> None:
         """CP-23: these files may have been committed before, by a snapshot with a number above `since`."""
         self._adopted.update(dict.fromkeys(paths, since))
+
+    def note_unchecked(self, paths: Iterable[str]) -> None:
+        """RP-6: the rows of these files were not held against the range partitions that the table has."""
+        self._unchecked.update(paths)
+
+    @property
+    def unchecked_paths(self) -> frozenset[str]:
+        return frozenset(self._unchecked)
 
     def add_delete_file(self, delete: DeleteFile) -> None:
         self._verbs[-1].delete_files.append(delete)
@@ -231,10 +243,18 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         return self._staged.finish(replace(self._context, format_version=format_version), self._written)
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """InvalidArgumentError where the head has other constraints and rows are added."""
+        """CK-3, RP-6: CommitConflictError where the head has other constraints, or ranges, than the added rows fit."""
         change = self._staged.judged_by(super().change_on(head, attempt), head)
         if change.added_data_files:
             refuse_changed_checks(self._context.properties, head.metadata.properties, table=self._table)
+            coverage = coverage_for(
+                change.added_data_files,
+                head.metadata,
+                held_against=self._context.properties.get(RANGE_PARTITIONS),
+                unchecked=self._staged.unchecked_paths,
+                table=self._table,
+            )
+            change = replace(change, coverage=coverage)
         return change
 
 

@@ -28,6 +28,8 @@ from tableformat.properties import (
     WRITE_MEMORY_BYTES_DEFAULT,
     positive_int,
 )
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.storage.location_provider import location_provider
 
 
@@ -70,6 +72,11 @@ class WriteContext:
     @cached_property
     def location_provider(self) -> LocationProvider:
         return location_provider(self.table_location, self.properties)
+
+    @cached_property
+    def range_partitions(self) -> DefinedPartitions | None:
+        """RP-1: which ranges exist; None where all do. UnsupportedFeatureError for a version that is not known."""
+        return range_partitions_of(self.properties, self.schema)
 
     @cached_property
     def target_file_size_bytes(self) -> int:

@@ -19,13 +19,14 @@ import pytest
 import tableformat as tf
 from tableformat.engines import duckdb
 from tableformat.maintenance.maintenance import Maintenance
+from tableformat.operations.ranges.handle import TableRangePartitions
 from tableformat.scan.arrow_rows import ArrowRows
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tableformat").rglob("*.py"))
 PARSER = doctest.DocTestParser()
 FLAGS = doctest.NORMALIZE_WHITESPACE
-USES_LAKE = re.compile(r"\b(catalog|table)\b")
+USES_LAKE = re.compile(r"\b(catalog|table|sales)\b")
 
 
 def docstrings(path: Path) -> Iterator[tuple[str, str, int]]:
@@ -52,6 +53,8 @@ EXAMPLES = {
 }
 SET_UP = "tableformat.table.Table"
 """The docstring whose example makes the lake of all others."""
+GO_ON = ("tableformat.operations.ranges.handle.TableRangePartitions",)
+"""Classes whose own example comes before those of their methods."""
 
 
 def definitions(path: Path) -> dict[str, Any]:
@@ -76,6 +79,10 @@ def test_examples_print_what_they_say(name: str, tmp_path: Path, monkeypatch: py
     if name != SET_UP and USES_LAKE.search(text):
         with contextlib.redirect_stdout(io.StringIO()):
             names |= lake()
+            for example in PARSER.get_examples(
+                "".join(EXAMPLES[each][1] for each in GO_ON if name.startswith(each + "."))
+            ):
+                exec(compile(example.source, name, "single"), names)
     report: list[str] = []
     test = PARSER.get_doctest(text, names, name, str(path), line)
     result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append)
@@ -95,7 +102,7 @@ CLEVER = [
     "tableformat.merge_on_read.span_positions.positions_in_file",
 ]
 FUNCTIONS = [tf.open_catalog, tf.read_metadata, duckdb.attach, duckdb.refresh, duckdb.detach]
-CLASSES = [tf.Table, tf.Catalog, tf.Scan, ArrowRows, tf.Changes, tf.StagedWrite, Maintenance]
+CLASSES = [tf.Table, TableRangePartitions, tf.Catalog, tf.Scan, ArrowRows, tf.Changes, tf.StagedWrite, Maintenance]
 
 
 def full_name(each: Any) -> str:

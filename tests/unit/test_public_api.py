@@ -21,10 +21,12 @@ from tableformat.operations.inspect import Inspect
 from tableformat.operations.options import CommitKeywords
 
 EXPORTED = [
+    "Bound",
     "Catalog",
     "Changes",
     "CommitResult",
     "ConvertResult",
+    "RangePartitions",
     "Scan",
     "ScanExplanation",
     "ScanPlan",
@@ -33,8 +35,10 @@ EXPORTED = [
     "Table",
     "TableFormatError",
     "Transaction",
+    "bound",
     "duckdb",
     "errors",
+    "list_partitions",
     "open_catalog",
     "read_metadata",
 ]
@@ -61,6 +65,7 @@ ERRORS = [
     "TableFormatError",
     "TableNotFoundError",
     "TaskFailedError",
+    "UncoveredRowsError",
     "UnknownColumnError",
     "UnknownOptionError",
     "UnsupportedFeatureError",
@@ -115,6 +120,7 @@ TABLE_ATTRIBUTES = {
     "metadata",
     "name",
     "properties",
+    "range_partitions",
     "schema",
     "snapshot_id",
 }
@@ -123,7 +129,8 @@ CATALOG = {
     "drop_namespace": "namespace",
     "list_namespaces": "parent=(), *, recursive=False",
     "namespace_exists": "namespace",
-    "create_table": "identifier, schema, *, key=(), partition_by=(), properties=None, location=None, exist_ok=False",
+    "create_table": "identifier, schema, *, key=(), partition_by=(), properties=None, location=None, "
+    "range_partitions=None, exist_ok=False",
     "load_table": "identifier, *, branch='main'",
     "list_tables": "namespace",
     "table_exists": "identifier",

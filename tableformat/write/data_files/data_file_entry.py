@@ -38,9 +38,10 @@ def data_file_entry(
     fields: dict[str, Any] = entry_metrics(metrics)
     wide = _shortened_key_columns(context, metrics)
     if wide is not None:
-        sharper = data_file_metrics(footer, wide, bound_width=KEY_BOUND_WIDTH)
-        fields["lower_bounds"] = {**fields["lower_bounds"], **sharper.lower_bounds}
-        fields["upper_bounds"] = {**fields["upper_bounds"], **sharper.upper_bounds}
+        _sharpen(fields, data_file_metrics(footer, wide, bound_width=KEY_BOUND_WIDTH))
+    whole = _range_columns(context)
+    if whole is not None:
+        _sharpen(fields, data_file_metrics(footer, whole, bound_width=None))
     return DataFile(
         file_path=location,
         file_format=PARQUET,
@@ -50,6 +51,22 @@ def data_file_entry(
         sort_order_id=context.sort_order_id,
         **fields,
     )
+
+
+def _sharpen(fields: dict[str, Any], sharper: Metrics) -> None:
+    fields["lower_bounds"] = {**fields["lower_bounds"], **sharper.lower_bounds}
+    fields["upper_bounds"] = {**fields["upper_bounds"], **sharper.upper_bounds}
+
+
+def _range_columns(context: WriteContext) -> Schema | None:
+    """RP-7: the columns of range partitions, whose bounds are never shortened: a file that lies inside of a range must
+    be seen to."""
+    defined = context.range_partitions
+    if defined is None:
+        return None
+    fields = [context.schema.find_field(field_id) for field_id in defined.key.field_ids]
+    texts = [field for field in fields if isinstance(field.field_type, StringType | BinaryType)]
+    return Schema(*texts) if texts else None
 
 
 def _shortened_key_columns(context: WriteContext, metrics: Metrics) -> Schema | None:

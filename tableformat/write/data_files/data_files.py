@@ -22,7 +22,7 @@ from tableformat.parquet.parquet_output import DictionaryChoice
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles, removed_on_failure
 from tableformat.write.data_files.partition_writer import PartitionWriter
-from tableformat.write.data_files.partitions import PartitionValues, RowRouter, SpecRouter, split
+from tableformat.write.data_files.partitions import Place, RowRouter, row_router, split
 from tableformat.write.data_files.stored_columns import stored_schema
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.rows import as_reader
@@ -83,7 +83,7 @@ def _write(
     refused: Callable[[], pa.Table | None],
 ) -> StagedFiles:
     with removed_on_failure(context) as created:
-        sink = DataFileSink(context, created, router or SpecRouter(context.spec, context.schema))
+        sink = DataFileSink(context, created, router or row_router(context))
         try:
             for batch in batches:
                 sink.add(batch)
@@ -101,7 +101,7 @@ def _write(
 
 @dataclass(slots=True)
 class _Buffer:
-    """Rows of one partition that are not written yet."""
+    """Rows of one place that are not written yet."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     size_bytes: int = 0
@@ -118,10 +118,11 @@ class DataFileSink:
         self._key_names = key_names(context.schema, context.key_field_ids)
         self._dictionaries = DictionaryChoice(stored_schema(self._schema))
         self._staged = _Buffer()
-        self._buffers: dict[PartitionValues, _Buffer] = {}
+        self._buffers: dict[Place, _Buffer] = {}
         self._buffered_bytes = 0
         self._files: list[DataFile] = []
         self._open: PartitionWriter | None = None
+        self._open_place: Place | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Writes files when the memory is full, of the largest partition first."""
@@ -135,16 +136,16 @@ class DataFileSink:
     def finish(self) -> list[DataFile]:
         """Write what is left and return all files."""
         self._split_staged()
-        partitions = list(self._buffers)
-        if len(partitions) >= _PARALLEL_FROM_PARTITIONS:
+        places = list(self._buffers)
+        if len(places) >= _PARALLEL_FROM_PARTITIONS:
             self._close_open()
-            threads = min(len(partitions), os.cpu_count() or 1, _THREADS_MAX)
+            threads = min(len(places), os.cpu_count() or 1, _THREADS_MAX)
             with ThreadPoolExecutor(threads) as pool:
-                for files in pool.map(partial(self._write_alone, writer_count=threads), partitions):
+                for files in pool.map(partial(self._write_alone, writer_count=threads), places):
                     self._files += files
         else:
-            for partition in partitions:
-                self._flush(partition)
+            for place in places:
+                self._flush(place)
         self._buffers.clear()
         self._close_open()
         return self._files
@@ -160,40 +161,41 @@ class DataFileSink:
             return
         batch = one_batch(self._staged.batches, self._schema)
         self._staged = _Buffer()
-        for partition, rows in split(batch, self._router.route(batch)):
+        for place, rows in split(batch, self._router.route(batch)):
             if rows.num_rows == 0:
                 continue
-            buffer = self._buffers.setdefault(partition, _Buffer())
+            buffer = self._buffers.setdefault(place, _Buffer())
             buffer.batches.append(rows)
             buffer.size_bytes += rows.nbytes
             self._buffered_bytes += rows.nbytes
 
     def _flush_largest(self) -> None:
-        self._flush(max(self._buffers, key=lambda partition: self._buffers[partition].size_bytes))
+        self._flush(max(self._buffers, key=lambda place: self._buffers[place].size_bytes))
 
-    def _flush(self, partition: PartitionValues) -> None:
-        """Write the buffer of a partition; its last file stays open in case the next rows of it continue the order."""
-        if self._open is None or self._open.partition != partition:
+    def _flush(self, place: Place) -> None:
+        """Write the buffer of a place; its last file stays open in case the next rows of it continue the order."""
+        if self._open is None or self._open_place != place:
             self._close_open()
-            self._open = self._writer(partition)
-        self._open.write(self._taken(partition))
+            self._open, self._open_place = self._writer(place), place
+        self._open.write(self._taken(place))
 
-    def _write_alone(self, partition: PartitionValues, writer_count: int) -> list[DataFile]:
-        writer = self._writer(partition, writer_count)
+    def _write_alone(self, place: Place, writer_count: int) -> list[DataFile]:
+        writer = self._writer(place, writer_count)
         try:
-            writer.write(self._taken(partition))
+            writer.write(self._taken(place))
             return writer.finish()
         except BaseException:
             writer.abandon()
             raise
 
-    def _taken(self, partition: PartitionValues) -> pa.RecordBatch:
+    def _taken(self, place: Place) -> pa.RecordBatch:
         """The buffered rows as one batch; the buffer is gone."""
-        buffer = self._buffers.pop(partition)
+        buffer = self._buffers.pop(place)
         self._buffered_bytes -= buffer.size_bytes
         return one_batch(buffer.batches, self._schema)
 
-    def _writer(self, partition: PartitionValues, writer_count: int = 1) -> PartitionWriter:
+    def _writer(self, place: Place, writer_count: int = 1) -> PartitionWriter:
+        partition, _ = place
         return PartitionWriter(
             self._context,
             self._created,

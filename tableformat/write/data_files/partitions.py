@@ -22,9 +22,18 @@ from pyiceberg.types import IcebergType, StructType
 
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import UnsupportedFeatureError
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.layout import is_aligned
+from tableformat.range_partitions.rows import partitions_of_rows
+from tableformat.write.context import WriteContext
 
 PartitionValues = tuple[Any, ...]
 """Values in the order of the spec's fields, in Iceberg's internal representation."""
+
+RangePlace = tuple[int, int]
+ANY_RANGE: Final[RangePlace] = (0, 0)
+Place = tuple[PartitionValues, RangePlace]
+"""A partition, and the range of it whose rows may share a file (RP-7); ANY_RANGE where all of them may."""
 
 _CODE_LIMIT: Final = 1 << 62
 _NAN: Final = float("nan")
@@ -38,10 +47,17 @@ class Route:
     partitions: tuple[PartitionValues, ...]
     codes: npt.NDArray[np.int64] | None
     """For every row the index of its partition; None when all rows go to the only one."""
+    ranges: tuple[RangePlace, ...] | None = None
+    """For each partition what differs where rows of one partition must not share a file (RP-7)."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """What rows have in common that may share a file."""
+        return tuple(zip(self.partitions, self.ranges or (ANY_RANGE,) * len(self.partitions), strict=True))
 
 
 class RowRouter(Protocol):
-    """Decides the partition of every row. Range partitions will be another one of these."""
+    """Decides the partition of every row."""
 
     def route(self, batch: pa.RecordBatch) -> Route: ...
 
@@ -65,18 +81,50 @@ class SpecRouter:
         return Route(partitions, codes if len(partitions) > 1 else None)
 
 
-def split(batch: pa.RecordBatch, route: Route) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """The rows of each partition in input order, copied so that one partition does not keep the others in memory."""
+class RangeRouter:
+    """RP-7: routes by a spec, and keeps rows of different range partitions apart."""
+
+    def __init__(self, by_spec: RowRouter, defined: DefinedPartitions) -> None:
+        self._by_spec = by_spec
+        self._defined = defined
+
+    def route(self, batch: pa.RecordBatch) -> Route:
+        route = self._by_spec.route(batch)
+        names = [batch.schema.names.index(name) for name in self._defined.key.names]
+        ranges, codes = partitions_of_rows(self._defined, [batch.column(position) for position in names])
+        if route.codes is not None:
+            codes = codes + route.codes * len(ranges)
+        pairs, codes = np.unique(codes, return_inverse=True)
+        partitions, numbers = (each.tolist() for each in np.divmod(pairs, len(ranges)))
+        return Route(
+            tuple(route.partitions[index] for index in partitions),
+            codes.astype(np.int64) if len(pairs) > 1 else None,
+            tuple(ranges[index] for index in numbers),
+        )
+
+
+def row_router(context: WriteContext) -> RowRouter:
+    """The router of a table's rows: by its default spec, and by its range partitions where files would cross their
+    borders otherwise."""
+    by_spec = SpecRouter(context.spec, context.schema)
+    defined = context.range_partitions
+    if defined is None or is_aligned(defined, context.spec):
+        return by_spec
+    return RangeRouter(by_spec, defined)
+
+
+def split(batch: pa.RecordBatch, route: Route) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """The rows of each place in input order, copied so that one does not keep the others in memory."""
     if route.codes is None:
-        yield route.partitions[0], batch
+        yield route.places[0], batch
         return
     # Radix sort for 16 bits: one pass over the rows, however many partitions there are.
     codes = route.codes.astype(np.uint16) if len(route.partitions) < 1 << 16 else route.codes
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(route.partitions)))
     begin = 0
-    for partition, end in zip(route.partitions, ends.tolist(), strict=True):
-        yield partition, batch.take(pa.array(order[begin:end]))
+    for place, end in zip(route.places, ends.tolist(), strict=True):
+        yield place, batch.take(pa.array(order[begin:end]))
         begin = end
 
 

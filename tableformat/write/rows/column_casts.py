@@ -35,6 +35,8 @@ class Misfits:
     """Dotted names of the columns, nested ones included."""
     reasons: pa.Array
     """One sentence each, without the column's name."""
+    uncovered: bool = False
+    """The values fit, and lie where no range partition is (RP-5)."""
 
 
 @dataclass(frozen=True, slots=True)

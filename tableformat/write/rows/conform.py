@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
-from tableformat.errors import InvalidArgumentError, RowsRefusedError
+from tableformat.errors import InvalidArgumentError, RowsRefusedError, UncoveredRowsError
 from tableformat.write.rows.checks import RowTest, misfits_of
 from tableformat.write.rows.column_casts import ArrayCast, Misfits, Positions
 from tableformat.write.rows.held_batches import HeldBatches
@@ -35,6 +35,8 @@ class RefusedRows:
     """Ascending positions in the batch."""
     columns: pa.Array
     reasons: pa.Array
+    uncovered: bool
+    """Nothing is wrong with any of them but where they lie (RP-5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class ConformedRows:
             if conformed.refused is not None:
                 indexes = self._indexes(batch, conformed.refused, first_row)
                 if not self._diverts:
-                    raise self._refusal(conformed.refused, indexes, first_row + batch.num_rows)
+                    raise self._refusal(conformed, indexes, first_row + batch.num_rows)
                 self._diverted.append(_diverted(rows, conformed.refused, indexes))
             first_row += batch.num_rows
             if conformed.batch.num_rows:
@@ -193,25 +195,38 @@ class ConformedRows:
         numbers: npt.NDArray[np.int64] = batch.column(self._numbered_by).to_numpy()
         return numbers[refused.positions]
 
-    def _refusal(self, first: RefusedRows, indexes: npt.NDArray[np.int64], next_row: int) -> RowsRefusedError:
+    def _refusal(self, first: ConformedBatch, indexes: npt.NDArray[np.int64], next_row: int) -> RowsRefusedError:
         """Counts the rest of the input."""
-        reports = [_report(first, indexes)]
-        total = reported = len(first.positions)
+        assert first.refused is not None
+        refused, is_uncovered = [(first, indexes)], first.refused.uncovered
+        total = reported = len(first.refused.positions)
         for batch in self._reader:
-            refused = self._conformer.conform(self._row_columns(batch)).refused
-            if refused is not None:
-                total += len(refused.positions)
+            conformed = self._conformer.conform(self._row_columns(batch))
+            if conformed.refused is not None:
+                total += len(conformed.refused.positions)
+                is_uncovered &= conformed.refused.uncovered
                 if reported < REPORTED_ROWS:
-                    reports.append(_report(refused, self._indexes(batch, refused, next_row)))
-                    reported += len(refused.positions)
+                    refused.append((conformed, self._indexes(batch, conformed.refused, next_row)))
+                    reported += len(conformed.refused.positions)
             next_row += batch.num_rows
-        report = pa.Table.from_batches(reports).slice(0, REPORTED_ROWS)
-        row, column, reason = (report.column(i)[0].as_py() for i in range(3))
-        return RowsRefusedError(
-            f"{total:,} of {next_row:,} rows do not fit the table, first row {row}: column {column!r}: {reason}. "
-            "Nothing was written. The error's `refused` lists them; on_refused='divert' writes the other rows.",
+        report = pa.Table.from_batches([_report(each, at, with_rows=is_uncovered) for each, at in refused])
+        return _error(report.slice(0, REPORTED_ROWS), f"{total:,} of {next_row:,} rows", uncovered=is_uncovered)
+
+
+def _error(report: pa.Table, counted: str, *, uncovered: bool) -> RowsRefusedError:
+    row, column, reason = (report.column(name)[0].as_py() for name in REPORT_SCHEMA.names)
+    if uncovered:
+        return UncoveredRowsError(
+            f"{counted} lie where no range partition is, first row {row}: {reason}. Nothing was written. The error's "
+            "`refused` lists them; range_partitions.add(lower, upper) makes room, on_refused='divert' writes the other "
+            "rows.",
             report,
         )
+    return RowsRefusedError(
+        f"{counted} do not fit the table, first row {row}: column {column!r}: {reason}. "
+        "Nothing was written. The error's `refused` lists them; on_refused='divert' writes the other rows.",
+        report,
+    )
 
 
 def _first_of_each_row(misfits: Sequence[Misfits]) -> RefusedRows:
@@ -221,15 +236,21 @@ def _first_of_each_row(misfits: Sequence[Misfits]) -> RefusedRows:
     chosen = pa.array(first)
     columns = pa.concat_arrays([found.columns for found in misfits]).take(chosen)
     reasons = pa.concat_arrays([found.reasons for found in misfits]).take(chosen)
-    return RefusedRows(rows, columns, reasons)
+    return RefusedRows(rows, columns, reasons, all(found.uncovered for found in misfits))
 
 
 def _without(schema: pa.Schema, name: str | None) -> pa.Schema:
     return schema if name is None else schema.remove(schema.get_field_index(name))
 
 
-def _report(refused: RefusedRows, indexes: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(indexes), refused.columns, refused.reasons], schema=REPORT_SCHEMA)
+def _report(conformed: ConformedBatch, indexes: npt.NDArray[np.int64], *, with_rows: bool) -> pa.RecordBatch:
+    refused = conformed.refused
+    assert refused is not None
+    report = pa.RecordBatch.from_arrays([pa.array(indexes), refused.columns, refused.reasons], schema=REPORT_SCHEMA)
+    if not with_rows:
+        return report
+    assert conformed.unfit is not None
+    return report.append_column("row", conformed.unfit.to_struct_array())
 
 
 def _diverted(batch: pa.RecordBatch, refused: RefusedRows, indexes: npt.NDArray[np.int64]) -> pa.RecordBatch:

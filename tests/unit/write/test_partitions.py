@@ -36,7 +36,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tableformat.write.data_files.partitions import SpecRouter, split
+from tableformat.write.data_files.partitions import ANY_RANGE, SpecRouter, split
 from tableformat.write.rows.conform import table_arrow_schema
 
 INSTANTS = [-1, 0, None, 1_512_151_975_038_194, -3_600_000_001]
@@ -107,7 +107,8 @@ def test_rows_are_split_by_every_combination_and_keep_their_order() -> None:
     spec = PartitionSpec(
         PartitionField(1, 1000, IdentityTransform(), "a"), PartitionField(2, 1001, IdentityTransform(), "b"), spec_id=1
     )
-    parts = {key: rows.column("n").to_pylist() for key, rows in split(batch, SpecRouter(spec, schema).route(batch))}
+    placed = split(batch, SpecRouter(spec, schema).route(batch))
+    parts = {partition: rows.column("n").to_pylist() for (partition, _), rows in placed}
     assert parts == {("x", 1): [0, 4], (None, 1): [1, 3], ("x", 2): [2]}
 
 
@@ -120,8 +121,8 @@ def test_not_a_number_is_one_partition_across_batches() -> None:
 
 def test_an_unpartitioned_batch_is_not_copied() -> None:
     schema, batch = one_column(LongType(), [1, 2])
-    ((partition, rows),) = split(batch, SpecRouter(PartitionSpec(spec_id=0), schema).route(batch))
-    assert partition == ()
+    ((place, rows),) = split(batch, SpecRouter(PartitionSpec(spec_id=0), schema).route(batch))
+    assert place == ((), ANY_RANGE)
     assert rows is batch
 
 

@@ -1,0 +1,130 @@
+"""Commits and range partitions: rows are committed where they may lie, and what exists changes with the snapshot.
+
+The table property is one text, so a commit that changes it says what it was made from. Catalogs in this process compare
+that; catalog servers have no word for it, and there every change of it makes a snapshot, whose sequence number only one
+commit can take (RP-8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+    ValidatableTableRequirement,
+)
+
+from tableformat.errors import CommitConflictError, InvalidArgumentError, UncoveredRowsError
+from tableformat.metadata.content_file import DataFile
+from tableformat.properties import RANGE_PARTITIONS
+from tableformat.range_partitions.alteration import united
+from tableformat.range_partitions.definition import ranges_text
+from tableformat.range_partitions.files import steps_of_files, uncovered_files
+from tableformat.range_partitions.property_text import range_partitions_of, to_property
+
+COVERAGE_BEFORE: Final = "tableformat.range-partitions-before"
+"""In the summary of a snapshot whose commit changed what exists: the property before it; empty where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageChange:
+    """What a commit makes of the property."""
+
+    before: str | None
+    after: str | None
+    needs_snapshot: bool = True
+    """Also without files: rows that were taken are refused from then on (RP-8)."""
+
+    @property
+    def summary(self) -> dict[str, str]:
+        return {COVERAGE_BEFORE: self.before or ""}
+
+    @property
+    def updates(self) -> tuple[TableUpdate, ...]:
+        return property_updates(self.after)
+
+
+def property_updates(text: str | None) -> tuple[TableUpdate, ...]:
+    """What sets the property, or takes it away."""
+    if text is None:
+        return (RemovePropertiesUpdate(removals=[RANGE_PARTITIONS]),)
+    return (SetPropertiesUpdate(updates={RANGE_PARTITIONS: text}),)
+
+
+def coverage_is(text: str | None, catalog: Catalog) -> tuple[TableRequirement, ...]:
+    """RP-8: the requirement that the property is still that text, of catalogs that are asked in this process."""
+    if isinstance(catalog, RestCatalog):
+        return ()
+    # PyIceberg's union of requirements lists those that a catalog server knows.
+    return (cast(TableRequirement, _CoverageIs(text=text)),)
+
+
+class _CoverageIs(ValidatableTableRequirement):
+    """Checked by catalogs that check requirements in this process."""
+
+    type: str = "assert-range-partitions"
+    text: str | None
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
+        """Raises CommitFailedException where somebody changed what exists."""
+        if base_metadata is not None and base_metadata.properties.get(RANGE_PARTITIONS) != self.text:
+            raise CommitFailedException("Requirement failed: the range partitions were changed concurrently")
+
+
+def coverage_for(
+    added: Sequence[DataFile],
+    metadata: TableMetadata,
+    *,
+    held_against: str | None,
+    unchecked: frozenset[str],
+    table: str,
+) -> CoverageChange | None:
+    """RP-6: whether the added files may be committed on this metadata, and what is added on demand for them (RP-9).
+
+    `held_against` is the property that rows were held against one by one, `unchecked` names files whose rows were not.
+    CommitConflictError where rows may lie outside of what exists now, UncoveredRowsError for unchecked files.
+    """
+    text = metadata.properties.get(RANGE_PARTITIONS)
+    defined = range_partitions_of(metadata.properties, metadata.schema())
+    if defined is None or defined.takes_every_row:
+        return None
+    is_same = text == held_against
+    asked = [data for data in added if not is_same or data.file_path in unchecked or defined.on_demand is not None]
+    outside = uncovered_files(defined, asked)
+    if not outside:
+        return None
+    if defined.on_demand is not None:
+        missing, outside = steps_of_files(defined, outside)
+        if len(missing) > defined.on_demand.max_new_per_commit:
+            raise InvalidArgumentError(
+                f"the rows demand {len(missing):,} new range partitions of {table}, and a commit adds at most "
+                f"{defined.on_demand.max_new_per_commit:,} (max_new_per_commit). Nothing was changed."
+            )
+        if not outside:
+            return CoverageChange(text, to_property(united(defined, missing)))
+    exists = ranges_text(defined.key, defined.bounds) or "nothing"
+    some = ", ".join(data.file_path for data in outside[:3])
+    if is_same:
+        from_elsewhere = [data for data in outside if data.file_path in unchecked]
+        if not from_elsewhere:
+            return None
+        raise UncoveredRowsError(
+            f"{len(outside)} data files that were staged elsewhere, or before a change, may hold rows that no range "
+            f"partition of {table} covers ({some}); what exists: {exists}. Nothing was changed. Add the range, or "
+            "leave such rows out; a file must not cross a border.",
+            pa.table({}),
+        )
+    raise CommitConflictError(
+        f"the range partitions of {table} were changed while rows were written: rows of {some} may lie outside of what "
+        f"exists now, {exists}. Nothing was changed. Run the operation again."
+    )

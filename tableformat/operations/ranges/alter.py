@@ -1,0 +1,253 @@
+"""Changes of what exists, as commits: what only widens is a property, what narrows is a snapshot (RP-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.coverage_change import CoverageChange, coverage_is, property_updates
+from tableformat.commit.metadata_commit import commit_metadata
+from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
+from tableformat.commit.publish_target import check_publish_target
+from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.transaction import commit_change
+from tableformat.deletes.spans.coverage import Coverage, classify_many
+from tableformat.deletes.spans.spans import sort_and_merge
+from tableformat.errors import CommitStateUnknownError, InvalidArgumentError
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.global_spec import global_spec_id
+from tableformat.operations.ranges.result import RangePartitionsResult
+from tableformat.operations.references import new_tag
+from tableformat.properties import RANGE_PARTITIONS
+from tableformat.range_partitions.alteration import narrows
+from tableformat.range_partitions.cuts import Range, spans_of
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.property_text import range_partitions_of, to_property
+from tableformat.storage.storage import delete_if_present
+from tableformat.write.context import WriteContext
+from tableformat.write.delete_files.range_deletes import write_range_delete_file
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """What exists after a change."""
+
+    defined: DefinedPartitions
+    added: tuple[Range, ...] = ()
+    dropped: tuple[Range, ...] = ()
+    """Whole partitions, whose rows go."""
+
+
+Alteration = Callable[[DefinedPartitions], Altered]
+"""Asked at every attempt, of what exists then; InvalidArgumentError where it cannot be carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedFiles:
+    """RP-12: how the live data files lie to what is dropped, from their manifest entries."""
+
+    inside: tuple[DataFile, ...] = ()
+    straddling: tuple[DataFile, ...] = ()
+
+
+def live_data_files(view: SnapshotView) -> list[DataFile]:
+    """The live data files of a snapshot."""
+    return [
+        entry.file
+        for manifest in manifests_of(view)
+        if manifest.content is ManifestContent.DATA
+        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
+        if isinstance(entry.file, DataFile)
+    ]
+
+
+def dropped_files(view: SnapshotView, defined: DefinedPartitions, dropped: Sequence[Range]) -> DroppedFiles:
+    """RP-12: files of which all rows lie in what is dropped, and those of which some may."""
+    if not dropped:
+        return DroppedFiles()
+    files = live_data_files(view)
+    spans = sort_and_merge(spans_of(defined.key, dropped)).with_sequence_number(view.sequence_number + 1)
+    places = [coverage for coverage, _ in classify_many(spans, files)]
+    return DroppedFiles(
+        tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.COVERED),
+        tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.PARTIAL),
+    )
+
+
+class PlannedAlteration(PlannedChange):
+    """The change for the head of each attempt: files that came meanwhile are dropped like the others."""
+
+    def __init__(
+        self, iceberg: IcebergTable, alteration: Alteration, *, metadata_only: bool = False, tag: str | None = None
+    ) -> None:
+        """`tag` keeps the snapshot before the change."""
+        self._iceberg = iceberg
+        self._alteration = alteration
+        self._metadata_only = metadata_only
+        self.tag = tag
+        self._deletes: dict[tuple[Range, ...], DeleteFile] = {}
+        self.altered: Altered | None = None
+        self.files = DroppedFiles()
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
+        change, self.altered, self.files = self.planned_on(head, writes=True)
+        return change
+
+    def planned_on(self, head: SnapshotView, *, writes: bool) -> tuple[TableChange, Altered, DroppedFiles]:
+        before = defined_partitions(self._iceberg, head)
+        altered = self._alteration(before)
+        files = dropped_files(head, before, altered.dropped)
+        if files.straddling and self._metadata_only:
+            some = ", ".join(data.file_path for data in files.straddling[:3])
+            raise InvalidArgumentError(
+                f"{len(files.straddling)} data files have rows inside and outside of what is dropped ({some}), which "
+                "takes a range delete. Nothing was changed. Compaction divides such files at the borders; "
+                "metadata_only=False deletes the rows now."
+            )
+        after = to_property(altered.defined)
+        text = head.metadata.properties.get(RANGE_PARTITIONS)
+        adds = (self._delete_of(altered.dropped),) if files.straddling and writes else ()
+        coverage = (
+            CoverageChange(text, after, needs_snapshot=self.needs_snapshot(before, altered)) if after != text else None
+        )
+        change = TableChange(
+            operation=Operation.DELETE if files.inside or adds else Operation.APPEND,
+            kind=ChangeKind.SCAN_BASED,
+            added_delete_files=adds,
+            removed_data_files=files.inside,
+            planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
+            planned_sequence_number=head.sequence_number,
+            coverage=coverage,
+        )
+        return change, altered, files
+
+    def needs_snapshot(self, before: DefinedPartitions, altered: Altered) -> bool:
+        """RP-8: what narrows does, whether there are files or not. Catalog servers do not compare the property, so
+        there every change does."""
+        return (
+            bool(altered.dropped) or narrows(before, altered.defined) or isinstance(self._iceberg.catalog, RestCatalog)
+        )
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        del snapshot
+        if self.tag is None or head.snapshot is None:
+            return (), ()
+        return new_tag(self.tag, head.snapshot.snapshot_id)
+
+    def discard(self) -> None:
+        """Remove what was written, of a change that was certainly not committed."""
+        for delete in self._deletes.values():
+            delete_if_present(self._iceberg.io, delete.file_path)
+
+    def remove_unused(self, used: Sequence[DeleteFile]) -> None:
+        """Remove what earlier attempts wrote."""
+        paths = {delete.file_path for delete in used}
+        for delete in self._deletes.values():
+            if delete.file_path not in paths:
+                delete_if_present(self._iceberg.io, delete.file_path)
+
+    def _delete_of(self, dropped: tuple[Range, ...]) -> DeleteFile:
+        """RP-12: one range delete for all that straddle; written once for the same ranges."""
+        if dropped not in self._deletes:
+            context = WriteContext.of(self._iceberg.metadata, self._iceberg.io)
+            defined = defined_partitions(self._iceberg, head_view(self._iceberg.metadata, self._iceberg.io))
+            spans = spans_of(defined.key, dropped)
+            self._deletes[dropped] = write_range_delete_file(context, spans, spec_id=global_spec_id(self._iceberg))
+        return self._deletes[dropped]
+
+
+def defined_partitions(iceberg: IcebergTable, view: SnapshotView) -> DefinedPartitions:
+    """InvalidArgumentError for a table that has none."""
+    defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
+    if defined is None:
+        raise InvalidArgumentError(
+            f"table {'.'.join(iceberg.name())} has no range partitions: all of its key space exists. They are given to "
+            "create_table(range_partitions=...)."
+        )
+    return defined
+
+
+def alter(
+    iceberg: IcebergTable,
+    branch: str,
+    alteration: Alteration,
+    *,
+    metadata_only: bool = False,
+    dry_run: bool = False,
+    tag: str | None = None,
+) -> RangePartitionsResult:
+    """RP-8: carry out the alteration in one commit and move the handle to it."""
+    refuse_read_only(iceberg)
+    move_to_newest(iceberg)
+    planned = PlannedAlteration(iceberg, alteration, metadata_only=metadata_only, tag=tag)
+    head = head_view(iceberg.metadata, iceberg.io, branch)
+    change, altered, files = planned.planned_on(head, writes=False)
+    check_publish_target(change, iceberg.metadata, branch)
+    if dry_run:
+        return replace(_result(altered, files), dry_run=True, tag=tag)
+    if change.coverage is None:
+        return _result(altered, files)
+    if not change.coverage.needs_snapshot:
+        return _widened(iceberg, alteration, altered)
+    return _committed(iceberg, branch, planned)
+
+
+def _widened(iceberg: IcebergTable, alteration: Alteration, altered: Altered) -> RangePartitionsResult:
+    """Of the property alone, made anew from what exists at each attempt: concurrent additions unite."""
+    made = [altered]
+
+    def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
+        text = table.metadata.properties.get(RANGE_PARTITIONS)
+        made.append(alteration(defined_partitions(table, head_view(table.metadata, table.io))))
+        after = to_property(made[-1].defined)
+        return ((), ()) if after == text else (property_updates(after), coverage_is(text, table.catalog))
+
+    commit_metadata(iceberg, prepare)
+    return _result(made[-1], DroppedFiles())
+
+
+def _committed(iceberg: IcebergTable, branch: str, planned: PlannedAlteration) -> RangePartitionsResult:
+    try:
+        outcome = commit_change(iceberg, planned, ref=branch)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        planned.discard()
+        raise
+    outcome.move(iceberg)
+    assert planned.altered is not None
+    added = outcome.change.added_delete_files if outcome.change is not None else ()
+    if outcome.change is not None:
+        planned.remove_unused(added)
+    result = _result(planned.altered, planned.files)
+    return replace(
+        result,
+        snapshot_id=outcome.snapshot_id,
+        attempts=outcome.attempts,
+        added_delete_file_count=len(added),
+        tag=planned.tag,
+    )
+
+
+def _result(altered: Altered, files: DroppedFiles) -> RangePartitionsResult:
+    return RangePartitionsResult(
+        added=tuple(altered.defined.text(each) for each in altered.added),
+        dropped=tuple(altered.defined.text(each) for each in altered.dropped),
+        removed_data_file_count=len(files.inside),
+        removed_row_count=sum(data.record_count for data in files.inside),
+        removed_bytes=sum(data.file_size_bytes for data in files.inside),
+        straddling_file_count=len(files.straddling),
+    )

@@ -1,0 +1,158 @@
+"""`TableRangePartitions`: which ranges of a table exist, listed and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.table import Table as IcebergTable
+
+from tableformat.arguments import checked_methods
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.operations.ranges.alter import Altered, alter, defined_partitions
+from tableformat.operations.ranges.result import RangePartitionsResult
+from tableformat.range_partitions.alteration import added, check_whole_partitions, divided, dropped, merged
+from tableformat.range_partitions.cuts import cut_at
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.definition import range_of
+from tableformat.range_partitions.listing import partition_contents
+from tableformat.range_partitions.model import Bound, BoundLike, Values, bound
+
+
+@checked_methods
+class TableRangePartitions:
+    """The range partitions of a table; `Table.range_partitions` gives it. Rows are dropped on the handle's branch, what
+    exists is the table's.
+
+    The examples go on from here:
+
+    >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
+    >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+    >>> sales = catalog.create_table("db.sales", columns, key=["year", "id"], range_partitions=years)
+    >>> sales.append(pa.table({"year": [2020, 2021, 2021], "id": [1, 2, 3]})).added_row_count
+    3
+    """
+
+    def __init__(self, iceberg: IcebergTable, branch: str) -> None:
+        self._iceberg = iceberg
+        self._branch = branch
+
+    def __repr__(self) -> str:
+        defined = self._defined()
+        return f"range partitions of {'.'.join(self._iceberg.name())}: {', '.join(map(defined.text, defined.bounds))}"
+
+    def list(self) -> pa.Table:
+        """RP-14: the partitions in order, empty ones included, with what lies in them; reads metadata alone. Rows that
+        no partition covers, which only other writers add, are the last row.
+
+        >>> sales = catalog.load_table("db.sales")
+        >>> sales.range_partitions.list().select(["partition", "state", "record_count"]).to_pylist()[:2]
+        [{'partition': '[2020, 2021)', 'state': 'live', 'record_count': 1}, \
+{'partition': '[2021, 2022)', 'state': 'live', 'record_count': 2}]
+        """
+        view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
+        return partition_contents(view, self._defined()).to_arrow()
+
+    def alter(
+        self,
+        *,
+        add: Sequence[BoundLike] = (),
+        drop: Sequence[BoundLike] = (),
+        split: Sequence[Values] = (),
+        merge: Sequence[BoundLike] = (),
+        metadata_only: bool = False,
+        dry_run: bool = False,
+    ) -> RangePartitionsResult:
+        """RP-8: any number of changes in one commit: what is dropped goes first, then ranges are added, merged and
+        split.
+
+        Dropping takes whole files away unopened; rows in files that have others too are deleted by one range delete,
+        which `metadata_only=True` refuses. InvalidArgumentError for what cannot be; nothing is changed then.
+
+        >>> result = sales.range_partitions.alter(add=[(2024, 2025)], drop=[(2020, 2021)])
+        >>> result.dropped, result.removed_data_file_count, sales.scan().count()
+        (('[2020, 2021)',), 1, 2)
+        """
+        verb = partial(_altered, add=tuple(add), drop=tuple(drop), split=tuple(split), merge=tuple(merge))
+        return alter(self._iceberg, self._branch, verb, metadata_only=metadata_only, dry_run=dry_run)
+
+    def add(
+        self, lower: Values, upper: Values, *, lower_inclusive: bool = True, upper_inclusive: bool = False
+    ) -> RangePartitionsResult:
+        """RP-8: one more range, [lower, upper) unless said otherwise. None is open.
+
+        >>> sales.range_partitions.add(2030, 2031).added
+        ('[2030, 2031)',)
+        """
+        return self.alter(add=[_bound(lower, upper, lower_inclusive, upper_inclusive)])
+
+    def drop(
+        self,
+        lower: Values,
+        upper: Values,
+        *,
+        lower_inclusive: bool = True,
+        upper_inclusive: bool = False,
+        metadata_only: bool = False,
+        dry_run: bool = False,
+    ) -> RangePartitionsResult:
+        """RP-12: whole partitions from lower to upper, with their rows. Time travel still shows them.
+
+        >>> sales.range_partitions.drop(2021, 2023, dry_run=True).removed_row_count
+        2
+        >>> sales.range_partitions.drop(2021, 2023).dropped
+        ('[2021, 2022)', '[2022, 2023)')
+        """
+        given = _bound(lower, upper, lower_inclusive, upper_inclusive)
+        return self.alter(drop=[given], metadata_only=metadata_only, dry_run=dry_run)
+
+    def split(self, at: Values) -> RangePartitionsResult:
+        """RP-8: divide the partition that the value lies in; files that lie on both sides stay as they are.
+
+        >>> halves = tf.RangePartitions(on=["id"], bounds=[(0, 100)])
+        >>> ids = catalog.create_table("db.ids", pa.schema([("id", pa.int64())]), key=["id"], range_partitions=halves)
+        >>> result = ids.range_partitions.split(50)
+        >>> ids.range_partitions.list()["partition"].to_pylist()
+        ['[0, 50)', '[50, 100)']
+        """
+        return self.alter(split=[at])
+
+    def merge(self, lower: Values, upper: Values) -> RangePartitionsResult:
+        """RP-8: one partition of several that lie side by side; borders of steps stay.
+
+        >>> halves = tf.RangePartitions(on=["id"], bounds=[(0, 100)], splits=[50])
+        >>> ids = catalog.create_table("db.ids", pa.schema([("id", pa.int64())]), key=["id"], range_partitions=halves)
+        >>> result = ids.range_partitions.merge(0, 100)
+        >>> ids.range_partitions.list()["partition"].to_pylist()
+        ['[0, 100)']
+        """
+        return self.alter(merge=[(lower, upper)])
+
+    def _defined(self) -> DefinedPartitions:
+        return defined_partitions(self._iceberg, head_view(self._iceberg.metadata, self._iceberg.io, self._branch))
+
+
+def _bound(lower: Values, upper: Values, lower_inclusive: bool, upper_inclusive: bool) -> Bound:
+    return bound(lower, upper, lower_inclusive=lower_inclusive, upper_inclusive=upper_inclusive)
+
+
+def _altered(
+    defined: DefinedPartitions,
+    *,
+    add: Sequence[BoundLike],
+    drop: Sequence[BoundLike],
+    split: Sequence[Any],
+    merge: Sequence[BoundLike],
+) -> Altered:
+    """RP-8: all of the changes, of what exists now."""
+    key = defined.key
+    goes = [range_of(key, each) for each in drop]
+    comes = [range_of(key, each) for each in add]
+    partitions = tuple(partition for each in sorted(goes) for partition in check_whole_partitions(defined, each))
+    after = dropped(defined, goes) if goes else defined
+    after = added(after, comes) if comes else after
+    after = merged(after, [range_of(key, each) for each in merge]) if merge else after
+    after = divided(after, [cut_at(key, each, after=False, side="split") for each in split]) if split else after
+    return Altered(after, tuple(sorted(comes)), partitions)

@@ -1,0 +1,74 @@
+"""Where data files lie among range partitions, from their manifest entries alone."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
+from tableformat.metadata.column_bounds import from_bound
+from tableformat.metadata.content_file import DataFile
+from tableformat.range_partitions.alteration import step_range, without
+from tableformat.range_partitions.cuts import Range
+from tableformat.range_partitions.defined import DefinedPartitions
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlaces:
+    """Sorted disjoint ranges, to ask for the place of many files."""
+
+    ranges: Sequence[Range]
+    lowers: list[bytes]
+    uppers: list[bytes]
+
+    @classmethod
+    def of(cls, ranges: Sequence[Range]) -> FilePlaces:
+        return cls(ranges, [each.lower.encoded for each in ranges], [each.upper.encoded for each in ranges])
+
+    def touched(self, file: KeyBounds) -> range:
+        """The indexes of the ranges that a row of the file can lie in, as far as its bounds tell."""
+        return range(bisect_right(self.uppers, file.lower), bisect_right(self.lowers, file.upper))
+
+    def holder(self, file: KeyBounds) -> int | None:
+        """The index of the range that all rows of the file lie in; None where there is none, or it is not known."""
+        index = bisect_right(self.lowers, file.lower) - 1
+        return index if index >= 0 and file.upper <= self.uppers[index] else None
+
+
+def uncovered_files(defined: DefinedPartitions, data_files: Iterable[DataFile]) -> list[DataFile]:
+    """RP-6: the files that may hold a row which no bound covers. A file never crosses a gap, so one bound holds each of
+    the others."""
+    if defined.takes_every_row:
+        return []
+    places = FilePlaces.of(defined.bounds)
+    return [data for data in data_files if places.holder(key_bounds(data, defined.key)) is None]
+
+
+def steps_of_files(defined: DefinedPartitions, data_files: Sequence[DataFile]) -> tuple[list[Range], list[DataFile]]:
+    """RP-9: the missing steps that the rows of files lie in, and the files whose rows lie where none may be added."""
+    assert defined.steps is not None, "asked of partitions on demand"
+    assert defined.on_demand is not None, "asked of partitions on demand"
+    limits = defined.on_demand.limits
+    ordinals: set[tuple[int, int]] = set()
+    refused: list[DataFile] = []
+    for data in data_files:
+        extent = _extent(defined, data)
+        steps = None if extent is None else tuple(defined.steps.ordinals(np.array(extent, np.int64)).tolist())
+        if steps is None or (limits is not None and not limits.holds(step_range(defined, *steps))):
+            refused.append(data)
+        else:
+            ordinals.add(steps)
+    ranges = [step_range(defined, first, last) for first, last in sorted(ordinals)]
+    return [part for each in ranges for part in without(each, defined.bounds)], refused
+
+
+def _extent(defined: DefinedPartitions, data: DataFile) -> tuple[int, int] | None:
+    """The smallest and largest value of the range column; None where the entry does not tell."""
+    field_id, column_type = defined.key.field_ids[0], defined.key.types[0]
+    lower, upper = (data.lower_bounds or {}).get(field_id), (data.upper_bounds or {}).get(field_id)
+    if lower is None or upper is None:
+        return None
+    return tuple(int(from_bound(each, column_type, location=data.file_path)) for each in (lower, upper))  # type: ignore[return-value]

@@ -1,0 +1,157 @@
+"""Where rows lie among range partitions: by search, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import DateType, PrimitiveType, StringType
+
+from tableformat.deletes.matching.range_match import deleted_mask
+from tableformat.keys.encoding import encode_rows
+from tableformat.keys.families import KeyFamily, family_of
+from tableformat.range_partitions.cuts import Cut, Range, range_text
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.steps import Steps, values_as_int64
+
+Flags = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int64]
+
+_INT64_MAX: Final = 2**63 - 1
+
+
+def covered(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> Flags | None:
+    """RP-5: whether a bound covers each row; None where all are, which is told by the smallest and the largest value
+    of a column where that is enough. `columns` are the range columns of the rows; a null is covered by nothing."""
+    if not defined.bounds:
+        return np.zeros(len(columns[0]), np.bool_)
+    if _within_one(defined, columns):
+        return None
+    mask = deleted_mask(columns, defined.spans)
+    for column in columns:
+        if column.null_count:
+            mask &= np.asarray(pc.is_valid(column))
+    return None if mask.all() else mask
+
+
+def _within_one(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> bool:
+    """Whether the extremes of a single column of whole numbers, dates or moments lie in one bound."""
+    column = columns[0]
+    if len(columns) > 1 or family_of(defined.key.types[0]) is not KeyFamily.INTEGER or not len(column):
+        return False
+    if column.null_count:
+        return False
+    values = values_as_int64(column, defined.key.types[0])
+    lowest, highest = int(values.min()), int(values.max())
+    return any(_first(bound.lower) <= lowest and highest < _first(bound.upper) for bound in defined.bounds)
+
+
+def _first(cut: Cut) -> int:
+    """The smallest whole number above the cut of a single column of such; beyond all of them for an open end."""
+    if cut.is_open:
+        return _INT64_MAX + 1 if cut.after else -_INT64_MAX - 1
+    value: int = cut.values[0]
+    return value + 1 if cut.after else value
+
+
+def cuts_below(defined: DefinedPartitions, cuts: Sequence[Cut], columns: Sequence[pa.Array]) -> Counts:
+    """How many of the sorted cuts lie below each row."""
+    key = defined.key
+    if len(columns) == 1 and family_of(key.types[0]) is KeyFamily.INTEGER:
+        firsts = np.array([min(_first(cut), _INT64_MAX) for cut in cuts], np.int64)
+        return np.searchsorted(firsts, values_as_int64(columns[0], key.types[0]), side="right").astype(np.int64)
+    rows = encode_rows(list(columns), key.types)
+    # Sorting is stable: of equal bytes the cuts come first, and are below the rows.
+    together = pa.concat_arrays([pa.array([cut.encoded for cut in cuts], pa.large_binary()), rows])
+    order = np.asarray(pc.sort_indices(together))
+    below = np.empty(len(order), np.int64)
+    below[order] = np.cumsum(order < len(cuts))
+    of_rows: Counts = below[len(cuts) :]
+    return of_rows
+
+
+def partitions_of_rows(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> tuple[list[tuple[int, int]], Counts]:
+    """RP-7: for each row the index of its place in a list of places; a place is a partition, a gap, or a missing step,
+    and the same in every batch."""
+    cuts = sorted({cut for bound in defined.bounds for cut in (bound.lower, bound.upper)} | set(defined.splits))
+    below = cuts_below(defined, cuts, columns)
+    ordinals = np.zeros(len(below), np.int64)
+    if defined.steps is not None:
+        ordinals = defined.steps.ordinals(values_as_int64(columns[0], defined.key.types[0]))
+    steps, of_step = np.unique(ordinals, return_inverse=True)
+    pairs, codes = np.unique(of_step * (len(cuts) + 1) + below, return_inverse=True)
+    of_steps, belows = np.divmod(pairs, len(cuts) + 1)
+    return list(zip(belows.tolist(), steps[of_steps].tolist(), strict=True)), codes.astype(np.int64)
+
+
+def missing_steps(steps: Steps, column: pa.Array, column_type: PrimitiveType) -> npt.NDArray[np.int64]:
+    """RP-9: the distinct ordinals of steps that the values lie in."""
+    return np.unique(steps.ordinals(values_as_int64(column, column_type)))
+
+
+# -- why a row is refused -------------------------------------------------------------------------------------------
+
+
+def refusals(
+    defined: DefinedPartitions, columns: Sequence[pa.Array], where: Sequence[Range], end: str = ""
+) -> pa.Array:
+    """RP-5: one sentence for each of the given rows: `no range partition covers ts = 2031-01-01; the nearest is
+    [2024-01-01, 2024-04-01)`. `where` are the ranges to look for the nearest in."""
+    names = defined.key.names
+    texts = [_texts(column, key_type) for column, key_type in zip(columns, defined.key.types, strict=True)]
+    shown = texts[0] if len(texts) == 1 else _joined("(", texts, ")")
+    named = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    if not where:
+        return _joined(f"no range partition covers {named} = ", [shown], f"; there is none{end}")
+    ranges = pa.array([range_text(defined.key, each) for each in where], pa.large_string())
+    nearest = ranges.take(pa.array(_nearest(defined, columns, where)))
+    return _joined(
+        f"no range partition covers {named} = ", [_joined("", [shown, nearest], "", "; the nearest is ")], end
+    )
+
+
+def _nearest(defined: DefinedPartitions, columns: Sequence[pa.Array], where: Sequence[Range]) -> Counts:
+    """The range before the row, or the one behind it where that is nearer or the only one."""
+    if any(column.null_count for column in columns):
+        return np.zeros(len(columns[0]), np.int64)
+    before = cuts_below(defined, [each.upper for each in where], columns) - 1
+    behind = np.minimum(before + 1, len(where) - 1)
+    nearest = np.maximum(before, 0)
+    if len(columns) == 1 and family_of(defined.key.types[0]) is KeyFamily.INTEGER:
+        values = values_as_int64(columns[0], defined.key.types[0]).astype(np.float64)
+        uppers = np.array([_first(each.upper) for each in where], np.float64)
+        lowers = np.array([_first(each.lower) for each in where], np.float64)
+        is_nearer = np.abs(lowers[behind] - values) < np.abs(values - uppers[nearest])
+        nearest = np.where(is_nearer, behind, nearest)
+    return nearest
+
+
+def _texts(column: pa.Array, key_type: PrimitiveType) -> pa.Array:
+    if isinstance(key_type, StringType):
+        return _joined("'", [column], "'")
+    plain = column.storage if isinstance(column, pa.ExtensionArray) else column
+    if pa.types.is_fixed_size_binary(plain.type) or pa.types.is_large_binary(plain.type):
+        return pa.array([None if value is None else value.hex() for value in plain.to_pylist()], pa.large_string())
+    if pa.types.is_timestamp(plain.type):
+        bare = plain.cast(pa.timestamp(plain.type.unit)) if plain.type.tz else plain
+        text = pc.replace_substring_regex(bare.cast(pa.large_string()), r"(\.\d*?)0+$", r"\1")
+        text = pc.replace_substring_regex(text, r"\.$", "")
+        return pc.replace_substring(pc.replace_substring_regex(text, r" 00:00:00$", ""), " ", "T")
+    assert isinstance(key_type, PrimitiveType | DateType)
+    return plain.cast(pa.large_string())
+
+
+def _joined(before: str, parts: Sequence[pa.Array], behind: str, separator: str = ", ") -> pa.Array:
+    count = len(parts[0])
+    text = [pa.repeat(pa.scalar(each, pa.large_string()), count) for each in (before, behind)]
+    columns = [part.cast(pa.large_string()).fill_null("null") for part in parts]
+    inner = (
+        columns[0]
+        if len(columns) == 1
+        else pc.binary_join_element_wise(*columns, pa.scalar(separator, pa.large_string()))
+    )
+    return pc.binary_join_element_wise(text[0], inner, text[1], pa.scalar("", pa.large_string()))

@@ -1,0 +1,75 @@
+"""The rows that lie where no range partition is (RP-5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.range_partitions.cuts import Range
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.rows import covered, missing_steps, refusals
+from tableformat.write.rows.checks import RowTest
+from tableformat.write.rows.column_casts import Misfits, Positions
+
+
+def coverage_tests(defined: DefinedPartitions | None) -> tuple[RowTest, ...]:
+    """What rows are held against besides the constraints of the table: nothing where every row is taken."""
+    return () if defined is None or defined.takes_every_row else (CoveredRows(defined),)
+
+
+class CoveredRows:
+    """RP-5: rows that no bound covers are refused; on demand those outside of its limits (RP-9)."""
+
+    def __init__(self, defined: DefinedPartitions) -> None:
+        self._defined = defined
+        self._demanded = np.zeros(0, np.int64)
+
+    def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
+        """InvalidArgumentError where rows demand more steps than a commit may add."""
+        defined = self._defined
+        columns = [batch.column(name) for name in defined.key.names]
+        inside = covered(defined, columns)
+        if inside is None:
+            return None
+        positions, where, end = np.flatnonzero(~inside), defined.bounds, ""
+        if defined.on_demand is not None:
+            positions = self._outside_of_limits(columns, positions)
+            limits = defined.on_demand.limits
+            where, end = ((limits,), ", where steps are added on demand") if limits is not None else (where, end)
+        if not len(positions):
+            return None
+        refused = [column.take(pa.array(positions)) for column in columns]
+        return Misfits(
+            positions,
+            pa.repeat(pa.scalar(defined.key.names[0], pa.large_string()), len(positions)),
+            refusals(defined, refused, where, end),
+            uncovered=True,
+        )
+
+    def _outside_of_limits(self, columns: list[pa.Array], positions: Positions) -> Positions:
+        """Those of the rows for which no step may be added."""
+        defined = self._defined
+        assert defined.steps is not None
+        assert defined.on_demand is not None
+        missing = [column.take(pa.array(positions)) for column in columns]
+        may_be_added = np.asarray(missing[0].is_valid())
+        if defined.on_demand.limits is not None:
+            within = covered(_only(defined, defined.on_demand.limits), missing)
+            may_be_added = may_be_added if within is None else may_be_added & within
+        demanded = missing[0].filter(pa.array(may_be_added))
+        if len(demanded):
+            steps = missing_steps(defined.steps, demanded, defined.key.types[0])
+            self._demanded = np.union1d(self._demanded, steps)
+        if len(self._demanded) > defined.on_demand.max_new_per_commit:
+            raise InvalidArgumentError(
+                f"the rows demand {len(self._demanded):,} new range partitions, and a commit adds at most "
+                f"{defined.on_demand.max_new_per_commit:,} (max_new_per_commit). Nothing was written. Look for wrong "
+                f"values of {defined.key.names[0]!r}, or add the range with range_partitions.add(lower, upper)."
+            )
+        outside: Positions = positions[~may_be_added]
+        return outside
+
+
+def _only(defined: DefinedPartitions, limits: Range) -> DefinedPartitions:
+    return DefinedPartitions(key=defined.key, bounds=(limits,))
