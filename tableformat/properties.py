@@ -22,6 +22,8 @@ KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
 order."""
 RANGE_PARTITIONS: Final = "tableformat.range-partitions"
 """Which ranges of the key space exist: JSON, bounds by field id (RP-1)."""
+RETIRED_PREFIX: Final = "tableformat.retired."
+"""`tableformat.retired.<tag>`: which range partitions the tag keeps (RP-13)."""
 CHECK_PREFIX: Final = "tableformat.check."
 """`tableformat.check.<name>`: the condition of a CHECK constraint, in Spark's SQL (CK-1)."""
 CHECK_EXPRESSION_PREFIX: Final = "tableformat.check-expression."
@@ -128,7 +130,7 @@ _ELSEWHERE: Final[dict[str, Values]] = {
     GC_ENABLED: ValueKind.BOOLEAN,
 }
 """Properties of Iceberg outside of the namespaces below that are read here."""
-_PREFIXES: Final = (CHECK_PREFIX, CHECK_EXPRESSION_PREFIX, TRANSACTION_PREFIX, PUBLISH_TARGET_PREFIX)
+_PREFIXES: Final = (RETIRED_PREFIX, CHECK_PREFIX, CHECK_EXPRESSION_PREFIX, TRANSACTION_PREFIX, PUBLISH_TARGET_PREFIX)
 _NAMESPACES: Final = ("write.", "read.", "commit.", "tableformat.")
 """Namespaces in which every name means something: one that nobody defined is a typing mistake."""
 _INT64_MAX: Final = 2**63 - 1

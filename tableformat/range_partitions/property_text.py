@@ -34,7 +34,7 @@ def to_property(defined: DefinedPartitions) -> str:
     value: dict[str, Any] = {
         "version": VERSION,
         "field-ids": list(key.field_ids),
-        "bounds": [_range_to_json(key, each) for each in defined.bounds],
+        "bounds": [range_to_json(key, each) for each in defined.bounds],
     }
     if defined.splits:
         value["splits"] = [cut_to_json(key, cut) for cut in defined.splits]
@@ -45,14 +45,14 @@ def to_property(defined: DefinedPartitions) -> str:
     if defined.on_demand is not None:
         value |= {"on-demand": True, "max-new-per-commit": defined.on_demand.max_new_per_commit}
         if defined.on_demand.limits is not None:
-            value["limits"] = _range_to_json(key, defined.on_demand.limits)
+            value["limits"] = range_to_json(key, defined.on_demand.limits)
     if defined.has_default:
         value["default"] = True
     if window.retain is not None:
         value["retain"] = window.retain.text
     value |= {name: number for name, number in _numbers(window).items() if number}
     if window.protect:
-        value["protect"] = [_range_to_json(key, each) for each in window.protect]
+        value["protect"] = [range_to_json(key, each) for each in window.protect]
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     size = len(text.encode())
     if size > MAX_BYTES:
@@ -126,12 +126,12 @@ def _defined(value: Mapping[str, Any], key: KeyColumns) -> DefinedPartitions:
         steps = Steps(key.types[0], duration, value_from_json(value["origin"], key.types[0]), value["time-zone"])
     on_demand = None
     if value.get("on-demand"):
-        limits = _range_from_json(key, value["limits"]) if "limits" in value else None
+        limits = range_from_json(key, value["limits"]) if "limits" in value else None
         on_demand = OnDemand(limits=limits, max_new_per_commit=value["max-new-per-commit"])
     splits: tuple[Cut, ...] = tuple(cut_from_json(key, cut, is_upper=False) for cut in value.get("splits", ()))
     return DefinedPartitions(
         key=key,
-        bounds=tuple(_range_from_json(key, each) for each in value["bounds"]),
+        bounds=tuple(range_from_json(key, each) for each in value["bounds"]),
         splits=splits,
         steps=steps,
         on_demand=on_demand,
@@ -140,17 +140,17 @@ def _defined(value: Mapping[str, Any], key: KeyColumns) -> DefinedPartitions:
             retain=parse_duration(value["retain"], option="retain") if "retain" in value else None,
             ahead=value.get("ahead", 0),
             keep_latest=value.get("keep-latest", 0),
-            protect=tuple(_range_from_json(key, each) for each in value.get("protect", ())),
+            protect=tuple(range_from_json(key, each) for each in value.get("protect", ())),
             max_drops=value.get("max-drops"),
         ),
     )
 
 
-def _range_to_json(key: KeyColumns, given: Range) -> list[Any]:
+def range_to_json(key: KeyColumns, given: Range) -> list[Any]:
     return [cut_to_json(key, given.lower), cut_to_json(key, given.upper)]
 
 
-def _range_from_json(key: KeyColumns, given: Any) -> Range:
+def range_from_json(key: KeyColumns, given: Any) -> Range:
     lower, upper = given
     return Range(cut_from_json(key, lower, is_upper=False), cut_from_json(key, upper, is_upper=True))
 

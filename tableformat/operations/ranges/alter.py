@@ -17,17 +17,13 @@ from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequireme
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
-from tableformat.deletes.spans.coverage import Coverage, classify_many
-from tableformat.deletes.spans.spans import sort_and_merge
 from tableformat.errors import CommitStateUnknownError, InvalidArgumentError
-from tableformat.metadata.content_file import DataFile, DeleteFile
-from tableformat.metadata.manifests.manifest_entry import ManifestContent
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.global_spec import global_spec_id
+from tableformat.operations.ranges.dropped import DroppedFiles, dropped_files
 from tableformat.operations.ranges.result import RangePartitionsResult
 from tableformat.operations.references import new_tag
 from tableformat.properties import RANGE_PARTITIONS
@@ -52,38 +48,6 @@ class Altered:
 
 Alteration = Callable[[DefinedPartitions], Altered]
 """Asked at every attempt, of what exists then; InvalidArgumentError where it cannot be carried out."""
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedFiles:
-    """RP-12: how the live data files lie to what is dropped, from their manifest entries."""
-
-    inside: tuple[DataFile, ...] = ()
-    straddling: tuple[DataFile, ...] = ()
-
-
-def live_data_files(view: SnapshotView) -> list[DataFile]:
-    """The live data files of a snapshot."""
-    return [
-        entry.file
-        for manifest in manifests_of(view)
-        if manifest.content is ManifestContent.DATA
-        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
-        if isinstance(entry.file, DataFile)
-    ]
-
-
-def dropped_files(view: SnapshotView, defined: DefinedPartitions, dropped: Sequence[Range]) -> DroppedFiles:
-    """RP-12: files of which all rows lie in what is dropped, and those of which some may."""
-    if not dropped:
-        return DroppedFiles()
-    files = live_data_files(view)
-    spans = sort_and_merge(spans_of(defined.key, dropped)).with_sequence_number(view.sequence_number + 1)
-    places = [coverage for coverage, _ in classify_many(spans, files)]
-    return DroppedFiles(
-        tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.COVERED),
-        tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.PARTIAL),
-    )
 
 
 class PlannedAlteration(PlannedChange):
@@ -128,6 +92,7 @@ class PlannedAlteration(PlannedChange):
             kind=ChangeKind.SCAN_BASED,
             added_delete_files=adds,
             removed_data_files=files.inside,
+            removed_delete_files=files.row_deletes,
             planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
             planned_sequence_number=head.sequence_number,
             coverage=coverage,
@@ -187,22 +152,21 @@ def alter(
     *,
     metadata_only: bool = False,
     dry_run: bool = False,
-    tag: str | None = None,
 ) -> RangePartitionsResult:
     """RP-8: carry out the alteration in one commit and move the handle to it."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
-    planned = PlannedAlteration(iceberg, alteration, metadata_only=metadata_only, tag=tag)
+    planned = PlannedAlteration(iceberg, alteration, metadata_only=metadata_only)
     head = head_view(iceberg.metadata, iceberg.io, branch)
     change, altered, files = planned.planned_on(head, writes=False)
     check_publish_target(change, iceberg.metadata, branch)
     if dry_run:
-        return replace(_result(altered, files), dry_run=True, tag=tag)
+        return replace(_result(altered, files), dry_run=True)
     if change.coverage is None:
         return _result(altered, files)
     if not change.coverage.needs_snapshot:
         return _widened(iceberg, alteration, altered)
-    return _committed(iceberg, branch, planned)
+    return committed(iceberg, branch, planned)
 
 
 def _widened(iceberg: IcebergTable, alteration: Alteration, altered: Altered) -> RangePartitionsResult:
@@ -219,7 +183,8 @@ def _widened(iceberg: IcebergTable, alteration: Alteration, altered: Altered) ->
     return _result(made[-1], DroppedFiles())
 
 
-def _committed(iceberg: IcebergTable, branch: str, planned: PlannedAlteration) -> RangePartitionsResult:
+def committed(iceberg: IcebergTable, branch: str, planned: PlannedAlteration) -> RangePartitionsResult:
+    """Commit a planned alteration, with its tag."""
     try:
         outcome = commit_change(iceberg, planned, ref=branch)
     except CommitStateUnknownError:

@@ -10,9 +10,13 @@ import pyarrow as pa
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.arguments import checked_methods
+from tableformat.commit.read_only import refuse_read_only
+from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.operations.ranges.alter import Altered, alter, defined_partitions
+from tableformat.operations.ranges.alter import Altered, alter, committed, defined_partitions
 from tableformat.operations.ranges.result import RangePartitionsResult
+from tableformat.operations.ranges.retire import PlannedRetirement, new_retired_tag, restore
+from tableformat.operations.ranges.window import advanced, now_of
 from tableformat.range_partitions.alteration import added, check_whole_partitions, divided, dropped, merged
 from tableformat.range_partitions.cuts import cut_at
 from tableformat.range_partitions.defined import DefinedPartitions
@@ -129,6 +133,50 @@ class TableRangePartitions:
         ['[0, 100)']
         """
         return self.alter(merge=[(lower, upper)])
+
+    def advance(self, now: Any = None, *, dry_run: bool = False) -> RangePartitionsResult:
+        """RP-11: move the window: add the step of `now` and the `ahead` ones after it, and drop partitions that end at
+        or before `now` less `retain`, in one commit. Whole partitions only; never one that is protected, nor one of the
+        newest `keep_latest`. `now` is the clock's by default; a column of numbers has to be told.
+
+        >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2023)], step=1, retain=2, ahead=1)
+        >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+        >>> latest = catalog.create_table("db.latest", columns, key=["year", "id"], range_partitions=years)
+        >>> result = latest.range_partitions.advance(now=2023)
+        >>> result.added, result.dropped
+        (('[2023, 2025)',), ('[2020, 2021)',))
+        """
+        moment = now_of(self._defined(), now)
+        return alter(self._iceberg, self._branch, lambda defined: advanced(defined, moment), dry_run=dry_run)
+
+    def retire(
+        self, lower: Values, upper: Values, *, lower_inclusive: bool = True, upper_inclusive: bool = False
+    ) -> RangePartitionsResult:
+        """RP-13: drop whole partitions and keep their files under a tag, `result.tag`, from which `restore` brings them
+        back. InvalidArgumentError where a file straddles a border.
+
+        >>> tag = sales.range_partitions.retire(2020, 2021).tag
+        >>> sales.scan().count(), sales.scan(tag=tag).count()
+        (2, 3)
+        """
+        refuse_read_only(self._iceberg)
+        move_to_newest(self._iceberg)
+        given = _bound(lower, upper, lower_inclusive, upper_inclusive)
+        defined = self._defined()
+        tag = new_retired_tag(self._iceberg.metadata, defined.text(range_of(defined.key, given)))
+        drops = partial(_altered, add=(), drop=(given,), split=(), merge=())
+        planned = PlannedRetirement(self._iceberg, drops, metadata_only=True, tag=tag)
+        return committed(self._iceberg, self._branch, planned)
+
+    def restore(self, tag: str, *, dry_run: bool = False) -> RangePartitionsResult:
+        """RP-13: bring back what was retired under the tag, files unrewritten, and take the tag away.
+        InvalidArgumentError where a delete by key that came since would reach them.
+
+        >>> tag = sales.range_partitions.retire(2020, 2021).tag
+        >>> sales.range_partitions.restore(tag).restored_data_file_count, sales.scan().count()
+        (1, 3)
+        """
+        return restore(self._iceberg, self._branch, tag, dry_run=dry_run)
 
     def _defined(self) -> DefinedPartitions:
         return defined_partitions(self._iceberg, head_view(self._iceberg.metadata, self._iceberg.io, self._branch))

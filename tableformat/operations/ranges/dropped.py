@@ -1,0 +1,65 @@
+"""How live files lie to what is dropped, from their manifest entries alone (RP-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tableformat.deletes.spans.coverage import Coverage, classify_many
+from tableformat.deletes.spans.spans import sort_and_merge
+from tableformat.merge_on_read.delete_index import named_data_file
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.range_partitions.cuts import Range, spans_of
+from tableformat.range_partitions.defined import DefinedPartitions
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedFiles:
+    """RP-12: the files that a drop is about."""
+
+    inside: tuple[DataFile, ...] = ()
+    """All of their rows are dropped."""
+    straddling: tuple[DataFile, ...] = ()
+    """Some of their rows may be."""
+    row_deletes: tuple[DeleteFile, ...] = ()
+    """Position delete files of files inside alone: they leave with them. Vectors leave with their data file (DA-7)."""
+
+
+def live_data_files(view: SnapshotView) -> list[DataFile]:
+    """The live data files of a snapshot."""
+    return [file for file in _live(view, ManifestContent.DATA) if isinstance(file, DataFile)]
+
+
+def live_delete_files(view: SnapshotView) -> list[DeleteFile]:
+    """The live delete files of a snapshot."""
+    return [file for file in _live(view, ManifestContent.DELETES) if isinstance(file, DeleteFile)]
+
+
+def dropped_files(view: SnapshotView, defined: DefinedPartitions, dropped: Sequence[Range]) -> DroppedFiles:
+    """RP-12: files of which all rows lie in what is dropped, and those of which some may. Reads manifests only."""
+    if not dropped:
+        return DroppedFiles()
+    files = live_data_files(view)
+    spans = sort_and_merge(spans_of(defined.key, dropped)).with_sequence_number(view.sequence_number + 1)
+    places = [coverage for coverage, _ in classify_many(spans, files)]
+    inside = tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.COVERED)
+    paths = {data.file_path for data in inside}
+    return DroppedFiles(
+        inside,
+        tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.PARTIAL),
+        tuple(
+            delete
+            for delete in (live_delete_files(view) if inside else ())
+            if delete.kind is DeleteKind.POSITION and named_data_file(delete) in paths
+        ),
+    )
+
+
+def _live(view: SnapshotView, content: ManifestContent) -> Iterator[DataFile | DeleteFile]:
+    for manifest in manifests_of(view):
+        if manifest.content is content:
+            yield from (entry.file for entry in live_entries(read_manifest(view.io, manifest, view.metadata)))

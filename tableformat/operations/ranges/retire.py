@@ -1,0 +1,160 @@
+"""Retiring and restoring: partitions leave with a tag that keeps their files, and come back as they were (RP-13).
+
+snapshot 4   [a, b) and its files      tag retired-a-b
+snapshot 5   retired: neither
+snapshot 9   restored: the same files, with the numbers that they had, and the deletes of snapshot 4 that reach them
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpdate, SetPropertiesUpdate
+
+from tableformat.commit.change import ChangeKind, TableChange, file_key, is_keyed
+from tableformat.commit.coverage_change import CoverageChange
+from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
+from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.transaction import commit_change
+from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, nearest_hint
+from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.snapshot_choice import head_view, view_of_tag
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.ranges.alter import PlannedAlteration, defined_partitions
+from tableformat.operations.ranges.dropped import dropped_files, live_delete_files
+from tableformat.operations.ranges.result import RangePartitionsResult
+from tableformat.properties import RANGE_PARTITIONS, RETIRED_PREFIX
+from tableformat.range_partitions.alteration import added
+from tableformat.range_partitions.cuts import Range, range_text
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.property_text import range_from_json, range_to_json, to_property
+
+_NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def new_retired_tag(metadata: TableMetadata, ranges: str) -> str:
+    """A free name for the tag of what is retired."""
+    stem = "retired-" + _NO_LETTER.sub("-", ranges).strip("-")
+    names = (stem, *(f"{stem}-{number}" for number in range(2, len(metadata.refs) + 3)))
+    return next(name for name in names if name not in metadata.refs)
+
+
+class PlannedRetirement(PlannedAlteration):
+    """RP-13: a drop of whole files that leaves a tag at the snapshot before, and says what the tag is about."""
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        assert self.tag is not None, "a retirement has a tag"
+        assert self.altered is not None, "asked after the change"
+        if head.snapshot is None:
+            raise InvalidArgumentError("the branch has no snapshot, so there is nothing to keep: drop() does the same.")
+        updates, requirements = super().beside(head, snapshot)
+        key = self.altered.defined.key
+        value = {
+            "field-ids": list(key.field_ids),
+            "ranges": [range_to_json(key, each) for each in self.altered.dropped],
+        }
+        record = SetPropertiesUpdate(updates={RETIRED_PREFIX + self.tag: json.dumps(value, separators=(",", ":"))})
+        return (*updates, record), requirements
+
+
+def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = False) -> RangePartitionsResult:
+    """RP-13: bring back what was retired under the tag, in one commit, which takes the tag away."""
+    refuse_read_only(iceberg)
+    move_to_newest(iceberg)
+    planned = _PlannedRestoration(iceberg, tag)
+    if dry_run:
+        from_head = planned.change_on(_head(iceberg, branch), 1)
+        return replace(planned.result(from_head), dry_run=True)
+    outcome = commit_change(iceberg, planned, ref=branch)
+    outcome.move(iceberg)
+    assert planned.change is not None
+    return replace(planned.result(planned.change), snapshot_id=outcome.snapshot_id, attempts=outcome.attempts)
+
+
+class _PlannedRestoration(PlannedChange):
+    """The files of the tag's snapshot, for the head of each attempt."""
+
+    def __init__(self, iceberg: IcebergTable, tag: str) -> None:
+        self._iceberg = iceberg
+        self._tag = tag
+        self._restored: tuple[str, ...] = ()
+        self.change: TableChange | None = None
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
+        defined = defined_partitions(self._iceberg, head)
+        ranges = retired_ranges(head.metadata.properties, self._tag, defined)
+        after = added(defined, ranges)
+        kept = view_of_tag(head.metadata, head.io, self._tag)
+        data_files = dropped_files(kept, defined, ranges).inside
+        deletes = _deletes_to_bring_back(kept, head, data_files)
+        self._restored = tuple(range_text(defined.key, each) for each in ranges)
+        self.change = TableChange(
+            operation=Operation.OVERWRITE if deletes else Operation.APPEND,
+            kind=ChangeKind.SCAN_BASED,
+            added_data_files=tuple(replace(data, file_sequence_number=None) for data in data_files),
+            added_delete_files=tuple(replace(delete, file_sequence_number=None) for delete in deletes),
+            planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
+            planned_sequence_number=head.sequence_number,
+            coverage=CoverageChange(head.metadata.properties.get(RANGE_PARTITIONS), to_property(after)),
+        )
+        return self.change
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        del head, snapshot
+        forgotten = RemovePropertiesUpdate(removals=[RETIRED_PREFIX + self._tag])
+        return (forgotten, RemoveSnapshotRefUpdate.model_validate({"ref-name": self._tag})), ()
+
+    def result(self, change: TableChange) -> RangePartitionsResult:
+        count = len(change.added_data_files)
+        return RangePartitionsResult(added=self._restored, restored_data_file_count=count, tag=self._tag)
+
+
+def retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPartitions) -> list[Range]:
+    """What was retired under a tag. SnapshotNotFoundError with the nearest name."""
+    text = properties.get(RETIRED_PREFIX + tag)
+    if text is None:
+        names = [name.removeprefix(RETIRED_PREFIX) for name in properties if name.startswith(RETIRED_PREFIX)]
+        raise SnapshotNotFoundError(f"nothing was retired under the tag {tag!r}.{nearest_hint(tag, names)}")
+    value: dict[str, Any] = json.loads(text)
+    if value["field-ids"] != list(defined.key.field_ids):
+        raise InvalidArgumentError(f"what was retired under {tag!r} was of other range columns than the table has now.")
+    return [range_from_json(defined.key, each) for each in value["ranges"]]
+
+
+def _deletes_to_bring_back(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> list[DeleteFile]:
+    """The deletes that reached the files when they were retired and are not live any more. InvalidArgumentError where
+    a live delete by key that came since would reach them: it was not meant for rows that did not exist."""
+    live = live_delete_files(head)
+    came_since = [
+        delete
+        for delete in live
+        if is_keyed(delete) and keyed_delete_is_new_enough(committed_sequence_number(delete), kept.sequence_number)
+    ]
+    newer = ApplicableDeletes(head.metadata, came_since)
+    reached = [(data, found) for data in data_files if (found := newer.of(data))]
+    if reached:
+        data, found = reached[0]
+        raise InvalidArgumentError(
+            f"{len(reached)} of the retired data files would meet deletes by key that came since, such as "
+            f"{found[0].file_path} in {data.file_path}: rows would be gone that were kept. Nothing was changed. "
+            "Convert deletes first (maintenance.convert_deletes), or read the tag and append its rows."
+        )
+    known = {file_key(delete) for delete in live}
+    applicable = ApplicableDeletes(kept.metadata, live_delete_files(kept))
+    needed = {file_key(delete): delete for data in data_files for delete in applicable.of(data)}
+    return [delete for key, delete in needed.items() if key not in known]
+
+
+def _head(iceberg: IcebergTable, branch: str) -> SnapshotView:
+    return head_view(iceberg.metadata, iceberg.io, branch)

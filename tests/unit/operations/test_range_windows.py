@@ -1,0 +1,174 @@
+"""Windows that move, partitions that are retired and restored."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import DateType, NestedField, TimestamptzType
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.operations.ranges.window import advanced, now_of
+from tableformat.range_partitions.definition import define
+from tableformat.testing.table_files import live_data_files, live_files
+from tableformat.testing.table_rows import live_values
+
+SCHEMA = pa.schema([("n", pa.int64()), ("id", pa.int64())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> tf.Catalog:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    return catalog
+
+
+def made(catalog: tf.Catalog, **given: Any) -> tf.Table:
+    options = {"on": ["n"], "bounds": [(0, 50)], "step": 10, **given}
+    properties = {"format-version": str(given.pop("version", 2))}
+    options.pop("version", None)
+    ranges = tf.RangePartitions(**options)
+    return catalog.create_table("db.t", SCHEMA, key=["n", "id"], range_partitions=ranges, properties=properties)
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"n": pa.array(numbers, pa.int64()), "id": [1] * len(numbers)})
+
+
+def test_a_window_adds_ahead_and_drops_what_is_old_in_one_commit(catalog: tf.Catalog) -> None:
+    """RP-11: only partitions that end at or before the horizon."""
+    table = made(catalog, retain=25, ahead=1)
+    table.append(rows(5, 15, 25, 45))
+    before = len(table.history())
+    tried = table.range_partitions.advance(now=45, dry_run=True)
+    result = table.range_partitions.advance(now=45)
+    assert (result.added, result.dropped) == (tried.added, tried.dropped) == (("[50, 60)",), ("[0, 10)", "[10, 20)"))
+    assert len(table.history()) == before + 1
+    assert live_values(table, "n") == [25, 45]
+    again = table.range_partitions.advance(now=45)
+    assert (again.added, again.dropped, again.snapshot_id) == ((), (), None)
+
+
+@pytest.mark.parametrize(
+    ("guards", "dropped"),
+    [
+        ({"keep_latest": 4}, ("[0, 10)",)),
+        ({"protect": [(12, 13)]}, ("[0, 10)", "[20, 30)", "[30, 40)", "[40, 50)")),
+        ({"max_drops": 2}, ("[0, 10)", "[10, 20)")),
+    ],
+)
+def test_guards_of_a_window(guards: dict[str, Any], dropped: tuple[str, ...], catalog: tf.Catalog) -> None:
+    """RP-11: now is wrong by far, and the guards hold."""
+    table = made(catalog, retain=10, **guards)
+    assert table.range_partitions.advance(now=9_999_999).dropped == dropped
+
+
+def test_windows_of_months_end_on_days_that_exist() -> None:
+    """RP-11, RP-4: a month before the 31st of March is the end of February."""
+    schema = Schema(NestedField(1, "d", DateType(), required=True))
+    months = tf.RangePartitions(
+        on=["d"], bounds=[(date(2023, 12, 1), date(2024, 4, 1))], step="1 month", retain="1 month", ahead=1
+    )
+    defined = define(months, schema)
+    found = advanced(defined, now_of(defined, date(2024, 3, 31)))
+    assert [defined.text(each) for each in found.dropped] == ["[2023-12-01, 2024-01-01)", "[2024-01-01, 2024-02-01)"]
+    assert [defined.text(each) for each in found.added] == ["[2024-04-01, 2024-05-01)"]
+
+
+def test_days_of_a_zone_move_with_its_clock() -> None:
+    """RP-11, RP-4"""
+    schema = Schema(NestedField(1, "at", TimestamptzType(), required=True))
+    days = tf.RangePartitions(on=["at"], step="1 day", ahead=1, time_zone="Europe/Berlin")
+    defined = define(days, schema)
+    found = advanced(defined, now_of(defined, datetime(2024, 3, 30, 23, 30, tzinfo=UTC)))
+    assert [defined.text(each) for each in found.added] == ["[2024-03-30T23:00:00, 2024-04-01T22:00:00)"]
+
+
+def test_a_window_needs_a_clock_and_a_definition(catalog: tf.Catalog) -> None:
+    """RP-11"""
+    table = made(catalog, retain=10)
+    with pytest.raises(InvalidArgumentError, match="has no clock: give now="):
+        table.range_partitions.advance()
+    catalog.drop_table("db.t")
+    with pytest.raises(InvalidArgumentError, match="has no window"):
+        made(catalog).range_partitions.advance(now=5)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog) -> None:
+    """RP-13: the same files with their numbers, and the deletes that they had met; other rows as they are now."""
+    table = made(catalog, version=version)
+    table.append(rows(1, 2, 3, 4, 15))
+    table.delete_prefix({"n": 1})
+    table.delete("n = 2", mode="scan")
+    table.delete_rows(pa.table({"n": pa.array([3], pa.int64())}))
+    files = {file.file_path: file.sequence_number for file in live_data_files(table)}
+    retired = table.range_partitions.retire(0, 10)
+    assert retired.tag is not None
+    assert live_values(table, "n") == [15]
+    assert table.scan(tag=retired.tag).count() == 2
+    table.maintenance.drop_dead_deletes()
+    table.maintenance.convert_deletes()
+    table.append(rows(16))
+    result = table.range_partitions.restore(retired.tag)
+    assert result.restored_data_file_count == 1
+    assert live_values(table, "n") == [4, 15, 16]
+    assert files.items() <= {file.file_path: file.sequence_number for file in live_data_files(table)}.items()
+    table.append(rows(9))
+    assert table.verify(deep=True).is_clean, table.verify(deep=True)
+    with pytest.raises(SnapshotNotFoundError, match="nothing was retired"):
+        table.range_partitions.restore(retired.tag)
+
+
+def test_a_delete_that_came_since_keeps_rows_from_coming_back(catalog: tf.Catalog) -> None:
+    """RP-13"""
+    table = made(catalog)
+    table.append(rows(1, 2, 15))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    table.delete_prefix({"n": 2})
+    before = table.iceberg.metadata_location
+    with pytest.raises(InvalidArgumentError, match="came since"):
+        table.range_partitions.restore(tag)
+    assert table.refresh().iceberg.metadata_location == before
+
+
+def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
+    """RP-13"""
+    table = made(catalog)
+    table.append(rows(1))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    table.range_partitions.add(5, 8)
+    with pytest.raises(InvalidArgumentError, match=r"\[0, 10\) cannot be added: \[5, 8\) exists already"):
+        table.range_partitions.restore(tag)
+    assert table.range_partitions.drop(5, 8).snapshot_id is not None
+    assert table.range_partitions.restore(tag, dry_run=True).restored_data_file_count == 1
+    assert table.range_partitions.restore(tag).added == ("[0, 10)",)
+    assert live_values(table, "n") == [1]
+
+
+def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:
+    """RP-13: and tags of the same range have names of their own."""
+    table = catalog.create_table(
+        "db.w", SCHEMA, key=["n"], range_partitions=tf.RangePartitions(on=["n"], bounds=[(0, 100)])
+    )
+    table.append(rows(10, 60))
+    table.range_partitions.split(50)
+    with pytest.raises(InvalidArgumentError, match="rows inside and outside"):
+        table.range_partitions.retire(50, 100)
+
+
+def test_row_deletes_of_dropped_files_leave_with_them(catalog: tf.Catalog) -> None:
+    """RP-12"""
+    table = made(catalog)
+    table.append(rows(1, 2, 15))
+    table.delete("n = 2", mode="scan")
+    table.range_partitions.drop(0, 10)
+    assert [file.record_count for file in live_files(table)] == [1]
+    assert table.verify(deep=True).is_clean
