@@ -1,0 +1,208 @@
+"""Range partitions over whole numbers as a set of numbers and borders, and a table beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, UncoveredRowsError
+from tableformat.testing.table_rows import live_tuples
+
+SIZE = 24
+"""Numbers 0 to SIZE - 1 are all that there is."""
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+
+
+class ImpossibleError(Exception):
+    """What cannot be done."""
+
+
+@dataclass(frozen=True)
+class Existing:
+    """Which numbers exist, and where partitions begin."""
+
+    numbers: frozenset[int] = frozenset()
+    borders: frozenset[int] = frozenset()
+
+    def partitions(self) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for number in sorted(self.numbers):
+            if found and found[-1][1] == number and number not in self.borders:
+                found[-1] = (found[-1][0], number + 1)
+            else:
+                found.append((number, number + 1))
+        return found
+
+    def added(self, lower: int, upper: int) -> Existing:
+        if lower >= upper or self.numbers & set(range(lower, upper)):
+            raise ImpossibleError
+        return Existing(self.numbers | set(range(lower, upper)), self.borders | {lower, upper})
+
+    def dropped(self, lower: int, upper: int) -> Existing:
+        self._check_whole(lower, upper)
+        left = self.numbers - set(range(lower, upper))
+        return Existing(left, self.borders | {lower, upper})
+
+    def divided(self, at: int) -> Existing:
+        if not {at - 1, at} <= self.numbers or at in self.borders:
+            raise ImpossibleError
+        return Existing(self.numbers, self.borders | {at})
+
+    def merged(self, lower: int, upper: int) -> Existing:
+        self._check_whole(lower, upper)
+        inside = {border for border in self.borders if lower < border < upper}
+        if not inside:
+            raise ImpossibleError
+        return Existing(self.numbers, self.borders - inside)
+
+    def _check_whole(self, lower: int, upper: int) -> None:
+        ends = {end for partition in self.partitions() for end in partition}
+        if lower >= upper or not {lower, upper} <= ends or not set(range(lower, upper)) <= self.numbers:
+            raise ImpossibleError
+
+
+@dataclass
+class World:
+    """A table and what it should be, after every step of a history."""
+
+    table: tf.Table
+    existing: Existing
+    rows: dict[int, int] = field(default_factory=dict)
+    """id -> n"""
+    snapshots: list[tuple[int | None, dict[int, int], Existing | None]] = field(default_factory=list)
+    """Id, rows after it, and what existed before it where it changed that."""
+    retired: dict[str, tuple[dict[int, int], int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def made(cls, catalog: tf.Catalog, name: str, version: str) -> World:
+        bounds = tf.RangePartitions(on=["n"], bounds=[(2, 10), (14, 20)], splits=[6])
+        options = {"format-version": version, "commit.retry.min-wait-ms": "1"}
+        table = catalog.create_table(name, SCHEMA, key=["id"], range_partitions=bounds, properties=options)
+        existing = Existing(frozenset({*range(2, 10), *range(14, 20)}), frozenset({2, 6, 10, 14, 20}))
+        return cls(table, existing)
+
+    def check(self) -> None:
+        """Rows and partitions are the model's."""
+        assert live_tuples(self.table) == sorted(self.rows.items())
+        listed = self.table.range_partitions.list()
+        found = [(each["lower"], each["upper"]) for each in listed.to_pylist() if each["state"] != "uncovered"]
+        assert found == self.existing.partitions()
+
+    def step(self, verb: str, *arguments: Any) -> None:
+        getattr(self, f"_{verb}")(*arguments)
+        self.check()
+
+    def _write(self, verb: str, given: dict[int, int]) -> None:
+        batch = pa.table({"id": list(given), "n": list(given.values())}, schema=SCHEMA)
+        refused = {key for key, number in given.items() if number not in self.existing.numbers}
+        before = self.table.snapshot_id
+        if refused:
+            try:
+                getattr(self.table, verb)(batch)
+            except UncoveredRowsError as error:
+                assert {each["row"]["id"] for each in error.refused.to_pylist()} == refused  # noqa: PT017
+            else:
+                raise AssertionError("rows that nothing covers were committed")
+            assert self.table.snapshot_id == before
+        result = getattr(self.table, verb)(batch, on_refused="divert")
+        assert (set() if result.refused is None else set(result.refused["id"].to_pylist())) == refused
+        self.rows = {**self.rows, **{key: number for key, number in given.items() if key not in refused}}
+        self._note(None)
+
+    def _replace(self, given: dict[int, int]) -> None:
+        self._write("replace", given)
+
+    def _upsert(self, given: dict[int, int]) -> None:
+        self._write("upsert", given)
+
+    def _delete(self, lower: int, upper: int) -> None:
+        self.table.delete(f"n >= {lower} AND n < {upper}")
+        self.rows = {key: number for key, number in self.rows.items() if not lower <= number < upper}
+        self._note(None)
+
+    def _alter(self, kind: str, *arguments: int) -> None:
+        """add, drop, split, merge"""
+        model = {"add": "added", "drop": "dropped", "split": "divided", "merge": "merged"}[kind]
+        before = self.existing
+        try:
+            after = getattr(before, model)(*arguments)
+        except ImpossibleError:
+            location = self.table.iceberg.metadata_location
+            try:
+                getattr(self.table.range_partitions, kind)(*arguments)
+            except InvalidArgumentError:
+                assert self.table.iceberg.metadata_location == location
+                return
+            raise AssertionError(f"{kind}{arguments} is impossible and was done") from None
+        result = getattr(self.table.range_partitions, kind)(*arguments)
+        self.existing = after
+        assert (result.snapshot_id is not None) == (kind == "drop")
+        if kind == "drop":
+            lower, upper = arguments
+            self.rows = {key: number for key, number in self.rows.items() if not lower <= number < upper}
+            self._note(before)
+
+    def _retire(self, index: int) -> None:
+        partitions = self.existing.partitions()
+        if not partitions or self.table.snapshot_id is None:
+            return
+        lower, upper = partitions[index % len(partitions)]
+        before = self.existing
+        try:
+            result = self.table.range_partitions.retire(lower, upper)
+        except InvalidArgumentError as error:
+            assert "rows inside and outside" in str(error)  # noqa: PT017
+            return
+        assert result.tag is not None
+        self.retired[result.tag] = ({k: n for k, n in self.rows.items() if lower <= n < upper}, lower, upper)
+        self.existing = before.dropped(lower, upper)
+        self.rows = {key: number for key, number in self.rows.items() if not lower <= number < upper}
+        self._note(before)
+
+    def _restore(self) -> None:
+        if not self.retired:
+            return
+        tag, (rows, lower, upper) = next(iter(self.retired.items()))
+        before = self.existing
+        try:
+            after = before.added(lower, upper)
+        except ImpossibleError:
+            return
+        try:
+            self.table.range_partitions.restore(tag)
+        except InvalidArgumentError as error:
+            assert "came since" in str(error)  # noqa: PT017
+            return
+        del self.retired[tag]
+        self.existing = after
+        self.rows = {**self.rows, **rows}
+        self._note(before)
+
+    def _rollback(self, index: int) -> None:
+        if len(self.snapshots) < 2 or self.retired:
+            return
+        target = index % len(self.snapshots)
+        snapshot_id, rows, _ = self.snapshots[target]
+        told = [before for _, _, before in self.snapshots[target + 1 :] if before is not None]
+        self.table.rollback(snapshot_id=snapshot_id)
+        self.existing = told[0] if told else self.existing
+        self.rows, self.snapshots = dict(rows), self.snapshots[: target + 1]
+
+    def _compact(self) -> None:
+        self.table.maintenance.compact(rewrite_all=True)
+        self.table.refresh()
+        self._note(None)
+
+    def _convert(self) -> None:
+        self.table.maintenance.convert_deletes()
+        self.table.refresh()
+        self._note(None)
+
+    def _note(self, changed: Existing | None) -> None:
+        self.table.refresh()
+        snapshot_id = self.table.snapshot_id
+        if snapshot_id is not None and (not self.snapshots or self.snapshots[-1][0] != snapshot_id):
+            self.snapshots.append((snapshot_id, dict(self.rows), changed))

@@ -1,0 +1,244 @@
+"""Histories of range partitions on a table and on a set of numbers, races step by step, and mistakes that are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from example_counts import examples
+from fast_lake import fast_lake
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from range_partition_model import SIZE, World
+from stepped_jobs import SteppedJob
+
+import tableformat as tf
+from tableformat.commit import coverage_change
+from tableformat.errors import CommitConflictError, UncoveredRowsError
+from tableformat.operations.ranges import dropped
+from tableformat.operations.ranges.alter import PlannedAlteration
+from tableformat.range_partitions import definition
+from tableformat.testing.replacing import replaced, replaced_method
+from tableformat.testing.table_rows import live_rows, live_values
+from tableformat.write.rows.conform import ConformedRows
+
+NUMBERS = st.integers(0, SIZE - 1)
+GIVEN = st.dictionaries(st.integers(0, 5), NUMBERS, min_size=1, max_size=3)
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["replace", "upsert"]), GIVEN),
+    st.tuples(st.just("delete"), NUMBERS, NUMBERS),
+    st.tuples(st.just("alter"), st.sampled_from(["add", "drop", "merge"]), NUMBERS, NUMBERS),
+    st.tuples(st.just("alter"), st.just("split"), NUMBERS),
+    st.tuples(st.just("alter"), st.just("drop"), st.sampled_from([2, 6, 10, 14]), st.sampled_from([6, 10, 20])),
+    st.tuples(st.just("retire"), NUMBERS),
+    st.tuples(st.just("rollback"), NUMBERS),
+    st.sampled_from([("restore",), ("compact",), ("convert",)]),
+)
+
+
+@given(st.sampled_from("23"), st.lists(STEPS, min_size=3, max_size=8))
+@settings(max_examples=examples(0.15), suppress_health_check=[HealthCheck.too_slow])
+def test_a_history_is_that_of_a_set_of_numbers(version: str, steps: list[tuple[Any, ...]]) -> None:
+    """RP-2, RP-3, RP-5, RP-8, RP-12, RP-13, RP-15"""
+    with fast_lake() as catalog:
+        world = World.made(catalog, "db.t", version)
+        for step in steps:
+            world.step(*step)
+
+
+def _inclusive_upper_end(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(key: Any, bound: Any) -> Any:
+        found = original(key, bound)
+        return replace(found, upper=replace(found.upper, after=True, encoded=found.upper.encoded + b"\xff"))
+
+    return wrong
+
+
+def _straddling_files_removed_whole(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*arguments: Any) -> Any:
+        files = original(*arguments)
+        return replace(files, inside=(*files.inside, *files.straddling), straddling=())
+
+    return wrong
+
+
+def _filled(rows: ConformedRows, held: Any) -> Any:
+    """Reads the rows, and lets each be refused alone."""
+    for batch in rows._reader:
+        held.append(batch)
+    return rows._conformer
+
+
+MISTAKES: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "an inclusive upper end": lambda: replaced(definition.range_of, _inclusive_upper_end(definition.range_of)),
+    "a straddling file removed whole": lambda: replaced(
+        dropped.dropped_files, _straddling_files_removed_whole(dropped.dropped_files)
+    ),
+    "narrowing without a snapshot": lambda: replaced_method(PlannedAlteration, "needs_snapshot", lambda *_: False),
+    "the prefix of a refused row deleted": lambda: replaced_method(
+        ConformedRows, "_conformer_of_whole_groups", _filled
+    ),
+}
+HISTORIES: dict[str, list[tuple[Any, ...]]] = {
+    "an inclusive upper end": [("replace", {0: 10})],
+    "a straddling file removed whole": [
+        ("upsert", {0: 7, 1: 9}),
+        ("alter", "split", 8),
+        ("alter", "drop", 8, 10),
+    ],
+    "narrowing without a snapshot": [("alter", "drop", 14, 20)],
+}
+
+
+def history(steps: list[tuple[Any, ...]]) -> None:
+    with fast_lake() as catalog:
+        world = World.made(catalog, "db.t", "2")
+        for step in steps:
+            world.step(*step)
+
+
+@pytest.mark.parametrize("mistake", HISTORIES)
+def test_mistakes_are_found(mistake: str) -> None:
+    """RP-2, RP-8, RP-12: broken, table and numbers differ; without the mistake they do not."""
+    history(HISTORIES[mistake])
+    with MISTAKES[mistake](), pytest.raises((AssertionError, tf.TableFormatError)):
+        history(HISTORIES[mistake])
+
+
+def half_replaced() -> list[dict[str, Any]]:
+    """Two rows of one prefix, of which one is refused."""
+    schema = pa.schema([("message", pa.string()), ("n", pa.int64())])
+    ranges = tf.RangePartitions(on=["n"], bounds=[(0, 10)])
+    with fast_lake() as catalog:
+        table = catalog.create_table("db.t", schema, key=["message", "n"], range_partitions=ranges)
+        table.append(pa.table({"message": ["a"], "n": [1]}))
+        new = pa.table({"message": ["a", "a"], "n": [2, 10]})
+        table.replace(new, prefix=["message"], on_refused="divert")
+        return live_rows(table)
+
+
+def test_a_prefix_is_never_replaced_by_half() -> None:
+    """RP-5, CP-24: and the mistake to delete the prefix of a refused row is found."""
+    assert half_replaced() == [{"message": "a", "n": 1}]
+    with MISTAKES["the prefix of a refused row deleted"]():
+        assert half_replaced() == [{"message": "a", "n": 2}]
+
+
+# -- races ------------------------------------------------------------------------------------------------------------
+
+SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"n": numbers, "id": [1] * len(numbers)}, schema=SCHEMA)
+
+
+def made(catalog: tf.Catalog, **given: Any) -> tf.Table:
+    ranges = tf.RangePartitions(**{"on": ["n"], "bounds": [(0, 100)], "step": 10, **given})
+    options = {"commit.retry.min-wait-ms": "1"}
+    return catalog.create_table("db.t", SCHEMA, key=["n"], range_partitions=ranges, properties=options)
+
+
+def directory_of(catalog: tf.Catalog) -> str:
+    return catalog.iceberg.properties["warehouse"].removeprefix("file://")
+
+
+def like_a_catalog_service() -> AbstractContextManager[None]:
+    """Catalog services compare no property."""
+    return replaced(coverage_change.coverage_is, lambda _text, _catalog: ())
+
+
+def append_beside_a_drop(steps: int) -> None:
+    with fast_lake() as catalog:
+        table = made(catalog)
+        table.append(rows(5))
+        append = SteppedJob("append", directory_of(catalog), lambda other: other.append(rows(15, 55)))
+        for _ in range(steps):
+            if not append.is_done:
+                append.step()
+        was_done = append.is_done
+        table.refresh().range_partitions.drop(50, 60)
+        append.finish()
+        found = live_values(table.refresh(), "n")
+        if was_done:
+            assert append.error is None
+            assert found == [5, 15]
+        else:
+            assert isinstance(append.error, UncoveredRowsError | CommitConflictError), append.error
+            assert found == [5]
+
+
+@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("catalog_is", [nullcontext, like_a_catalog_service], ids=["in process", "service"])
+def test_an_append_beside_a_drop(steps: int, catalog_is: Callable[[], AbstractContextManager[None]]) -> None:
+    """RP-6, RP-8: whatever is between them, no row lies where nothing exists; the drop finds no file there."""
+    with catalog_is():
+        append_beside_a_drop(steps)
+
+
+def append_beside_drops() -> None:
+    for steps in range(6):
+        append_beside_a_drop(steps)
+
+
+def test_narrowing_without_a_snapshot_lets_an_append_through() -> None:
+    """RP-8: on a catalog service."""
+    with like_a_catalog_service(), MISTAKES["narrowing without a snapshot"](), pytest.raises(AssertionError):
+        append_beside_drops()
+
+
+@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("other", [25, 35, 300], ids=["the same step", "the next step", "another step"])
+def test_additions_on_demand_unite(steps: int, other: int) -> None:
+    """RP-9"""
+    with fast_lake() as catalog:
+        table = made(catalog, bounds=[(0, 10)], on_demand=True)
+        job = SteppedJob("append", directory_of(catalog), lambda mine: mine.append(rows(5, 25)))
+        for _ in range(steps):
+            if not job.is_done:
+                job.step()
+        table.refresh().append(rows(other))
+        job.finish()
+        assert job.error is None
+        assert live_values(table.refresh(), "n") == sorted([5, 25, other])
+        begin = other // 10 * 10
+        listed = table.range_partitions.list()["partition"].to_pylist()
+        assert sorted(listed) == sorted({"[0, 10)", "[20, 30)", f"[{begin}, {begin + 10})"})
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_additions_by_hand_unite(steps: int) -> None:
+    """RP-8"""
+    with fast_lake() as catalog:
+        table = made(catalog, bounds=[(0, 10)])
+        job = SteppedJob("add", directory_of(catalog), lambda mine: mine.range_partitions.add(20, 30))
+        for _ in range(steps):
+            if not job.is_done:
+                job.step()
+        table.refresh().range_partitions.add(40, 50)
+        job.finish()
+        assert job.error is None
+        assert table.refresh().range_partitions.list()["partition"].to_pylist() == ["[0, 10)", "[20, 30)", "[40, 50)"]
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_compaction_beside_a_split_and_a_drop(steps: int) -> None:
+    """RP-12, CP-7: rows that a compaction has in hand stay dropped, and the others stay."""
+    with fast_lake() as catalog:
+        table = made(catalog, step=None)
+        for number in (5, 15, 55, 65):
+            table.append(rows(number, number + 1))
+        job = SteppedJob("compact", directory_of(catalog), lambda other: other.maintenance.compact(rewrite_all=True))
+        for _ in range(steps):
+            if not job.is_done:
+                job.step()
+        changes = table.refresh().range_partitions
+        changes.split(56)
+        changes.drop(56, 100)
+        job.finish()
+        assert job.error is None or isinstance(job.error, CommitConflictError)
+        assert live_values(table.refresh(), "n") == [5, 6, 15, 16, 55]
