@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import DataFile
 from tableformat.range_partitions.alteration import step_range, without
@@ -36,6 +37,34 @@ class FilePlaces:
         """The index of the range that all rows of the file lie in; None where there is none, or it is not known."""
         index = bisect_right(self.lowers, file.lower) - 1
         return index if index >= 0 and file.upper <= self.uppers[index] else None
+
+
+@dataclass(frozen=True, slots=True)
+class Straddling:
+    """The place of a file that may have rows in several range partitions, or in one and outside."""
+
+    file_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlaces:
+    """The partitions of a table, to ask which one holds a file."""
+
+    key: KeyColumns
+    places: FilePlaces
+
+    @classmethod
+    def of(cls, defined: DefinedPartitions) -> PartitionPlaces:
+        return cls(defined.key, FilePlaces.of(list(defined.partitions())))
+
+    def of_file(self, data: DataFile) -> tuple[str, int] | Straddling:
+        """RP-16: the partition, or the gap between two, that all rows of the file lie in."""
+        bounds = key_bounds(data, self.key)
+        holder = self.places.holder(bounds)
+        if holder is not None:
+            return "partition", holder
+        touched = self.places.touched(bounds)
+        return Straddling(data.file_path) if touched else ("gap", touched.start)
 
 
 def uncovered_files(defined: DefinedPartitions, data_files: Iterable[DataFile]) -> list[DataFile]:

@@ -19,6 +19,8 @@ from tableformat.maintenance.compaction.group_output import output_file_count
 from tableformat.maintenance.compaction.key_widths import KeySpace, worth_merging
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT, positive_int
+from tableformat.range_partitions.files import PartitionPlaces, Straddling
+from tableformat.range_partitions.property_text import range_partitions_of
 
 REWRITE_SHARE: Final = 0.5
 """Bytes of smaller files in a file's range, as a share of its own bytes, from which it is merged with them."""
@@ -36,7 +38,10 @@ def plan_compaction(
     """
     statistics = file_statistics(view, options.where, only_paths, options.delete_ratio_threshold)
     open_cost_bytes = positive_int(view.metadata.properties, OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT)
-    groups, left_out = within_budget(choose_groups(statistics, options, open_cost_bytes), options.max_rewritten_bytes)
+    ranges = range_partitions_of(view.metadata.properties, view.metadata.schema())
+    places = None if ranges is None else PartitionPlaces.of(ranges)
+    chosen = choose_groups(statistics, options, open_cost_bytes, places)
+    groups, left_out = within_budget(chosen, options.max_rewritten_bytes)
     return CompactionPlan(
         snapshot_id=None if view.snapshot is None else view.snapshot.snapshot_id,
         sequence_number=view.sequence_number,
@@ -48,18 +53,25 @@ def plan_compaction(
 
 
 def choose_groups(
-    statistics: Iterable[FileStatistics], options: CompactionOptions, open_cost_bytes: int
+    statistics: Iterable[FileStatistics],
+    options: CompactionOptions,
+    open_cost_bytes: int,
+    places: PartitionPlaces | None = None,
 ) -> list[CompactionGroup]:
     """MT-42: the groups, those that save most read cost for each byte rewritten first.
 
     A group never crosses a partition or spec: its new files lie where its old ones did, so deletes that are limited to
-    a partition go on applying to them.
+    a partition go on applying to them. RP-16: nor does it cross a border of range partitions; a file that does is a
+    group of its own.
     """
-    partitions: defaultdict[tuple[int, tuple[Any, ...]], list[FileStatistics]] = defaultdict(list)
+    partitions: defaultdict[tuple[Any, ...], list[FileStatistics]] = defaultdict(list)
     for each in statistics:
-        partitions[partition_of(each.data_file)].append(each)
+        place = None if places is None else places.of_file(each.data_file)
+        partitions[(*partition_of(each.data_file), place)].append(each)
     groups = [
-        group for members in partitions.values() for group in _Partition.of(members, options, open_cost_bytes).groups()
+        group
+        for (*_, place), members in partitions.items()
+        for group in _Partition.of(members, options, open_cost_bytes, straddles=isinstance(place, Straddling)).groups()
     ]
     return sorted(groups, key=lambda group: (-group.saved_per_byte, group.data_files[0].file_path))
 
@@ -90,19 +102,25 @@ class _Partition:
     space: KeySpace
     options: CompactionOptions
     open_cost_bytes: int
+    straddles: bool
+    """RP-16: rows lie on both sides of a border of range partitions."""
 
     @staticmethod
-    def of(files: Sequence[FileStatistics], options: CompactionOptions, open_cost_bytes: int) -> _Partition:
+    def of(
+        files: Sequence[FileStatistics], options: CompactionOptions, open_cost_bytes: int, *, straddles: bool = False
+    ) -> _Partition:
         ordered = tuple(
             sorted(files, key=lambda each: (each.bounds.lower, each.bounds.upper, each.data_file.file_path))
         )
         space = KeySpace.of([each.bounds for each in ordered], [each.size_bytes for each in ordered])
-        return _Partition(ordered, space, options, open_cost_bytes)
+        return _Partition(ordered, space, options, open_cost_bytes, straddles)
 
     def groups(self) -> list[CompactionGroup]:
         emptied = [index for index, each in enumerate(self.files) if each.is_empty]
         alive = [index for index, each in enumerate(self.files) if not each.is_empty]
         groups = [self._group(GroupKind.DROP, emptied, ["no row is left"])] if emptied else []
+        if self.straddles:
+            return groups + [self._group(GroupKind.FOLD, [index], ["it straddles range partitions"]) for index in alive]
         if self.options.depth == "fold":
             return groups + [self._fold(index) for index in alive if self._is_worn(index)]
         if self.options.rewrite_all:

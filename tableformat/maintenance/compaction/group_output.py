@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -11,6 +11,8 @@ import pyarrow.types as pat
 from tableformat.keys.table_key import key_names
 from tableformat.metadata.content_file import DataFile
 from tableformat.parquet.parquet_output import DictionaryChoice
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.rows import partitions_of_rows
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
 from tableformat.write.data_files.partition_writer import PartitionWriter
@@ -120,6 +122,34 @@ class GroupOutput:
         if self._writer is not None:
             self._files += self._writer.finish()
             self._writer, self._rows_in_file = None, 0
+
+
+class DividedOutput:
+    """RP-16: the files of a group whose rows lie in several range partitions: one output for each."""
+
+    def __init__(self, ranges: DefinedPartitions, new_output: Callable[[], GroupOutput]) -> None:
+        self._ranges = ranges
+        self._new_output = new_output
+        self._outputs: dict[tuple[int, int], GroupOutput] = {}
+
+    def __enter__(self) -> DividedOutput:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for output in self._outputs.values():
+            output.__exit__(*exception)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Sorted rows that follow those before."""
+        columns = [rows.column(name) for name in self._ranges.key.names]
+        places, codes = partitions_of_rows(self._ranges, columns)
+        for number, place in enumerate(places):
+            if place not in self._outputs:
+                self._outputs[place] = self._new_output()
+            self._outputs[place].write(rows.filter(pa.array(codes == number)))
+
+    def finish(self) -> list[DataFile]:
+        return [file for output in self._outputs.values() for file in output.finish()]
 
 
 def _stored_schema(write: WriteContext) -> pa.Schema:

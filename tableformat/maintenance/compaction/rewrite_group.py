@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
 from tableformat.keys.encoding import AFTER_MARKER
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.maintenance.compaction.alive_batches import alive_batches, is_sorted_by
-from tableformat.maintenance.compaction.group_output import GroupOutput, row_groups
+from tableformat.maintenance.compaction.group_output import DividedOutput, GroupOutput, row_groups
 from tableformat.maintenance.compaction.read_ahead import ReadAhead
 from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged, spilled
 from tableformat.merge_on_read.deleted_positions import deleted_positions
@@ -30,6 +31,8 @@ from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.row_lineage import schema_with_row_lineage
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import TARGET_FILE_SIZE_BYTES
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.files import PartitionPlaces, Straddling
 from tableformat.scan.context import merge_context
 from tableformat.scan.reader import ReadContext
 from tableformat.write.context import WriteContext
@@ -108,16 +111,19 @@ def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | 
         directory = exits.enter_context(tempfile.TemporaryDirectory(prefix="tableformat-rewrite-"))
         rows = _sorted_rows(inputs, context.read, write, Path(directory))
         ready = exits.enter_context(ReadAhead(row_groups(rows, write), depth=1))
-        output = exits.enter_context(
-            GroupOutput(
-                write,
-                created,
-                partition=task.partition,
-                target_file_size_bytes=task.target_file_size_bytes,
-                row_count=alive_count,
-                bytes_per_row=alive_bytes / alive_count,
-            )
+        new_output = partial(
+            GroupOutput,
+            write,
+            created,
+            partition=task.partition,
+            target_file_size_bytes=task.target_file_size_bytes,
+            row_count=alive_count,
+            bytes_per_row=alive_bytes / alive_count,
         )
+        ranges = write.range_partitions
+        divides = ranges is not None and _straddle(ranges, task)
+        output: DividedOutput | GroupOutput = DividedOutput(ranges, new_output) if ranges and divides else new_output()
+        exits.push(output)
         for row_group in ready:
             output.write(row_group)
             if on_rows is not None:
@@ -129,6 +135,12 @@ def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | 
         row_count=sum(file.record_count for file in numbered),
         written_bytes=sum(file.file_size_bytes for file in numbered),
     )
+
+
+def _straddle(ranges: DefinedPartitions, task: RewriteTask) -> bool:
+    """RP-16: whether rows of the group lie on both sides of a border of range partitions."""
+    places = PartitionPlaces.of(ranges)
+    return any(isinstance(places.of_file(each.data_file), Straddling) for each in task.tasks)
 
 
 def _sorted_rows(

@@ -162,6 +162,15 @@ def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:
     table.range_partitions.split(50)
     with pytest.raises(InvalidArgumentError, match="rows inside and outside"):
         table.range_partitions.retire(50, 100)
+    table.maintenance.compact()
+    tags = []
+    for _ in range(2):
+        result = table.refresh().range_partitions.retire(50, 100)
+        tags.append(result.tag)
+        assert (result.removed_row_count, live_values(table, "n")) == (1, [10])
+        table.range_partitions.restore(result.tag or "")
+        table.create_tag(result.tag or "", table.snapshot_id)
+    assert tags == ["retired-50-100", "retired-50-100-2"]
 
 
 def test_row_deletes_of_dropped_files_leave_with_them(catalog: tf.Catalog) -> None:
