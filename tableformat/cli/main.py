@@ -18,6 +18,7 @@ from tableformat.cli import (
     compaction,
     deletes,
     maintain,
+    partitions,
     query,
     refs,
     run_demo,
@@ -169,8 +170,12 @@ app.command("head", rich_help_panel=READ)(query.head)
 app.command("query", rich_help_panel=READ)(query.query)
 app.command("changes", rich_help_panel=READ)(changes.changes)
 app.command("explain", rich_help_panel=READ)(query.explain)
+app.command("partitions", rich_help_panel=LOOK)(partitions.partitions)
 app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
 app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
+app.command("alter-partitions", rich_help_panel=CHANGE)(partitions.alter_partitions)
+app.command("retire", rich_help_panel=CHANGE)(partitions.retire)
+app.command("restore", rich_help_panel=CHANGE)(partitions.restore)
 app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
 app.command("tag", rich_help_panel=CHANGE)(refs.tag)
 app.command("health", rich_help_panel=MAINTAIN)(upkeep.health)
@@ -182,6 +187,7 @@ app.command("drop-dead-deletes", rich_help_panel=MAINTAIN)(maintain.drop_dead_de
 app.command("merge-range-deletes", rich_help_panel=MAINTAIN)(maintain.merge_range_deletes)
 app.command("rewrite-position-delete-files", rich_help_panel=MAINTAIN)(maintain.rewrite_position_delete_files)
 app.command("rewrite-manifests", rich_help_panel=MAINTAIN)(maintain.rewrite_manifests)
+app.command("advance-window", rich_help_panel=MAINTAIN)(partitions.advance_window)
 app.command("publish", rich_help_panel=MAINTAIN)(maintain.publish)
 app.command("expire-snapshots", rich_help_panel=MAINTAIN)(clean_up.expire_snapshots)
 app.command("remove-orphan-files", rich_help_panel=MAINTAIN)(clean_up.remove_orphan_files)

@@ -47,6 +47,11 @@ class TableRangePartitions:
         defined = self._defined()
         return f"range partitions of {'.'.join(self._iceberg.name())}: {', '.join(map(defined.text, defined.bounds))}"
 
+    @property
+    def on(self) -> tuple[str, ...]:
+        """The range columns, most significant first."""
+        return self._defined().key.names
+
     def list(self) -> pa.Table:
         """RP-14: the partitions in order, empty ones included, with what lies in them; reads metadata alone. Rows that
         no partition covers, which only other writers add, are the last row.

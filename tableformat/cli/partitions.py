@@ -1,0 +1,183 @@
+"""`partitions`, `alter-partitions`, `advance-window`, `retire`, `restore`: which ranges of a table exist."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tableformat.cli.confirm import ask
+from tableformat.cli.options import (
+    BranchOption,
+    DryRunOption,
+    JobBranchOption,
+    TableArgument,
+    WritableTableArgument,
+    YesOption,
+)
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    from tableformat.operations.ranges.result import RangePartitionsResult
+    from tableformat.table import Table
+
+_RANGE = "'[LOWER, UPPER)'"
+
+
+def partitions(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
+    """List the range partitions of a table, empty ones included, with what lies in them. Reads metadata alone."""
+    from tableformat.cli.json_values import json_rows
+    from tableformat.display.grid import Column, grid
+
+    session = Session.of(context)
+    handle = session.table(table, branch)
+    listed = handle.range_partitions.list()
+    shown = listed.select(["partition", "state", "file_count", "record_count", "total_bytes", "straddling_file_count"])
+    session.output.emit(
+        lambda: {
+            "table": handle.name,
+            "partitions": [row for batch in listed.to_batches() for row in json_rows(batch, listed.schema.names)],
+        },
+        lambda: grid(
+            [
+                Column("partition"),
+                Column("state"),
+                *(Column(name, is_number=True) for name in ("files", "rows", "bytes", "straddling")),
+            ],
+            [tuple(str(value) for value in row.values()) for row in shown.to_pylist()],
+        ),
+    )
+
+
+def alter_partitions(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    add: Annotated[
+        list[str] | None, typer.Option("--add", metavar=_RANGE, help="A range that exists. Repeatable.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", metavar=_RANGE, help="Whole partitions that go with their rows. Repeatable."),
+    ] = None,
+    split: Annotated[
+        list[str] | None, typer.Option("--split", metavar="VALUE", help="A new border. Repeatable.")
+    ] = None,
+    merge: Annotated[
+        list[str] | None, typer.Option("--merge", metavar=_RANGE, help="Partitions that become one. Repeatable.")
+    ] = None,
+    metadata_only: Annotated[
+        bool, typer.Option("--metadata-only", help="Refuse a drop that needs a delete file.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Change which ranges of a table exist, in one commit."""
+    from tableformat.cli.range_text import parse_end, parse_range
+
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    on, schema = handle.range_partitions.on, handle.metadata.schema()
+    changes: dict[str, Any] = {
+        "add": [parse_range(text, on, schema) for text in add or ()],
+        "drop": [parse_range(text, on, schema) for text in drop or ()],
+        "split": [parse_end(text, on, schema) for text in split or ()],
+        "merge": [parse_range(text, on, schema) for text in merge or ()],
+        "metadata_only": metadata_only,
+    }
+    if not any(changes[name] for name in ("add", "drop", "split", "merge")):
+        raise typer.BadParameter("give --add, --drop, --split or --merge.")
+    if changes["drop"] and not (dry_run or yes):
+        tried = handle.range_partitions.alter(**changes, dry_run=True)
+        ask(f"Drop {', '.join(tried.dropped)} of {handle.name} with {_contents(tried)}?", session)
+    _tell(session, handle, handle.range_partitions.alter(**changes, dry_run=dry_run))
+
+
+def advance_window(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    now: Annotated[
+        str | None, typer.Option("--now", metavar="VALUE", help="Where the window is; default: the clock.")
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Add partitions ahead of now, and drop those that are older than the table retains."""
+    from tableformat.cli.range_text import parse_end
+
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    changes = handle.range_partitions
+    moment = None if now is None else parse_end(now, changes.on, handle.metadata.schema())
+    tried = changes.advance(moment, dry_run=True)
+    if tried.dropped and not (dry_run or yes):
+        ask(f"Drop {', '.join(tried.dropped)} of {handle.name} with {_contents(tried)}?", session)
+    _tell(session, handle, tried if dry_run else changes.advance(moment))
+
+
+def retire(
+    context: typer.Context,
+    table: WritableTableArgument,
+    partition: Annotated[str, typer.Argument(metavar=_RANGE, help="Whole partitions, as `partitions` lists them.")],
+    *,
+    branch: JobBranchOption = None,
+) -> None:
+    """Drop partitions and keep their files under a tag, from which `restore` brings them back."""
+    from tableformat.cli.range_text import parse_range
+
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    changes = handle.range_partitions
+    given = parse_range(partition, changes.on, handle.metadata.schema())
+    result = changes.retire(
+        given.lower, given.upper, lower_inclusive=given.lower_inclusive, upper_inclusive=given.upper_inclusive
+    )
+    _tell(session, handle, result)
+
+
+def restore(
+    context: typer.Context,
+    table: WritableTableArgument,
+    tag: Annotated[str, typer.Argument(metavar="TAG", help="The tag that `retire` told.")],
+    *,
+    dry_run: DryRunOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Bring back what was retired under a tag."""
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    _tell(session, handle, handle.range_partitions.restore(tag, dry_run=dry_run))
+
+
+def _contents(result: RangePartitionsResult) -> str:
+    from tableformat.display.text import counted
+
+    told = f"{counted(result.removed_data_file_count, 'data file')} of {counted(result.removed_row_count, 'row')}"
+    if not result.straddling_file_count:
+        return told
+    return f"{told}, and rows of {counted(result.straddling_file_count, 'data file')} that straddle a border"
+
+
+def _tell(session: Session, handle: Table, result: RangePartitionsResult) -> None:
+    from rich.text import Text
+
+    session.output.emit(
+        lambda: {"table": handle.name, **dataclasses.asdict(result)},
+        lambda: Text("\n".join(_sentences(handle, result))),
+    )
+
+
+def _sentences(handle: Table, result: RangePartitionsResult) -> list[str]:
+    would = "would be " if result.dry_run else ""
+    lines = [f"{handle.name}: {would}added {each}." for each in result.added]
+    if result.dropped:
+        lines.append(f"{handle.name}: {would}dropped {', '.join(result.dropped)} with {_contents(result)}.")
+    if result.tag and result.dropped:
+        lines.append(f"Kept: tableformat restore {handle.name} {result.tag}")
+    if result.snapshot_id is not None:
+        lines.append(f"Snapshot {result.snapshot_id}.")
+    return lines or [f"{handle.name}: {'nothing would change' if result.dry_run else 'done, without a snapshot'}."]

@@ -1,0 +1,109 @@
+"""The command line: range partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from cli_lake import Lake, make_lake
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType, TimestampType
+
+import tableformat as tf
+from tableformat.cli.range_text import parse_range
+from tableformat.errors import InvalidArgumentError
+
+TABLE = "db.sales"
+SCHEMA = Schema(
+    NestedField(1, "ts", TimestampType(), required=True),
+    NestedField(2, "region", StringType(), required=True),
+    NestedField(3, "n", LongType(), required=True),
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = make_lake(tmp_path / "lake")
+    years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1, retain=2, ahead=1)
+    columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        table = catalog.create_table(TABLE, columns, key=["year", "id"], range_partitions=years)
+        table.append(pa.table({"year": [2020, 2020, 2021], "id": [1, 2, 3]}))
+    return lake
+
+
+def test_partitions_are_listed(lake: Lake) -> None:
+    run = lake.run("partitions", TABLE)
+    assert (run.status, run.stderr) == (0, "")
+    lines = [line.split() for line in run.stdout.splitlines()]
+    assert lines[0] == ["partition", "state", "files", "rows", "bytes", "straddling"]
+    assert lines[2][:5] == ["[2020,", "2021)", "live", "1", "2"]
+    assert lines[-1][:5] == ["[2023,", "2024)", "empty", "0", "0"]
+    listed = lake.run("partitions", TABLE, "-o", "json").document["partitions"]
+    assert [(each["lower"], each["upper"], each["record_count"]) for each in listed][:2] == [
+        (2020, 2021, 2),
+        (2021, 2022, 1),
+    ]
+
+
+def test_ranges_are_added_and_dropped_in_one_commit(lake: Lake) -> None:
+    changes = ("alter-partitions", TABLE, "--add", "[2030, 2031)", "--drop", "[2020, 2021)")
+    tried = lake.run(*changes, "--dry-run")
+    assert tried.stdout.splitlines() == [
+        "db.sales: would be added [2030, 2031).",
+        "db.sales: would be dropped [2020, 2021) with 1 data file of 2 rows.",
+    ]
+    refused = lake.run(*changes)
+    assert refused.status == 2
+    assert "--yes confirms" in refused.stderr
+    document = lake.run(*changes, "--yes", "-o", "json").document
+    assert (document["dropped"], document["removed_row_count"]) == (["[2020, 2021)"], 2)
+    listed = lake.run("partitions", TABLE, "-o", "json").document["partitions"]
+    assert [each["partition"] for each in listed] == ["[2021, 2022)", "[2022, 2023)", "[2023, 2024)", "[2030, 2031)"]
+
+
+def test_what_cannot_be_is_told(lake: Lake) -> None:
+    run = lake.run("alter-partitions", TABLE, "--add", "[2021, 2022)")
+    assert run.status == 1
+    assert "[2021, 2022) cannot be added: [2020, 2024) exists already" in run.stderr
+    assert lake.run("alter-partitions", TABLE, "--add", "2021").status == 1
+    assert lake.run("alter-partitions", TABLE).status == 2
+
+
+def test_a_window_moves(lake: Lake) -> None:
+    run = lake.run("advance-window", TABLE, "--now", "2023", "--dry-run")
+    assert run.stdout.splitlines()[0] == "db.sales: would be added [2024, 2025)."
+    assert lake.run("advance-window", TABLE, "--now", "2023", "--yes", "-o", "json").document["dropped"] == [
+        "[2020, 2021)"
+    ]
+
+
+def test_what_is_retired_comes_back(lake: Lake) -> None:
+    run = lake.run("retire", TABLE, "[2020, 2021)")
+    assert run.stdout.splitlines()[1] == "Kept: tableformat restore db.sales retired-2020-2021"
+    assert lake.run("restore", TABLE, "retired-2020-2021", "-o", "json").document["restored_data_file_count"] == 1
+    assert lake.run("restore", TABLE, "retired-2020-2021").status == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "on", "wanted"),
+    [
+        ("[1, 5)", ["n"], tf.bound(1, 5)),
+        ("(1, 5]", ["n"], tf.bound(1, 5, lower_inclusive=False, upper_inclusive=True)),
+        ("[, 5)", ["n"], tf.bound(None, 5)),
+        ("(-inf, inf)", ["n"], tf.bound(None, None, lower_inclusive=False)),
+        ("VALUE = Asia", ["region"], tf.bound("Asia", "Asia", upper_inclusive=True)),
+        ("['a, b', 'c')", ["region"], tf.bound("a, b", "c")),
+        ("[(a, 1), (b))", ["region", "n"], tf.bound(("a", 1), ("b",))),
+    ],
+)
+def test_ranges_as_text(text: str, on: list[str], wanted: tf.Bound) -> None:
+    """RP-2"""
+    assert parse_range(text, on, SCHEMA) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "1, 5", "[1)", "[1, 2, 3)", "[x, 5)"])
+def test_text_that_is_no_range(text: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        parse_range(text, ["n"], SCHEMA)
