@@ -64,16 +64,24 @@ def choose_groups(
     a partition go on applying to them. RP-16: nor does it cross a border of range partitions; a file that does is a
     group of its own.
     """
+    groups = [
+        group
+        for straddles, members in by_partition(statistics, places)
+        for group in _Partition.of(members, options, open_cost_bytes, straddles=straddles).groups()
+    ]
+    return sorted(groups, key=lambda group: (-group.saved_per_byte, group.data_files[0].file_path))
+
+
+def by_partition(
+    statistics: Iterable[FileStatistics], places: PartitionPlaces | None
+) -> list[tuple[bool, list[FileStatistics]]]:
+    """The files that may be in one group (MT-42, RP-16), and whether they straddle range partitions, in which case each
+    is a group of its own."""
     partitions: defaultdict[tuple[Any, ...], list[FileStatistics]] = defaultdict(list)
     for each in statistics:
         place = None if places is None else places.of_file(each.data_file)
         partitions[(*partition_of(each.data_file), place)].append(each)
-    groups = [
-        group
-        for (*_, place), members in partitions.items()
-        for group in _Partition.of(members, options, open_cost_bytes, straddles=isinstance(place, Straddling)).groups()
-    ]
-    return sorted(groups, key=lambda group: (-group.saved_per_byte, group.data_files[0].file_path))
+    return [(isinstance(place, Straddling), members) for (*_, place), members in partitions.items()]
 
 
 def within_budget(

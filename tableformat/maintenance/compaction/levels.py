@@ -10,14 +10,13 @@ rewrite applies every delete of its planned snapshot and keeps that snapshot's n
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tableformat.deletes.rules import partition_of
+from tableformat.maintenance.compaction.compaction_choice import by_partition
 from tableformat.maintenance.compaction.compaction_plan import (
     CompactionGroup,
     CompactionOptions,
@@ -28,6 +27,8 @@ from tableformat.maintenance.compaction.compaction_statistics import FileStatist
 from tableformat.maintenance.compaction.group_output import output_file_count
 from tableformat.maintenance.compaction.key_widths import KeySpace
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.range_partitions.files import PartitionPlaces
+from tableformat.range_partitions.property_text import range_partitions_of
 
 LEVEL_SPREAD: Final = 4.0
 """A file is of a level when it is at most this many times as large as the mean of the smaller files of the level."""
@@ -59,10 +60,9 @@ def plan_levels(view: SnapshotView, options: LevelOptions, *, max_rewritten_byte
     `max_rewritten_bytes`: of all merges together; those that do not fit are left out.
     """
     statistics = file_statistics(view, None, None, _NEVER_COUNT)
-    partitions: defaultdict[tuple[int, tuple[Any, ...]], list[FileStatistics]] = defaultdict(list)
-    for each in statistics:
-        partitions[partition_of(each.data_file)].append(each)
-    due = [group for members in partitions.values() for group in _due(members, options)]
+    ranges = range_partitions_of(view.metadata.properties, view.metadata.schema())
+    parts = by_partition(statistics, None if ranges is None else PartitionPlaces.of(ranges))
+    due = [group for straddles, members in parts if not straddles for group in _due(members, options)]
     due.sort(key=lambda group: (group.rewritten_bytes, group.data_files[0].file_path))
     chosen: list[CompactionGroup] = []
     left_out: list[CompactionGroup] = []

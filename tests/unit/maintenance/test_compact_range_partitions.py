@@ -62,6 +62,16 @@ def test_groups_keep_to_borders(catalog: tf.Catalog) -> None:
     assert listed(table) == [("[0, 50)", 1, 4, 0), ("[50, 100)", 1, 4, 0)]
 
 
+def test_upkeep_keeps_to_borders(catalog: tf.Catalog) -> None:
+    """RP-16: levels are those of one range."""
+    table = made(catalog, splits=[50])
+    table.set_properties({"tableformat.upkeep.files-per-level": "3", "tableformat.upkeep.write-amplification": "100"})
+    for start in range(3):
+        table.append(rows(start, 50 + start))
+    assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 6
+    assert listed(table) == [("[0, 50)", 1, 3, 0), ("[50, 100)", 1, 3, 0)]
+
+
 def test_rows_that_nothing_covers_are_kept_apart(catalog: tf.Catalog) -> None:
     """RP-16, RP-10"""
     table = made(catalog, bounds=[(0, 50), (60, 100)])
