@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.conflicts import CONFLICT_TABLE
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, InvalidArgumentError
+from tableformat.metadata.content_file import DataFile, DeleteFile
 
 
 @pytest.fixture
@@ -233,6 +235,39 @@ class TestRewrite:
         with pytest.raises(CommitConflictError, match=r"p\.parquet deletes rows of .*a\.parquet by position"):
             commit_change(table, ours)
 
+    @pytest.mark.parametrize("keyed_first", [True, False])
+    def test_position_delete_beside_others(self, table: Table, keyed_first: bool) -> None:
+        """CP-8: in whatever order they came, and whatever else they delete."""
+        ours = rewrite(table, "a.parquet")
+        others = [
+            delete_blindly(equality_delete(table, "late.parquet")),
+            delete_rows_of(table, "b.parquet", "q.parquet"),
+            delete_rows_of(table, "a.parquet"),
+        ]
+        after = table
+        for change in others if keyed_first else reversed(others):
+            after = theirs(after, change)
+        with pytest.raises(CommitConflictError, match=r"p\.parquet deletes rows of .*a\.parquet by position"):
+            commit_change(table, ours)
+
+    @pytest.mark.parametrize(("region", "meets"), [("x", True), ("y", False)])
+    def test_position_delete_that_names_no_file(self, catalog: EmbeddedCatalog, region: str, meets: bool) -> None:
+        """CP-8, DA-3: it is for all files of its partition."""
+        table = new_table(catalog, partitioned=True)
+        table = theirs(table, append(data_file(table, "a.parquet", partition=("x",))))
+        ours = rewrite(table, "a.parquet")
+        ours = dataclasses.replace(
+            ours, added_data_files=(dataclasses.replace(ours.added_data_files[0], partition=("x",)),)
+        )
+        unnamed = {"referenced_data_file": None, "lower_bounds": None, "upper_bounds": None, "partition": (region,)}
+        late = position_delete(table, "p.parquet", named(table, "a.parquet"), [0], **unnamed)
+        theirs(table, planned(table, ChangeKind.ROW_DELTA, Operation.DELETE, added_delete_files=(late,)))
+        if meets:
+            with pytest.raises(CommitConflictError, match=r"p\.parquet deletes rows of .*a\.parquet by position"):
+                commit_change(table, ours)
+        else:
+            assert set(live(commit_change(table, ours).table)) == {"new.parquet", "p.parquet"}
+
     def test_position_delete_of_another_file(self, table: Table) -> None:
         ours = rewrite(table, "a.parquet")
         theirs(table, delete_rows_of(table, "b.parquet"))
@@ -247,6 +282,30 @@ class TestRewrite:
             CommitConflictError, match=r"late\.parquet, which deletes rows of .*a\.parquet, came and left"
         ):
             commit_change(table, ours)
+
+    @pytest.mark.parametrize("names", [("e.parquet", "late.parquet"), ("late.parquet", "e.parquet")])
+    def test_delete_that_came_and_was_dropped_beside_an_older_one(self, table: Table, names: tuple[str, str]) -> None:
+        """CP-9: the older one is none of its business, and hides nothing."""
+        ours = rewrite(table, "a.parquet")
+        after = theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
+        for name in names:
+            after = theirs(after, drop(after, name))
+        with pytest.raises(CommitConflictError, match=r"late\.parquet, which deletes rows of .*a\.parquet, came and"):
+            commit_change(table, ours)
+
+    def test_bounds_decide_whether_a_delete_matters(self, table: Table) -> None:
+        """CP-9: the planner's question is asked with the delete and the data file, in this order."""
+        asked: list[tuple[str, str]] = []
+
+        def may_delete(delete: DeleteFile, data: DataFile) -> bool:
+            asked.append((delete.file_path, data.file_path))
+            return False
+
+        ours = dataclasses.replace(rewrite(table, "a.parquet"), may_delete=may_delete)
+        after = theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
+        theirs(after, drop(after, "late.parquet"))
+        assert "new.parquet" in live(commit_change(table, ours).table)
+        assert asked == [(named(table, "late.parquet"), named(table, "a.parquet"))]
 
     def test_older_delete_was_dropped(self, table: Table) -> None:
         """CP-9: the rewrite has applied it already."""
@@ -320,6 +379,36 @@ class TestConversion:
             commit_change(table, conversion(table, "e.parquet", resolved=()))
         pruned = conversion(table, "e.parquet", resolved=(), may_delete=rules_out)
         assert set(live(commit_change(table, pruned).table)) == {"x.parquet", "y.parquet"}
+
+    def test_positions_that_leave_ask_for_no_newer_file(self, catalog: EmbeddedCatalog) -> None:
+        """CP-11, DA-2: a position delete of a partition does not reach what was written there later."""
+        table = new_table(catalog, partitioned=True)
+        table = theirs(table, append(data_file(table, "a.parquet", partition=("x",))))
+        unnamed = {"referenced_data_file": None, "lower_bounds": None, "upper_bounds": None, "partition": ("x",)}
+        old = position_delete(table, "p.parquet", named(table, "a.parquet"), [0], **unnamed)
+        table = theirs(table, planned(table, ChangeKind.ROW_DELTA, Operation.DELETE, added_delete_files=(old,)))
+        table = theirs(table, append(data_file(table, "c.parquet", partition=("x",))))
+        with pytest.raises(CommitConflictError, match=r"/a\.parquet may hold rows of the deletes that leave"):
+            commit_change(table, conversion(table, "p.parquet", resolved=()))
+        done = commit_change(table, conversion(table, "p.parquet", resolved=("a.parquet",))).table
+        assert set(live(done)) == {"a.parquet", "c.parquet"}
+
+    def test_positions_of_an_earlier_slice_were_undone(self, table: Table) -> None:
+        """CP-21: rows that an earlier snapshot of the conversion deleted are alive again after a rollback."""
+        before = table.metadata.current_snapshot()
+        assert before is not None
+        sliced = theirs(table, delete_rows_of(table, "a.parquet"))
+        relied_on = sliced.metadata.current_snapshot()
+        assert relied_on is not None
+        sliced.manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
+        ours = conversion(
+            table,
+            "e.parquet",
+            resolved=("a.parquet", "b.parquet"),
+            relied_on_snapshot_id=relied_on.snapshot_id,
+        )
+        with pytest.raises(CommitConflictError, match=f"where {relied_on.snapshot_id} is not in its history"):
+            commit_change(sliced.refresh(), ours)
 
     def test_delete_was_converted_by_someone_else(self, table: Table) -> None:
         """CP-4."""
