@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -138,10 +139,17 @@ def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool 
 
 
 def _in_order(pool: ThreadPoolExecutor, calls: Iterable[Callable[[], _Answer]], *, ahead: int) -> Iterator[_Answer]:
-    """The answers in the order of the calls; at most `ahead` calls are under way or wait to be taken."""
+    """The answers in the order of the calls; at most `ahead` calls are under way or wait to be taken.
+
+    A single call is made here: what a small table takes to read is mostly the start of threads.
+    """
     running: deque[Future[_Answer]] = deque()
     source = iter(calls)
-    for call in source:
+    first = list(islice(source, 2))
+    if len(first) == 1:
+        yield first[0]()
+        return
+    for call in chain(first, source):
         running.append(pool.submit(call))
         if len(running) >= ahead:
             yield running.popleft().result()
