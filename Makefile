@@ -10,9 +10,11 @@ LOWEST := .venv-lowest
 # Processes for the tests. One of them has the Spark session and all tests of that; tests/conftest.py deals out the
 # others. Benchmarks mean nothing in several processes, and their plugin says so with a warning.
 WORKERS ?= auto
+# Tests start many processes of Python: none of them shall compile the modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-memory test-main test-unit test-lowest test-python test-wheel lint format dist \
+.PHONY: help setup demo check test test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
 	bench soak clean
 
 help:
@@ -27,6 +29,7 @@ help:
 	@echo "make dist         sdist and wheel for a release, in dist/"
 	@echo "make bench        the benchmarks, as ratios"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
+	@echo "make test-long    every test in its long form: thousands of examples, whole matrices; hours"
 
 setup: $(VENV)/.ready
 
@@ -51,11 +54,9 @@ demo: setup
 
 check: lint test
 
-# The summary of the many comes last.
-test: test-memory test-main
-
-test-main: setup $(ORACLE)/.ready
-	$(BIN)/python $(PYTEST)
+# Bounds on memory are measured in the allocator of the system, which memray sees into.
+test: setup $(ORACLE)/.ready
+	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python $(PYTEST) tests/memory tests
 
 test-memory: setup
 	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python -m pytest tests/memory
@@ -91,6 +92,12 @@ bench: setup $(ORACLE)/.ready
 
 soak: setup
 	$(BIN)/python tests/soak/run_soak.py
+
+test-long: setup $(ORACLE)/.ready
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/property
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/spark
+	HYPOTHESIS_PROFILE=soak ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python -m pytest \
+		tests/memory tests/unit tests/integration tests/conformance tests/golden -m long
 
 clean:
 	rm -rf $(VENV) .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-lake

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,14 +32,26 @@ OWN_JAVA: Final = frozenset(
 )
 """Tests under tests/spark that do without the session of the others, and take long: they may run beside them."""
 
+MEMORY: Final = Path("/dev/shm")
+ROOM_FOR_LAKES: Final = 4_000_000_000
+"""Bytes; a container often has 64 MB there."""
+
 # Examples touch the disk, so their time says nothing; how many there are is what a profile decides.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
-settings.register_profile("ci", max_examples=100, derandomize=True, **_COMMON)
-settings.register_profile("dev", max_examples=100, **_COMMON)
+settings.register_profile("ci", max_examples=50, derandomize=True, **_COMMON)
+settings.register_profile("dev", max_examples=50, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, **_COMMON)
 # One of many rounds of `make soak`, each with a seed of its own; failures are repeated by seed.
 settings.register_profile("round", max_examples=int(os.environ.get("SOAK_EXAMPLES", "100")), database=None, **_COMMON)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
+settings.load_profile(PROFILE)
+
+
+def pytest_configure() -> None:
+    """Lakes of tests live in memory where the system has a file system for that: a commit to SQLite waits for the disk,
+    and tests make thousands."""
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM_FOR_LAKES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -62,9 +75,14 @@ def scope_of(test_id: str) -> str:
     return "tests/spark" if path.startswith("tests/spark/") else path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `pytest -n`, where files do not come in a row: the tests of the Spark session begin first, being the most,
-    then the slow ones, so that no process is left with one of them at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long forms are for `make soak`.
+
+    With `pytest -n`, where files do not come in a row: the tests of the Spark session begin first, being the most, then
+    the slow ones, so that no process is left with one of them at the end."""
+    if PROFILE != "soak":
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: ("spark" not in fixtures_of(item), item.get_closest_marker("slow") is None))
 

@@ -23,7 +23,8 @@ LIMIT = f"{(MEMORY + CONSTANT) // MIB} MB"
 DUCKDB = 128 * MIB
 """The least that DuckDB gets to find the last row of each key beyond the memory."""
 TOTAL = 96 * MIB
-WIDTHS = pytest.mark.parametrize("row_bytes", [20, 1_000, 100_000])
+pytestmark = pytest.mark.slow
+WIDTHS = pytest.mark.parametrize("row_bytes", [20, pytest.param(1_000, marks=pytest.mark.long), 100_000])
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -116,7 +117,7 @@ class TestCompaction:
         "table",
         [
             pytest.param((20, False), id="20 B"),
-            pytest.param((1_000, False), id="1 KB"),
+            pytest.param((1_000, False), id="1 KB", marks=pytest.mark.long),
             pytest.param((100_000, False), id="100 KB"),
             pytest.param((1_000, True), id="1 KB, a dictionary in the file"),
         ],
@@ -129,7 +130,7 @@ class TestCompaction:
 
 
 class TestConversion:
-    @pytest.fixture(params=[2, 8], ids="{} files".format)
+    @pytest.fixture(params=[pytest.param(2, marks=pytest.mark.long), 8], ids="{} files".format)
     def table(self, request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
         """Files of a million rows each; every one is met by range and equality deletes."""
         table = new_table(tmp_path, 64 * MIB)
@@ -150,7 +151,10 @@ class TestConversion:
 
 
 class TestScan:
-    @pytest.fixture(params=[TOTAL // 2, TOTAL, 2 * TOTAL], ids=lambda size: f"{size // MIB} MiB")
+    @pytest.fixture(
+        params=[*(pytest.param(size, marks=pytest.mark.long) for size in (TOTAL // 2, TOTAL)), 2 * TOTAL],
+        ids=lambda size: f"{size // MIB} MiB",
+    )
     def table(self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tf.Table:
         monkeypatch.setattr(reader, "ROW_GROUP_RUN_BYTES", 4 * MIB)
         table = new_table(tmp_path, MEMORY)

@@ -1,0 +1,27 @@
+"""What `make test` runs of a list or of a matrix; the rest has the mark `long`, for `make soak`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+
+def every_other(values: Iterable[Any], first: int = 0) -> list[Any]:
+    """All values; those between are long. Two tests that begin at 0 and at 1 share them."""
+    return [_case((value,), is_long=(place - first) % 2 != 0) for place, value in enumerate(values)]
+
+
+def crossed(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """All pairs; those that are not long have each value once, and those of the shorter list as often as it takes."""
+    width = min(len(some), len(others))
+    return [
+        _case((one, other), is_long=(place - number) % width != 0)
+        for place, one in enumerate(some)
+        for number, other in enumerate(others)
+    ]
+
+
+def _case(values: tuple[Any, ...], *, is_long: bool) -> Any:
+    return pytest.param(*values, marks=[pytest.mark.long] if is_long else [])
