@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from crash_actions import FUTURE, make_lake
 from crash_points import Door, Failure
 from hypothesis import settings
+from long_forms import crossed
 from soak_figures import soak_seed
 
 import tableformat as tf
@@ -24,6 +26,7 @@ _MEMORY = Path("/dev/shm")
 _SOAK_EXAMPLES: Final = 1_000
 """Profiles with so many examples try every call; others a sample."""
 
+VERSIONS: Final = ("2", "3")
 State = dict[str, Any]
 RefRows = dict[tuple[str, str], list[tuple[Any, ...]]]
 
@@ -97,6 +100,11 @@ def crash_world(version: str) -> Iterator[CrashWorld]:
         world = CrashWorld(Path(directory), version)
         with world.door.installed():
             yield world
+
+
+def of_versions(name: str, actions: Iterable[str]) -> pytest.MarkDecorator:
+    """Each action on a world of each version of the format; half of them are long."""
+    return pytest.mark.parametrize(("world", name), crossed(VERSIONS, list(actions)), indirect=["world"])
 
 
 def trials(calls: Sequence[str], failures: Sequence[Failure], sample: int) -> list[tuple[int, Failure]]:

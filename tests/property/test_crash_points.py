@@ -10,31 +10,32 @@ from typing import Any
 import pytest
 from crash_actions import CHANGES_OF_METADATA, JOBS, VERBS
 from crash_points import DEATHS, Failure
-from crash_worlds import CrashWorld, crash_world, refs_of_neither, trials
+from crash_worlds import VERSIONS, CrashWorld, crash_world, of_versions, refs_of_neither, trials
 from soak_figures import count
 
 from tableformat.errors import CommitStateUnknownError
 
 BATCH: dict[str, Any] = {"application_id": "writer", "batch_id": 7}
 ALL_FAILURES = tuple(Failure)
-SAMPLE = int(os.environ.get("SOAK_CRASH_POINTS", "2"))
+SAMPLE = int(os.environ.get("SOAK_CRASH_POINTS", "1"))
 """Failures that the short form puts into one action, of about 150; `make soak` puts all of them."""
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["2", "3"])
+@pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest) -> Iterator[CrashWorld]:
     with crash_world(request.param) as found:
         yield found
 
 
+@pytest.mark.parametrize("world", VERSIONS, indirect=True)
 def test_the_lake_is_sound_before_any_failure(world: CrashWorld) -> None:
     world.restore()
     world.check_files()
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@of_versions("verb", VERBS)
 def test_verb_is_all_or_nothing_and_its_batch_is_committed_once(world: CrashWorld, verb: str) -> None:
     """CP-13, CP-18, PR-1: the rows of before or of after; the repeated call makes them those of after."""
     run = partial(VERBS[verb], **BATCH)
@@ -57,7 +58,7 @@ def test_verb_is_all_or_nothing_and_its_batch_is_committed_once(world: CrashWorl
         world.check_files()
 
 
-@pytest.mark.parametrize("change", CHANGES_OF_METADATA)
+@of_versions("change", CHANGES_OF_METADATA)
 def test_change_of_metadata_is_all_or_nothing(world: CrashWorld, change: str) -> None:
     """Refs, schema, partitions, key, properties, and the tables of the catalog."""
     run = CHANGES_OF_METADATA[change]
@@ -76,7 +77,7 @@ def test_change_of_metadata_is_all_or_nothing(world: CrashWorld, change: str) ->
         world.check_files()
 
 
-@pytest.mark.parametrize("job", JOBS)
+@of_versions("job", JOBS)
 def test_job_changes_no_row_wherever_it_dies(world: CrashWorld, job: str) -> None:
     """MT-1: and the next run of it does the rest. Publishing moves rows between branches, each as a whole."""
     run = JOBS[job]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from crash_actions import JOBS, VERBS
-from crash_worlds import CrashWorld, crash_world, refs_of_neither
+from crash_worlds import CrashWorld, crash_world, of_versions, refs_of_neither
 from example_counts import examples
 from soak_figures import count
 
@@ -40,13 +40,13 @@ with tf.open_catalog(lake) as catalog:
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["2", "3"])
+@pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest) -> Iterator[CrashWorld]:
     with crash_world(request.param) as found:
         yield found
 
 
-@pytest.mark.parametrize("name", ACTIONS)
+@of_versions("name", ACTIONS)
 def test_killed_process_leaves_the_rows_of_before_or_of_after(world: CrashWorld, name: str) -> None:
     """CP-13, CP-18, MT-1: and the next process finishes what it began, once."""
     run = partial(VERBS[name], **BATCH) if name in VERBS else JOBS[name]

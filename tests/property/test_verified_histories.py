@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from example_counts import examples
 from fast_lake import fast_lake
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -27,5 +28,7 @@ def test_random_histories_are_clean() -> None:
                 finally:
                     super().teardown()
 
-        run_state_machine_as_test(Verified, settings=settings(stateful_step_count=STEP_COUNT, max_examples=20))
-    assert snapshot_count > 20
+        run_state_machine_as_test(
+            Verified, settings=settings(stateful_step_count=STEP_COUNT, max_examples=examples(0.16))
+        )
+    assert snapshot_count > examples(0.16)
