@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +18,7 @@ def plate(room: Path) -> str:
     return ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
 
 
+@cache
 def names_within(room: Path) -> set[str]:
     """Modules and rooms below this one, and what their modules define."""
     names = {path.stem for path in room.rglob("*.py")} | {path.name for path in room.rglob("*") if path.is_dir()}

@@ -53,8 +53,13 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -70,7 +75,7 @@ def example_lines(path: Path) -> int:
     """Lines of the examples in docstrings: what a module is measured by is its code and what it says of it."""
     parser = doctest.DocTestParser()
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, documented))
+    nodes = (node for node in nodes_of(path) if isinstance(node, documented))
     examples = (example for node in nodes for example in parser.get_examples(ast.get_docstring(node) or ""))
     return sum(example.source.count("\n") + example.want.count("\n") for example in examples)
 
@@ -139,7 +144,7 @@ def is_abstract(path: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) ->
     """A method of a Protocol, or one marked abstract."""
     if any("abstract" in ast.unparse(decorator) for decorator in function.decorator_list):
         return True
-    classes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
     protocols = [node for node in classes if any("Protocol" in ast.unparse(base) for base in node.bases)]
     return any(function.name in {each.name for each in functions_of(node)} for node in protocols)
 
@@ -185,7 +190,7 @@ def test_only_the_command_line_prints() -> None:
         f"{name_of(path)}:{node.lineno}"
         for path in CODE
         if not name_of(path).startswith(shown)
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
     ]
     nothing_of(printing)
@@ -243,7 +248,7 @@ def documented_rules(paths: list[Path], *, prefix: str = "") -> set[str]:
     return {
         rule
         for path in paths
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name.startswith(prefix)
         for rule in RULE.findall(ast.get_docstring(node) or "")
     }
@@ -285,7 +290,7 @@ def test_numbers_of_deletes_and_data_are_compared_in_one_module() -> None:
         name_of(path)
         for path in LIBRARY
         if "tableformat/testing/" not in name_of(path)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.Compare)
         and any(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
         and NUMBERS.search(ast.unparse(node))
