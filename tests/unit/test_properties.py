@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -134,8 +135,11 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", ICEBERG_PROPERTIES)
-def test_every_property_of_iceberg_can_be_set(table: tf.Table, name: str) -> None:
+def test_every_property_of_iceberg_can_be_set(
+    table: tf.Table, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """FM-25."""
+    monkeypatch.chdir(tmp_path)  # Some are paths.
     known = ICEBERG_PROPERTIES[name]
     value = GOOD[known.values] if isinstance(known.values, ValueKind) else known.values[-1].upper()
     full = f"{name}price" if name.endswith(".") else name
