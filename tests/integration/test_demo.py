@@ -9,33 +9,15 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from demo_rows import PLAN, expected_rows
 from rich.console import Console
 
 from tableformat import open_catalog
 from tableformat.demo.java_runtime import INSTALL_HINT
-from tableformat.demo.messages import MessagePlan, explode_messages, message_batch
+from tableformat.demo.messages import explode_messages, message_batch
 from tableformat.demo.run import TABLE, run_demo
 from tableformat.errors import InvalidArgumentError
 from tableformat.testing.replay import check_feed
-
-PLAN = MessagePlan(batch_count=3, messages_per_batch=300, key_count=400)
-
-
-def expected_rows(plan: MessagePlan) -> dict[tuple[str, int], list[tuple]]:
-    """What the messages say, by a dictionary: the last message of each business key in the order of the batches."""
-    newest: dict[tuple[str, int], dict] = {}
-    for batch in range(plan.batch_count):
-        for message in message_batch(plan, batch).to_pylist():
-            newest[message["id1"], message["id2"]] = message
-    names = ("open_on", "closed_on", "delivery_on", "holiday_on")
-    rows = {}
-    for key, message in newest.items():
-        longest = max(len(message[name]) for name in names)
-        rows[key] = [
-            (number + 1, *(message[name][number] if number < len(message[name]) else None for name in names))
-            for number in range(longest)
-        ]
-    return rows
 
 
 def read_rows(directory: Path) -> dict[tuple[str, int], list[tuple]]:
@@ -82,7 +64,7 @@ print(run_demo(Path(sys.argv[1]), "spark", Console(file=StringIO()), plan).is_co
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_stream_leaves_the_newest_message_of_every_key(tmp_path: Path, needs_java: None) -> None:
     """In a process of its own: the JVM that it starts would be the one of every later Spark test, without their jar."""

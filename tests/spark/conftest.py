@@ -18,6 +18,18 @@ from tableformat.demo.java_runtime import INSTALL_HINT, find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FOR_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Code that Spark makes for each statement, and compiles, is not worth its time for a few rows. Tests of types and of
+random statements have it (`generated_code`), sessions in processes of their own too, and all of them in `make soak`."""
+OF_USERS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
 _HERE = Path(__file__).parent
 _numbers = count()
 
@@ -61,6 +73,9 @@ def spark(java: None, warehouse: Path) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "OFF")
     )
+    if os.environ.get("HYPOTHESIS_PROFILE") != "soak":
+        for name, value in FOR_FEW_ROWS.items():
+            builder = builder.config(name, value)
     session = configure(builder, catalog="lake", warehouse=warehouse).getOrCreate()
     yield session
     session.stop()
@@ -71,6 +86,17 @@ def lake(warehouse: Path) -> Iterator[Catalog]:
     """The same catalog from Python."""
     with open_catalog(str(warehouse)) as catalog:
         yield catalog
+
+
+@pytest.fixture
+def generated_code(spark: SparkSession) -> Iterator[None]:
+    """Statements run as they do for users, in code that is made for them."""
+    before = {name: spark.conf.get(name) for name in FOR_FEW_ROWS}
+    for name, value in OF_USERS.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from long_forms import crossed
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
@@ -60,21 +61,21 @@ def table(lake: Catalog, namespace: str) -> Table:
     return table
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        ("INSERT INTO {} VALUES (4, 4)", {1: 1, 2: 2, 3: 3, 4: 4}),
-        ("INSERT OVERWRITE {} VALUES (4, 4)", {4: 4}),
-        ("DELETE FROM {} WHERE id = 2", {1: 1, 3: 3}),
-        ("DELETE FROM {} WHERE v > 1.5", {1: 1}),
-        ("UPDATE {} SET v = v + 1 WHERE id > 1", {1: 1, 2: 3, 3: 4}),
-    ],
-)
+STATEMENTS = {
+    "INSERT INTO {} VALUES (4, 4)": {1: 1, 2: 2, 3: 3, 4: 4},
+    "INSERT OVERWRITE {} VALUES (4, 4)": {4: 4},
+    "DELETE FROM {} WHERE id = 2": {1: 1, 3: 3},
+    "DELETE FROM {} WHERE v > 1.5": {1: 1},
+    "UPDATE {} SET v = v + 1 WHERE id > 1": {1: 1, 2: 3, 3: 4},
+}
+
+
+@pytest.mark.parametrize(("moment", "statement"), crossed(["before", "after"], list(STATEMENTS)))
 def test_a_statement_survives_the_process(
-    spark: SparkSession, table: Table, orders: Path, moment: str, statement: str, expected: dict[int, float]
+    spark: SparkSession, table: Table, orders: Path, moment: str, statement: str
 ) -> None:
     """CP-14: the call is made again in a new process and finds its batch applied, or applies it."""
+    expected = STATEMENTS[statement]
     (orders / moment).touch()
     spark.sql(statement.format(f"mortal.{table.name}"))
     assert not (orders / moment).exists(), "nobody died"

@@ -192,7 +192,7 @@ spark.stop()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_jobs_on_spark_connect(java: None, tmp_path: Path) -> None:
     """MT-61: a session without a context of its own."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import count
 
+import pytest
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -16,8 +17,9 @@ from told_conditions import KINDS, SPARK, Column
 
 from tableformat import Catalog
 
-EXAMPLES = max(1, settings().max_examples // 5)
+EXAMPLES = max(1, settings().max_examples // 10)
 """A statement is some hundred times what a step of the other properties is."""
+pytestmark = pytest.mark.usefixtures("generated_code")
 STATEMENTS = 10
 PARTITIONINGS = (
     (),

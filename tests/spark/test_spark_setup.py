@@ -29,6 +29,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+@pytest.mark.long
 def test_the_same_sources_give_the_same_jar(java: None, tmp_path: Path) -> None:
     if find_compiler() is None:
         pytest.skip("there is no Java compiler")
@@ -109,7 +110,7 @@ def test_unknown_option_of_the_catalog(spark: SparkSession, tmp_path: Path) -> N
     assert caught.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spark_sql_shell(java: None, tmp_path: Path) -> None:
     """The shell has no Python of its own: the catalog starts one."""
     shell = Path(sys.executable).parent / "spark-sql"
@@ -217,7 +218,7 @@ def run_connect(script_text: str, tmp_path: Path) -> subprocess.CompletedProcess
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_stream_through_spark_connect(java: None, tmp_path: Path) -> None:
     """The server was started with the jar; one that a session added later is not seen by the tasks of a stream."""
     done = run_connect(_CONNECT_STREAM_SCRIPT, tmp_path)
@@ -257,6 +258,7 @@ print([row.namespace for row in spark.sql("SHOW NAMESPACES IN lake").collect()])
 """
 
 
+@pytest.mark.long
 def test_configure_in_a_process_that_runs_spark_already_says_to_attach(java: None, tmp_path: Path) -> None:
     """Also after the session was stopped: its Java process stays."""
     done = subprocess.run(

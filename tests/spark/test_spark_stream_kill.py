@@ -55,7 +55,7 @@ query.awaitTermination()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_row_arrives_once(
     spark: SparkSession, lake: Catalog, namespace: str, warehouse: Path, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tableformat import Catalog
 
+pytestmark = pytest.mark.usefixtures("generated_code")
 _ID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 _CASES: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
     "boolean": (pa.bool_(), [True, False], []),
