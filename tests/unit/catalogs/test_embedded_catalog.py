@@ -75,13 +75,13 @@ def open_and_create(directory: str, number: int) -> None:
 
 @pytest.mark.parametrize("start", [threading.Thread, multiprocessing.get_context("spawn").Process])
 def test_several_open_a_new_directory_at_once(tmp_path: Path, start: type[threading.Thread]) -> None:
-    workers = [start(target=open_and_create, args=(str(tmp_path / "lake"), number)) for number in range(4)]
+    workers = [start(target=open_and_create, args=(str(tmp_path / "lake"), number)) for number in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
     catalog = EmbeddedCatalog.at(tmp_path / "lake")
-    assert sorted(catalog.list_tables("db")) == [("db", f"t{number}") for number in range(4)]
+    assert sorted(catalog.list_tables("db")) == [("db", f"t{number}") for number in range(2)]
 
 
 def test_child_of_a_fork_uses_connections_of_its_own(catalog: EmbeddedCatalog) -> None:

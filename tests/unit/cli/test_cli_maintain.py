@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,11 +38,12 @@ def lake(tmp_path: Path) -> Lake:
     return make_lake(tmp_path / "calendars")
 
 
-@pytest.fixture
-def ill(tmp_path: Path) -> Lake:
-    """`db.t` needs every job: small overlapping files, deleted rows, range deletes alive and dead, old snapshots."""
+@pytest.fixture(scope="module")
+def made_ill(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake, and beside it a copy to put in its place again, which is many commits faster."""
+    directory = tmp_path_factory.mktemp("ill")
     table = keyed_table(
-        tmp_path,
+        directory,
         properties={
             "history.expire.max-snapshot-age-ms": "1",
             "commit.manifest-merge.enabled": "false",
@@ -55,7 +57,18 @@ def ill(tmp_path: Path) -> Lake:
         table.delete_prefix({"id1": "a", "id2": id2})
     for id2 in range(5):
         table.delete_prefix({"id1": "nobody", "id2": id2})
-    return Lake(tmp_path / "lake")
+    assert table.catalog is not None
+    table.catalog.close()
+    shutil.copytree(directory / "lake", directory / "untouched")
+    return directory
+
+
+@pytest.fixture
+def ill(made_ill: Path) -> Lake:
+    """`db.t` needs every job: small overlapping files, deleted rows, range deletes alive and dead, old snapshots."""
+    shutil.rmtree(made_ill / "lake")
+    shutil.copytree(made_ill / "untouched", made_ill / "lake")
+    return Lake(made_ill / "lake")
 
 
 class Terminal:

@@ -185,28 +185,28 @@ def test_number_taken_by_another_branch_is_a_lost_race(table: Table, catalog: Fa
     assert (outcome.attempts, outcome.sequence_number) == (2, 3)
 
 
-def append_fifty(directory: str, writer: int) -> None:
+def append_twenty(directory: str, writer: int) -> None:
     table = EmbeddedCatalog.at(directory).load_table("db.t")
-    for number in range(50):
+    for number in range(20):
         commit_change(table, append(data_file(table, f"{writer}-{number}.parquet")))
 
 
 @pytest.mark.parametrize("start", [threading.Thread, multiprocessing.get_context("spawn").Process])
 def test_two_writers_lose_nothing(table: Table, tmp_path: Path, start: type[threading.Thread]) -> None:
-    """CP-1, CP-3: two writers, fifty appends each, one SQLite file."""
-    writers = [start(target=append_fifty, args=(str(tmp_path / "lake"), writer)) for writer in (1, 2)]
+    """CP-1, CP-3: two writers, twenty appends each, one SQLite file."""
+    writers = [start(target=append_twenty, args=(str(tmp_path / "lake"), writer)) for writer in (1, 2)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
     table = table.refresh()
     files = live(table)
-    assert set(files) == {f"{writer}-{number}.parquet" for writer in (1, 2) for number in range(50)}
-    assert sorted(number or 0 for number in files.values()) == list(range(1, 101))
+    assert set(files) == {f"{writer}-{number}.parquet" for writer in (1, 2) for number in range(20)}
+    assert sorted(number or 0 for number in files.values()) == list(range(1, 41))
     summary = table.metadata.current_snapshot()
     assert summary is not None
     assert summary.summary is not None
-    assert summary.summary["total-data-files"] == "100"
+    assert summary.summary["total-data-files"] == "40"
 
 
 def test_lost_race_for_ever_is_a_conflict_and_leaves_no_file(table: Table, catalog: FaultyCatalog) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commit_tables import FAST_RETRIES
+from long_forms import crossed
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, DuplicateKeyError
@@ -59,12 +60,11 @@ def moved_back(table: tf.Table, delete: str, move: str) -> Callable[[], None]:
     return lambda: MOVES[move](catalog.load_table(name, branch="b"), before)
 
 
-every_move = pytest.mark.parametrize("move", MOVES)
+every_pair = pytest.mark.parametrize(("move", "delete"), crossed(list(MOVES), list(DELETES)))
 every_delete = pytest.mark.parametrize("delete", DELETES)
 
 
-@every_move
-@every_delete
+@every_pair
 def test_key_that_came_back_is_a_duplicate(table: tf.Table, delete: str, move: str) -> None:
     """CP-22: the check of keys is made again on the head that the rows come to."""
     with interrupted_by(moved_back(table, delete, move)), pytest.raises(DuplicateKeyError):
@@ -72,8 +72,7 @@ def test_key_that_came_back_is_a_duplicate(table: tf.Table, delete: str, move: s
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old")]
 
 
-@every_move
-@every_delete
+@every_pair
 def test_key_that_came_back_is_ignored(table: tf.Table, delete: str, move: str) -> None:
     """CP-22."""
     with interrupted_by(moved_back(table, delete, move)):
@@ -100,7 +99,7 @@ def test_rows_that_came_back_are_deleted(table: tf.Table, delete: str, verb: Cal
     assert (3, "old") in live_tuples(table.refresh())
 
 
-@every_move
+@pytest.mark.parametrize("move", MOVES)
 def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None:
     """CP-22: what it read cannot be read again."""
 
@@ -117,7 +116,7 @@ def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "old"), (3, "old")]
 
 
-@every_move
+@pytest.mark.parametrize("move", MOVES)
 def test_blind_change_goes_to_wherever_the_branch_is(table: tf.Table, move: str) -> None:
     """CP-3: it read nothing, so there is nothing that it could have missed."""
     with interrupted_by(moved_back(table, "positions", move)):
