@@ -56,7 +56,7 @@ check: lint test
 
 # Bounds on memory are measured in the allocator of the system, which memray sees into.
 test: setup $(ORACLE)/.ready
-	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python $(PYTEST) tests/memory tests
+	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python $(PYTEST)
 
 test-memory: setup
 	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python -m pytest tests/memory
