@@ -35,14 +35,14 @@ def position_delete_is_new_enough(
 def equality_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool: ...
 @overload
 def equality_delete_is_new_enough(
-    delete_sequence_number: NDArray[np.int64], data_sequence_number: int
+    delete_sequence_number: NDArray[np.int64], data_sequence_number: NDArray[np.int64] | int
 ) -> NDArray[np.bool_]: ...
 def equality_delete_is_new_enough(
-    delete_sequence_number: int | NDArray[np.int64], data_sequence_number: int
+    delete_sequence_number: int | NDArray[np.int64], data_sequence_number: NDArray[np.int64] | int
 ) -> bool | NDArray[np.bool_]:
     """DA-2: strictly older data only, so rows written together with their equality delete survive.
 
-    For one delete, or for an array of deletes at once.
+    For one delete, or for an array of deletes at once, of one data file or of one each.
     """
     return data_sequence_number < delete_sequence_number
 

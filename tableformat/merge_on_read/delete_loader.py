@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 import pyarrow as pa
@@ -36,9 +37,10 @@ from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.delete_columns import history_schema
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.puffin import read_blob
-from tableformat.parquet.parquet_file import OpenedFile, open_parquet, unreadable_as_corrupt
+from tableformat.parquet.parquet_file import OpenedFile, open_parquet, read_parquet, unreadable_as_corrupt
 from tableformat.properties import name_mapping
 from tableformat.storage.loading_cache import LoadingCache
+from tableformat.storage.side_by_side import read_side_by_side
 
 CACHE_BYTES: Final = 128 * 1024 * 1024
 """Memory for the contents of delete files, for each of positions, equality keys and spans."""
@@ -167,8 +169,13 @@ class DeleteLoader:
         key = (frozenset((delete.file_path, number) for delete, number in numbered), field_ids, compared)
 
         def load() -> EqualityKeys:
-            columns = [(self._delete_columns(delete, field_ids, types), number) for delete, number in numbered]
-            return EqualityKeys.collapse(field_ids, [types[field_id] for field_id in field_ids], columns)
+            columns = read_side_by_side(
+                lambda delete: self._delete_columns(delete, field_ids, types), deletes, attrgetter("file_path")
+            )
+            numbers = [number for _, number in numbered]
+            return EqualityKeys.collapse(
+                field_ids, [types[field_id] for field_id in field_ids], list(zip(columns, numbers, strict=True))
+            )
 
         return self.caches.equality_keys.get_or_load(key, load)
 
@@ -189,7 +196,8 @@ class DeleteLoader:
         found = {key: spans for key in keys if (spans := self.caches.spans.held(key)) is not None}
         missing = [(key, delete) for key, delete in zip(keys, deletes, strict=True) if key not in found]
         paths = [delete.file_path for _, delete in missing]
-        loaded = spans_from_parquets([self._span_rows(delete) for _, delete in missing], paths, self.schema)
+        rows = read_side_by_side(self._span_rows, [delete for _, delete in missing], attrgetter("file_path"))
+        loaded = spans_from_parquets(rows, paths, self.schema)
         for (key, _), spans in zip(missing, loaded, strict=True):
             found[key] = spans.with_sequence_number(key[1])
             self.caches.spans.hold(key, found[key])
@@ -203,9 +211,11 @@ class DeleteLoader:
         )
 
     def _span_rows(self, delete: DeleteFile) -> pa.Table:
-        with self._opened(delete) as file, unreadable_as_corrupt(delete.file_path):
-            # Handing eleven columns of a few rows to threads takes longer than decoding them.
-            return file.reader().read(use_threads=delete.file_size_bytes > _WHOLE_FILE_BYTES)
+        if delete.file_size_bytes <= _WHOLE_FILE_BYTES:
+            file = read_parquet(self.io, delete)
+            return file.read_whole(range(file.metadata.num_columns))
+        with self._opened(delete) as opened, unreadable_as_corrupt(delete.file_path):
+            return opened.reader().read()
 
     def _types_of(self, delete: DeleteFile) -> tuple[str, ...]:
         """What columns are promoted to decides the form of the spans."""

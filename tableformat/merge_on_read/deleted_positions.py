@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +13,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.io import FileIO
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField
@@ -24,16 +26,17 @@ from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
+from tableformat.keys.sort_words import value_bytes
 from tableformat.merge_on_read.delete_columns import delete_column_types, field_history, value_where_missing
 from tableformat.merge_on_read.delete_index import ColumnTypes
 from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.merge_on_read.equality_positions import equality_positions
 from tableformat.merge_on_read.span_positions import span_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
-from tableformat.metadata.content_file import ContentFile, DeleteFile
+from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.parquet.key_reader import KeyReader
 from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
-from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet
+from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet, read_parquet
 from tableformat.properties import (
     PAGE_CHECKSUM_VERIFICATION,
     PAGE_CHECKSUM_VERIFICATIONS,
@@ -97,6 +100,11 @@ class MergeContext:
         return name_mapping(self.metadata.properties)
 
     @cached_property
+    def specs(self) -> dict[int, PartitionSpec]:
+        """Every partition spec of the table, by id."""
+        return dict(self.metadata.specs())
+
+    @cached_property
     def verify_checksums(self) -> bool:
         """Whether pages of data files are compared with their checksums (DA-11)."""
         return (
@@ -106,6 +114,16 @@ class MergeContext:
     def open_data_file(self, file: ContentFile) -> AbstractContextManager[OpenedFile]:
         """A data file as every reader of the table opens it; its footer is kept."""
         return open_parquet(
+            self.io,
+            file,
+            name_mapping=self.name_mapping,
+            footers=self.caches.footers,
+            verify_checksums=self.verify_checksums,
+        )
+
+    def read_data_file(self, file: ContentFile) -> OpenedFile:
+        """A small data file as every reader of the table opens it, in memory; its footer is kept."""
+        return read_parquet(
             self.io,
             file,
             name_mapping=self.name_mapping,
@@ -156,14 +174,15 @@ def _alive(task: FileScanTask, context: MergeContext) -> PositionSet:
 
 
 def _find(task: FileScanTask, context: MergeContext) -> PositionSet:
-    found = [_row_positions(task, context.loader)]
+    found = [row_positions(task, context.loader)]
     if task.equality_deletes or task.range_deletes or task.range_delete_files:
         found.append(_value_positions(task, context))
     return PositionSet.union_of(found)
 
 
-def _row_positions(task: FileScanTask, loader: DeleteLoader) -> PositionSet:
-    """DA-7: a deletion vector replaces all position delete files of its data file."""
+def row_positions(task: FileScanTask, loader: DeleteLoader) -> PositionSet:
+    """DA-1, DA-7: the rows that position deletes name; a deletion vector replaces all position delete files of its data
+    file."""
     if task.deletion_vector is not None:
         return loader.vector(task.deletion_vector)
     return PositionSet.union_of(
@@ -182,6 +201,19 @@ def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
     if not (spans or keys):
         return known.positions
 
+    with context.open_data_file(data) as file:
+        reader = KeyReader(file, missing_values(data, context))
+        found = [span_positions(reader, one_column_list) for one_column_list in spans]
+        number = committed_sequence_number(data)
+        equality = [equality_positions(reader, one_column_set, number) for one_column_set in keys]
+    by_equality = PositionSet.union_of([known.positions, *equality])
+    context.caches.equality.hold(_equality_key(task, context), EqualityDeleted(known.deletes, by_equality))
+    return PositionSet.union_of([by_equality, *found])
+
+
+def missing_values(data: DataFile, context: MergeContext) -> Callable[[int], pa.Scalar]:
+    """DA-6: for a field id what the rows of a data file without the column read as."""
+
     def missing(field_id: int) -> pa.Scalar:
         if field_id not in context.fields:
             raise CorruptFileError(
@@ -189,14 +221,7 @@ def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
             )
         return value_where_missing(context.metadata, data, context.fields[field_id])
 
-    with context.open_data_file(data) as file:
-        reader = KeyReader(file, missing)
-        found = [span_positions(reader, one_column_list) for one_column_list in spans]
-        number = committed_sequence_number(data)
-        equality = [equality_positions(reader, one_column_set, number) for one_column_set in keys]
-    by_equality = PositionSet.union_of([known.positions, *equality])
-    context.caches.equality.hold(_equality_key(task, context), EqualityDeleted(known.deletes, by_equality))
-    return PositionSet.union_of([by_equality, *found])
+    return missing
 
 
 def _known_equality(task: FileScanTask, context: MergeContext) -> tuple[EqualityDeleted, list[DeleteFile]]:
@@ -241,7 +266,7 @@ def _equality_keys(equality_deletes: Sequence[DeleteFile], context: MergeContext
     """The collapsed keys for each set of delete columns; their order in a delete file means nothing."""
     by_columns: dict[frozenset[int], list[DeleteFile]] = defaultdict(list)
     for delete in equality_deletes:
-        by_columns[frozenset(_equality_ids(delete))].append(delete)
+        by_columns[frozenset(equality_ids(delete))].append(delete)
     return [
         context.loader.equality_keys(deletes, delete_column_types(context.fields, field_ids, deletes[0].file_path))
         for field_ids, deletes in by_columns.items()
@@ -252,11 +277,11 @@ def _grouped(deletes: Sequence[DeleteFile]) -> list[list[DeleteFile]]:
     """Range delete files by their ordered list of columns."""
     by_columns: dict[tuple[int, ...], list[DeleteFile]] = defaultdict(list)
     for delete in deletes:
-        by_columns[_equality_ids(delete)].append(delete)
+        by_columns[equality_ids(delete)].append(delete)
     return list(by_columns.values())
 
 
-def _equality_ids(delete: DeleteFile) -> tuple[int, ...]:
+def equality_ids(delete: DeleteFile) -> tuple[int, ...]:
     if not delete.equality_ids:
         raise CorruptFileError(delete.file_path, "its manifest entry names no delete columns (equality_ids).")
     return delete.equality_ids
@@ -277,6 +302,6 @@ def _digest(spans: SpanArray) -> tuple[tuple[int, ...], bytes]:
     """The content of spans in a few bytes."""
     digest = hashlib.blake2b(digest_size=20)
     for cuts in (spans.lower.encoded, spans.upper.encoded):
-        for cut in cuts.to_pylist():
-            digest.update(len(cut).to_bytes(8) + cut)
+        digest.update(np.asarray(pc.binary_length(cuts)).tobytes())
+        digest.update(value_bytes(cuts).tobytes())
     return spans.key.field_ids, digest.digest()

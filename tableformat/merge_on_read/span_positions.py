@@ -34,8 +34,8 @@ def span_positions(reader: KeyReader, spans: SpanArray) -> PositionSet:
     """
     if len(spans) == 0:
         return PositionSet.empty()
-    depth = int(max(spans.lower.depth.max(), spans.upper.depth.max()))
-    field_ids = spans.key.field_ids[:depth]
+    field_ids = bound_columns(spans)
+    depth = len(field_ids)
     lower, upper = reader.bounds(field_ids, spans.key.types[:depth])
     searchable = SearchableSpans.of(spans, len(lower))
     first, last = searchable.touching(lower, upper)
@@ -56,6 +56,11 @@ def span_positions(reader: KeyReader, spans: SpanArray) -> PositionSet:
         run_starts.append(file_starts)
         run_ends.append(file_ends)
     return PositionSet.from_runs(np.concatenate(run_starts), np.concatenate(run_ends))
+
+
+def bound_columns(spans: SpanArray) -> tuple[int, ...]:
+    """The field ids of the leading columns that some cut binds: what has to be known of a row. At least one span."""
+    return spans.key.field_ids[: int(max(spans.lower.depth.max(), spans.upper.depth.max()))]
 
 
 def near_spans(reader: KeyReader, spans: SpanArray) -> SpanArray:

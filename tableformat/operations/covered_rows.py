@@ -17,10 +17,9 @@ from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_po
 from tableformat.merge_on_read.task import FileScanTask, RowTask
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.draft import Draft
-from tableformat.scan.context import merge_context
+from tableformat.scan.context import ReadContext, merge_context
 from tableformat.scan.matching_positions import matching_positions
 from tableformat.scan.planner import plan_scan
-from tableformat.scan.reader import ReadContext
 
 _Found = TypeVar("_Found")
 

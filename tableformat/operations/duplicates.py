@@ -14,7 +14,8 @@ from pyiceberg.expressions.literals import literal
 
 from tableformat.errors import DuplicateKeyError
 from tableformat.operations.draft import Draft
-from tableformat.scan.reader import ReadContext, read_tables
+from tableformat.scan.context import ReadContext
+from tableformat.scan.reader import read_tables
 from tableformat.write.rows.conform import ConformedRows
 
 _PORTION_ROWS: Final = 500_000

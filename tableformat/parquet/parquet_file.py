@@ -45,6 +45,8 @@ class OpenedFile:
     name_mapping: NameMapping | None = None
     verifies_checksums: bool = False
     """Pages that have a checksum are compared with it (DA-11)."""
+    whole: pq.ParquetFile | None = None
+    """Of a file in memory the reader that has read the footer."""
 
     @property
     def row_count(self) -> int:
@@ -109,9 +111,19 @@ class OpenedFile:
                 list(row_groups), column_indices=sorted({leaf.index for leaf in present}), use_threads=True
             )
             return [
-                _leaf_values(rows, self.leaves[field_id].path) if field_id in self.leaves else None
+                leaf_values(rows, self.leaves[field_id].path) if field_id in self.leaves else None
                 for field_id in field_ids
             ]
+
+    def read_whole(self, leaf_indices: Sequence[int]) -> pa.Table:
+        """Every row of the Parquet columns with these numbers, types as in the file, of a file in memory.
+
+        On this thread alone: to hand a few rows of each column to threads takes longer than decoding them. Raises
+        CorruptFileError naming the file.
+        """
+        assert self.whole is not None, f"{self.location} is not in memory"
+        with unreadable_as_corrupt(self.location):
+            return self.whole.reader.read_all(column_indices=list(leaf_indices), use_threads=False)
 
     def _is_cheaper_as_codes(self, leaf: LeafColumn) -> bool:
         if not (pa.types.is_string(leaf.arrow_type) or pa.types.is_binary(leaf.arrow_type)) or not self.row_group_count:
@@ -121,7 +133,8 @@ class OpenedFile:
         return bool(chunk.has_dictionary_page and is_small)
 
 
-def _leaf_values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+    """The column at a path of names from the top down; nulls of a parent struct are nulls."""
     column = rows.column(path[0])
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
@@ -141,20 +154,55 @@ def open_parquet(
     Raises UnsupportedFeatureError for another format than Parquet and CorruptFileError for an absent or unreadable
     file, both naming it.
     """
-    is_delete = isinstance(file, DeleteFile)
-    if file.file_format not in {PARQUET, RANGE_DELETES_PARQUET}:
-        raise UnsupportedFeatureError(
-            f"{file.file_path} is an {file.file_format} file and only Parquet files can be read. Rewrite it as Parquet "
-            "with the engine that wrote it."
-        )
+    _check_is_parquet(file)
     with unreadable_as_corrupt(file.file_path):
-        source = _source(io, file)
+        at_once = file.file_size_bytes <= _READ_AT_ONCE_BYTES
+        source = _in_memory(io, file) if at_once else open_input(io, file.file_path, file.file_size_bytes)
     with source:
+        is_delete = isinstance(file, DeleteFile)
         with unreadable_as_corrupt(file.file_path):
             metadata = _footer(source, file, footers)
         if is_delete:
             _check_row_count(metadata, file)
         yield OpenedFile(file.file_path, metadata, source, name_mapping, is_delete or verify_checksums)
+
+
+def read_parquet(
+    io: FileIO,
+    file: ContentFile,
+    *,
+    name_mapping: NameMapping | None = None,
+    footers: FooterCache | None = None,
+    verify_checksums: bool = False,
+) -> OpenedFile:
+    """What `open_parquet` gives, for a small file: its bytes are read here, in one piece, and held while it is."""
+    _check_is_parquet(file)
+    is_delete = isinstance(file, DeleteFile)
+    key = (file.file_path, file.file_size_bytes)
+    known = None if footers is None else footers.held(key)
+    with unreadable_as_corrupt(file.file_path):
+        source = _in_memory(io, file)
+        reader = pq.ParquetFile(
+            source,
+            metadata=known,
+            pre_buffer=False,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=is_delete or verify_checksums,
+        )
+    metadata = reader.metadata
+    if is_delete:
+        _check_row_count(metadata, file)
+    if footers is not None and known is None:
+        footers.hold(key, metadata)
+    return OpenedFile(file.file_path, metadata, source, name_mapping, is_delete or verify_checksums, reader)
+
+
+def _check_is_parquet(file: ContentFile) -> None:
+    if file.file_format not in {PARQUET, RANGE_DELETES_PARQUET}:
+        raise UnsupportedFeatureError(
+            f"{file.file_path} is an {file.file_format} file and only Parquet files can be read. Rewrite it as Parquet "
+            "with the engine that wrote it."
+        )
 
 
 def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
@@ -168,10 +216,8 @@ def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
         )
 
 
-def _source(io: FileIO, file: ContentFile) -> pa.NativeFile:
+def _in_memory(io: FileIO, file: ContentFile) -> pa.BufferReader:
     """A small file in one read: Parquet asks for the footer and every column chunk by itself."""
-    if file.file_size_bytes > _READ_AT_ONCE_BYTES:
-        return open_input(io, file.file_path, file.file_size_bytes)
     data = read_bytes(io, file.file_path)
     if len(data) < file.file_size_bytes:
         raise CorruptFileError(

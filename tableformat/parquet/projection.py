@@ -92,6 +92,9 @@ class FileProjection:
     """Parquet columns to read."""
     schema: pa.Schema
     """Arrow schema of the result."""
+    takes_constants: bool
+    """Whether the values of partition columns may be among the result; they are not where the file has every column
+    and nothing in it is converted."""
     _columns: tuple[_Column, ...]
 
     @staticmethod
@@ -121,7 +124,13 @@ class FileProjection:
             sources[source.name] = field
             pruned = _pruned(source, field)
             columns.append(_Column(source.name, conversion(pruned, field, arrow_field.type, missing), None))
-        return FileProjection(tuple(_leaf_indices(file_schema, sources)), result, tuple(columns))
+        takes_constants = any(column.name is None or column.convert is not SAME for column in columns)
+        return FileProjection(tuple(_leaf_indices(file_schema, sources)), result, takes_constants, tuple(columns))
+
+    @property
+    def stored_names(self) -> list[str]:
+        """Names in the file of the top-level columns that `apply` asks for."""
+        return [column.name for column in self._columns if column.name is not None]
 
     def apply(self, rows: pa.Table, row_count: int) -> pa.Table:
         """The rows as read, in the scan's schema; `row_count` because a table without columns has lost its length."""

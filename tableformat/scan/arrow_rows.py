@@ -18,12 +18,13 @@ from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import parse_where
-from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import RowTask
+from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.context import ReadContext
 from tableformat.scan.dataset import LakeDataset
 from tableformat.scan.nested_offsets import struct_offset_remover
-from tableformat.scan.reader import ReadContext, read_tables
+from tableformat.scan.reader import read_tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -217,13 +218,13 @@ class ArrowRows(ABC):
         >>> table.scan(where="id1 = 'A'").count()
         2
         """
-        total = 0
+        whole: list[RowTask] = []
         filtered: list[RowTask] = []
         for task in self._tasks():
-            if bind_filter(task.residual, self._view.schema) is not TRUE:
-                filtered.append(task)
-                continue
-            total += task.data_file.record_count - len(deleted_positions(task, self._context.merge))
+            matches_all = bind_filter(task.residual, self._view.schema) is TRUE
+            (whole if matches_all else filtered).append(task)
+        deleted = deleted_positions_of(whole, self._context.merge, thread_count=pa.cpu_count())
+        total = sum(task.data_file.record_count for task in whole) - sum(map(len, deleted))
         if filtered and (self._limit is None or total < self._limit):
             context = replace(self._context, selected=Schema())
             total += sum(rows.num_rows for rows in read_tables(filtered, context, narrow=False))

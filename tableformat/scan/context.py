@@ -1,15 +1,25 @@
-"""State that the scans of one table share: its metadata, its FileIO, and caches of what was read through it."""
+"""State that the scans of one table share: its metadata, its FileIO, and caches of what was read through it; and what
+the tasks of one scan share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Final
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
 from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
 
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
+from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.parquet.projection import select_columns
+from tableformat.scan.row_lineage_columns import row_lineage_columns, selectable_columns
+from tableformat.storage.location import local_path
 
 _caches: Final[WeakKeyDictionary[FileIO, MergeCaches]] = WeakKeyDictionary()
 _lock: Final = Lock()
@@ -23,3 +33,37 @@ def merge_context(view: SnapshotView) -> MergeContext:
     with _lock:
         caches = _caches.setdefault(view.io, MergeCaches())
     return MergeContext(view.metadata, view.io, caches)
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """What all tasks of a scan share."""
+
+    merge: MergeContext
+    schema: Schema
+    """The view's schema: names in filters are its names."""
+    selected: Schema
+    """The columns to return."""
+
+    @staticmethod
+    def of(view: SnapshotView, columns: Sequence[str] | None = None) -> ReadContext:
+        """`columns` are those of the view's schema and, on v3 tables, the row lineage columns.
+
+        UnknownColumnError for another one, UnsupportedFeatureError for row lineage before v3.
+        """
+        selectable = selectable_columns(view.schema, columns, view.metadata.format_version)
+        return ReadContext(merge_context(view), view.schema, select_columns(selectable, columns))
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Schema of every batch."""
+        return arrow_schema(self.selected)
+
+    @cached_property
+    def row_lineage(self) -> tuple[str, ...]:
+        """The selected columns that rows inherit."""
+        return row_lineage_columns(self.selected)
+
+    @cached_property
+    def has_local_files(self) -> bool:
+        return local_path(self.merge.metadata.location) is not None

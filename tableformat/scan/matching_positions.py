@@ -12,7 +12,8 @@ from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.row_filter import matching_rows
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import RowTask
-from tableformat.scan.reader import ReadContext, RowGroupRun, prepare_task, read_stored
+from tableformat.scan.context import ReadContext
+from tableformat.scan.reader import RowGroupRun, prepare_task, read_stored
 
 
 def matching_positions(task: RowTask, context: ReadContext) -> PositionSet:

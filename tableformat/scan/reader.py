@@ -4,45 +4,35 @@
     read a run        some row groups of one file: decode, delete, filter                                   threads
     hand over         in the order of the tasks and rows                                                    caller
 
-What is in flight is a fixed number of row-group runs, so memory does not grow with the table.
+What is in flight is a fixed number of runs, so memory does not grow with the table. Small files that follow each other
+go through the same stages in batches (`small_files`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyiceberg.schema import Schema
 
 from tableformat.deletes.positions import PositionSet
-from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter
-from tableformat.filters.file_statistics import partition_value_statistics
-from tableformat.filters.pruning import UNKNOWN, decide, residual
+from tableformat.filters.bound_filter import FALSE, BoundFilter, bind_filter
 from tableformat.filters.row_filter import filter_rows
 from tableformat.merge_on_read.alive_rows import alive_rows
-from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
-from tableformat.merge_on_read.task import NarrowedTask, RowTask
-from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.merge_on_read.deleted_positions import deleted_positions
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
+from tableformat.merge_on_read.together.batches import batched
 from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
-from tableformat.parquet.projection import (
-    FileProjection,
-    identity_constants,
-    narrowed,
-    select_columns,
-    with_filter_columns,
-)
-from tableformat.parquet.row_group_statistics import row_group_statistics
-from tableformat.scan.context import merge_context
-from tableformat.scan.row_lineage_columns import row_lineage_columns, selectable_columns, with_inherited_lineage
-from tableformat.storage.location import local_path
+from tableformat.parquet.projection import FileProjection, identity_constants, narrowed, with_filter_columns
+from tableformat.scan.context import ReadContext
+from tableformat.scan.row_groups import is_ruled_out
+from tableformat.scan.row_lineage_columns import with_inherited_lineage
+from tableformat.scan.small_files import SmallFileReader, SmallFilesRun
 
 ROW_GROUP_RUN_BYTES: Final = 32 * 1024 * 1024
 """Size before compression, encodings kept, of the row groups that are read by one call."""
@@ -52,41 +42,9 @@ file."""
 _PARALLEL_FROM_ROWS: Final = 20_000
 """Rows from which decoding the columns of one call on several threads costs less than it saves."""
 _REMOTE_READERS: Final = 8
+_REMOTE_FETCHERS: Final = 16
+"""Small files of an object store that are requested at the same time."""
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True)
-class ReadContext:
-    """What all tasks of a scan share."""
-
-    merge: MergeContext
-    schema: Schema
-    """The view's schema: names in filters are its names."""
-    selected: Schema
-    """The columns to return."""
-
-    @staticmethod
-    def of(view: SnapshotView, columns: Sequence[str] | None = None) -> ReadContext:
-        """`columns` are those of the view's schema and, on v3 tables, the row lineage columns.
-
-        UnknownColumnError for another one, UnsupportedFeatureError for row lineage before v3.
-        """
-        selectable = selectable_columns(view.schema, columns, view.metadata.format_version)
-        return ReadContext(merge_context(view), view.schema, select_columns(selectable, columns))
-
-    @cached_property
-    def arrow_schema(self) -> pa.Schema:
-        """Schema of every batch."""
-        return arrow_schema(self.selected)
-
-    @cached_property
-    def row_lineage(self) -> tuple[str, ...]:
-        """The selected columns that rows inherit."""
-        return row_lineage_columns(self.selected)
-
-    @cached_property
-    def has_local_files(self) -> bool:
-        return local_path(self.merge.metadata.location) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +78,16 @@ def read_task(task: RowTask, context: ReadContext) -> Iterator[pa.RecordBatch]:
 
 
 def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool = True) -> Iterator[pa.Table]:
-    """The rows of the tasks in order, a row-group run at a time; none of the tables is empty.
+    """The rows of the tasks in order, some row groups or some small files at a time; none of the tables is empty.
 
+    A sequence of tasks is of one plan, and small files of it are read together; tasks that come one by one are not.
     `narrow=False` leaves the columns that only the filter needed in place.
     """
     workers = pa.cpu_count() if context.has_local_files else max(_REMOTE_READERS, pa.cpu_count())
     pool = ThreadPoolExecutor(workers, thread_name_prefix="scan")
+    fetchers = None if context.has_local_files else ThreadPoolExecutor(_REMOTE_FETCHERS, thread_name_prefix="fetch")
     try:
-        prepared = _in_order(pool, (partial(prepare_task, task, context) for task in tasks), ahead=2 * workers)
+        prepared = _in_order(pool, _preparations(tasks, context, fetchers), ahead=2 * workers)
         runs = (run for found in prepared for run in found)
         # One more than the workers, so that none waits while the caller handles a result.
         results = _in_order(pool, (partial(_read_run, run, narrow) for run in runs), ahead=workers + 1)
@@ -136,6 +96,24 @@ def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool 
                 yield rows
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        if fetchers is not None:
+            fetchers.shutdown(wait=True, cancel_futures=True)
+
+
+def _preparations(
+    tasks: Iterable[RowTask], context: ReadContext, fetchers: Executor | None
+) -> Iterator[Callable[[], Sequence[RowGroupRun | SmallFilesRun]]]:
+    if not isinstance(tasks, Sequence):
+        yield from (partial(prepare_task, task, context) for task in tasks)
+        return
+    planned = [task for task in tasks if isinstance(task, FileScanTask)]
+    small_files = SmallFileReader(planned, context, ROW_GROUP_RUN_BYTES, fetchers)
+    for portion in batched(tasks):
+        yield (
+            partial(small_files.prepare, portion)
+            if isinstance(portion, tuple)
+            else partial(prepare_task, portion, context)
+        )
 
 
 def _in_order(pool: ThreadPoolExecutor, calls: Iterable[Callable[[], _Answer]], *, ahead: int) -> Iterator[_Answer]:
@@ -166,7 +144,7 @@ def prepare_task(task: RowTask, context: ReadContext) -> list[RowGroupRun]:
     if len(deleted) == task.data_file.record_count:
         return []
     with context.merge.open_data_file(task.data_file) as file:
-        spec = context.merge.metadata.specs()[task.data_file.spec_id]
+        spec = context.merge.specs[task.data_file.spec_id]
         given = task.constants if isinstance(task, NarrowedTask) else {}
         constants = {**identity_constants(task.data_file, spec), **given}
         wanted = with_filter_columns(context.selected, context.schema, bound)
@@ -185,7 +163,7 @@ def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any
         if opened.deleted.count(starts[group], starts[group + 1] - starts[group]) == starts[group + 1] - starts[group]:
             continue
         row_group = file.metadata.row_group(group)
-        if _is_ruled_out(opened.bound, file, row_group, constants):
+        if is_ruled_out(opened.bound, file, row_group, constants):
             continue
         size_bytes = sum(row_group.column(leaf).total_uncompressed_size for leaf in opened.projection.leaf_indices)
         row_count = starts[group + 1] - starts[runs[-1][0]] if runs else 0
@@ -199,22 +177,9 @@ def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any
     return [RowGroupRun(opened, tuple(run), starts[run[0]], starts[run[-1] + 1] - starts[run[0]]) for run in runs]
 
 
-def _is_ruled_out(
-    bound: BoundFilter, file: OpenedFile, row_group: pq.RowGroupMetaData, constants: dict[int, Any]
-) -> bool:
-    """Whether the statistics of the row group leave no room for a matching row."""
-
-    def decide_leaf(leaf: Comparison) -> BoundFilter:
-        field_id = leaf.field.field_id
-        column = file.leaves.get(field_id)
-        if column is not None:
-            return decide(leaf, row_group_statistics(row_group, column, leaf.field.field_type))
-        return decide(leaf, partition_value_statistics(constants[field_id]) if field_id in constants else UNKNOWN)
-
-    return bound is not TRUE and residual(bound, decide_leaf) is FALSE
-
-
-def _read_run(run: RowGroupRun, narrow: bool) -> pa.Table:
+def _read_run(run: RowGroupRun | SmallFilesRun, narrow: bool) -> pa.Table:
+    if isinstance(run, SmallFilesRun):
+        return run.reader.read(run, narrow)
     opened = run.task
     rows = alive_rows(read_stored(run), opened.deleted, run.start_row)
     rows = filter_rows(opened.bound, rows)

@@ -15,8 +15,9 @@ from tableformat.commit import transaction
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
+from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan
-from tableformat.scan.reader import ReadContext, read_tables
+from tableformat.scan.reader import read_tables
 from tableformat.table import Table
 from tableformat.testing.replacing import replaced
 from tableformat.testing.verbs import Verb, verbs

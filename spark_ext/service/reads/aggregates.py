@@ -24,11 +24,11 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from spark_ext.service.reads.scans import positions_of_tasks
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_arrow
 from spark_ext.service.wire.spark_types import spark_type
-from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import DataFile
@@ -78,7 +78,8 @@ def _column(session: Session, pin: Pin, schema: Schema, function: Aggregate) -> 
 def _row_count(session: Session, pin: Pin) -> int:
     plan = session.plan(pin, AlwaysTrue())
     context = session.merge_context(session.view(pin))
-    return sum(task.data_file.record_count - len(deleted_positions(task, context)) for task in plan.tasks)
+    deleted = positions_of_tasks(plan.tasks, context)
+    return sum(task.data_file.record_count for task in plan.tasks) - sum(map(len, deleted))
 
 
 def _files_without_deletes(session: Session, pin: Pin) -> list[DataFile]:

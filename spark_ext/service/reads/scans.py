@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
@@ -15,8 +14,9 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.expressions import pruning_filter
 from tableformat.deletes.positions import PositionSet
-from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
+from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile
 from tableformat.scan.plan import ScanPlan
 
@@ -63,12 +63,8 @@ def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:
 
 
 def positions_of_tasks(tasks: Sequence[RowTask], context: MergeContext) -> list[PositionSet]:
-    """The deleted positions of each task."""
-    with_deletes = sum(task.has_deletes for task in tasks)
-    if with_deletes <= 1:
-        return [deleted_positions(task, context) for task in tasks]
-    with ThreadPoolExecutor(min(_RESOLVE_THREADS, with_deletes)) as pool:
-        return list(pool.map(lambda task: deleted_positions(task, context), tasks))
+    """The deleted positions of each task; those of scans are of one plan."""
+    return deleted_positions_of(tasks, context, thread_count=_RESOLVE_THREADS)
 
 
 def _all_rows(file: DataFile) -> PositionSet:

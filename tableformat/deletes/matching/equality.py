@@ -152,6 +152,13 @@ class EqualityKeys:
         rows, keys = self._match(columns)
         return rows[newer[keys]]
 
+    def deleted_rows_of_files(
+        self, columns: Sequence[pa.ChunkedArray], data_sequence_numbers: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """DA-2: `deleted_rows` for rows of several data files end to end, each row with the number of its file."""
+        rows, keys = self._match(columns)
+        return rows[equality_delete_is_new_enough(self.newest[keys], data_sequence_numbers[rows])]
+
     def deleted_mask(self, columns: Sequence[pa.ChunkedArray], data_sequence_number: int) -> NDArray[np.bool_]:
         """For each row whether a key newer than the data deletes it."""
         mask = np.zeros(len(columns[0]), np.bool_)

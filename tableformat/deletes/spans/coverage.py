@@ -8,15 +8,17 @@ file, seq 4                       [.....]          partial: its rows are compare
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from tableformat.deletes.positions import expanded
 from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
 from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.deletes.spans.extremes import extremes
@@ -25,6 +27,9 @@ from tableformat.deletes.spans.touching import SearchableSpans
 from tableformat.metadata.content_file import DataFile
 
 Indices: TypeAlias = npt.NDArray[np.int64]
+
+_FRAGMENTS_AT_ONCE: Final = 1 << 20
+"""Fragments that are compared with the numbers of files together: bounds the memory for that."""
 
 
 class Coverage(Enum):
@@ -63,19 +68,20 @@ def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[
     all_newer = range_delete_is_new_enough(oldest, numbers)
     # Whether older fragments or several coalesced ones lie in the range: such spans are made anew, others are a slice.
     needs_joining = ~is_clean & (~all_newer | (index.gaps_inside(first, last) < last - first - 1))
-    shared: dict[tuple[int, int, int | None], SpanArray] = {}
+    wanted = [
+        None if clean else (int(begin), int(end), int(number) if joining else None)
+        for clean, begin, end, number, joining in zip(is_clean, first, last, numbers, needs_joining, strict=True)
+    ]
+    shared = _spans_of(fragments, index, {each for each in wanted if each is not None})
     results = []
-    for position, file_bounds in enumerate(bounds):
-        if is_clean[position]:
+    for position, (file_bounds, each) in enumerate(zip(bounds, wanted, strict=True)):
+        if each is None:
             results.append((Coverage.CLEAN, nothing))
             continue
-        begin, end = int(first[position]), int(last[position])
-        wanted = (begin, end, int(numbers[position]) if needs_joining[position] else None)
-        if wanted not in shared:
-            shared[wanted] = _newer_spans(fragments, index, *wanted)
+        begin, end, _ = each
         holds_all = index.spans.lowers[begin] <= file_bounds.lower and file_bounds.upper <= index.spans.uppers[end - 1]
         is_covered = holds_all and bool(all_newer[position]) and index.gap_count[begin] == index.gap_count[end - 1]
-        results.append((Coverage.COVERED if is_covered else Coverage.PARTIAL, shared[wanted]))
+        results.append((Coverage.COVERED if is_covered else Coverage.PARTIAL, shared[each]))
     return results
 
 
@@ -107,14 +113,42 @@ class _FragmentIndex:
         return extremes(better, self.numbers, first, last)
 
 
-def _newer_spans(fragments: SpanArray, index: _FragmentIndex, begin: int, end: int, number: int | None) -> SpanArray:
-    """RD-2: what is newer than `number` of fragments begin to end, touching ones joined; None: all, none touch."""
-    if number is None:
-        return fragments.slice(begin, end)
-    newer = begin + np.flatnonzero(range_delete_is_new_enough(index.numbers[begin:end], number))
-    breaks = (np.diff(newer) > 1) | (np.diff(index.gap_count[newer]) > 0)
+_Wanted: TypeAlias = tuple[int, int, int | None]
+"""A range of fragments, and the number that its spans are to be newer than; None: all of them, of which none touch."""
+
+
+def _spans_of(fragments: SpanArray, index: _FragmentIndex, wanted: Iterable[_Wanted]) -> dict[_Wanted, SpanArray]:
+    """RD-2: for each range its spans, those that touch joined."""
+    found: dict[_Wanted, SpanArray] = {}
+    joining: list[tuple[int, int, int]] = []
+    for each in wanted:
+        begin, end, number = each
+        if number is None:
+            found[each] = fragments.slice(begin, end)
+        else:
+            joining.append((begin, end, number))
+    if joining:
+        begins, ends, numbers = np.array(joining, np.int64).T
+        together = (np.cumsum(ends - begins) - (ends - begins)) // _FRAGMENTS_AT_ONCE
+        for part in np.split(np.arange(len(joining)), np.flatnonzero(np.diff(together)) + 1):
+            spans = _joined_spans(fragments, index, begins[part], ends[part], numbers[part])
+            found.update((joining[number], each) for number, each in zip(part.tolist(), spans, strict=True))
+    return found
+
+
+def _joined_spans(
+    fragments: SpanArray, index: _FragmentIndex, begins: Indices, ends: Indices, numbers: Indices
+) -> list[SpanArray]:
+    """RD-2: for each range what is newer than its number, touching ones joined; at least one fragment is, in each."""
+    lengths = ends - begins
+    range_of = np.repeat(np.arange(len(begins)), lengths)
+    newer = expanded(begins, ends)
+    is_newer = range_delete_is_new_enough(index.numbers[newer], numbers[range_of])
+    newer, range_of = newer[is_newer], range_of[is_newer]
+    breaks = (np.diff(newer) != 1) | (np.diff(index.gap_count[newer]) > 0) | (np.diff(range_of) > 0)
     starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])
     stops = np.append(starts[1:], len(newer)) - 1
     oldest = np.minimum.reduceat(index.numbers[newer], starts)
-    lower, upper = fragments.lower.take(newer[starts]), fragments.upper.take(newer[stops])
-    return SpanArray(fragments.key, lower, upper, oldest)
+    spans = SpanArray(fragments.key, fragments.lower.take(newer[starts]), fragments.upper.take(newer[stops]), oldest)
+    bounds = np.searchsorted(range_of[starts], np.arange(len(begins) + 1)).tolist()
+    return [spans.slice(start, stop) for start, stop in pairwise(bounds)]

@@ -88,12 +88,19 @@ class CutArray:
         """The cuts at the given indexes, in their order."""
         chosen = pa.array(indices)
         columns = tuple(column.take(chosen) for column in self.columns)
-        return CutArray(self.key, columns, self.depth[indices], self.after[indices])
+        taken = CutArray(self.key, columns, self.depth[indices], self.after[indices])
+        return taken._known_as(self.encoded.take(chosen)) if "encoded" in self.__dict__ else taken
 
     def slice(self, start: int, stop: int) -> CutArray:
         """Cuts start to stop, without a copy."""
         columns = tuple(column.slice(start, stop - start) for column in self.columns)
-        return CutArray(self.key, columns, self.depth[start:stop], self.after[start:stop])
+        part = CutArray(self.key, columns, self.depth[start:stop], self.after[start:stop])
+        return part._known_as(self.encoded.slice(start, stop - start)) if "encoded" in self.__dict__ else part
+
+    def _known_as(self, encoded: pa.LargeBinaryArray) -> CutArray:
+        """The same cuts, with what `encoded` would find: parts of cuts that were compared are compared again."""
+        self.__dict__["encoded"] = encoded
+        return self
 
     @staticmethod
     def concat(arrays: Sequence[CutArray]) -> CutArray:

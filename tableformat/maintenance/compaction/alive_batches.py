@@ -13,7 +13,7 @@ from tableformat.merge_on_read.alive_rows import alive_rows
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
 from tableformat.parquet.projection import FileProjection, identity_constants
-from tableformat.scan.reader import ReadContext
+from tableformat.scan.context import ReadContext
 from tableformat.scan.row_lineage_columns import with_inherited_lineage
 
 _ROWS_MAX: Final = 65_536

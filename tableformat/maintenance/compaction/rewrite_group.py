@@ -33,8 +33,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import TARGET_FILE_SIZE_BYTES
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.files import PartitionPlaces, Straddling
-from tableformat.scan.context import merge_context
-from tableformat.scan.reader import ReadContext
+from tableformat.scan.context import ReadContext, merge_context
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import removed_on_failure
 from tableformat.write.staged import StagedFiles

@@ -10,6 +10,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.merge_on_read import equality_positions
+from tableformat.merge_on_read.together import batches
 from tableformat.testing.table_rows import live_values
 
 FILES, ROWS = 4, 3_000
@@ -37,6 +38,7 @@ def test_keys_count_where_the_file_may_have_them(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, step: int, is_searched: bool
 ) -> None:
     """RD-11, RD-12"""
+    monkeypatch.setattr(batches, "SMALL_FILE_BYTES", 0)
     looked_up: list[Any] = []
     original = equality_positions._looked_up
     monkeypatch.setattr(

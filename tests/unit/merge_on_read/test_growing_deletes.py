@@ -1,4 +1,4 @@
-"""A stream adds equality deletes one by one: each is looked up in a data file once."""
+"""A stream adds equality deletes one by one: each is looked up in a data file that is not small once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.merge_on_read.delete_loader import DeleteLoader
+from tableformat.merge_on_read.together import batches
 from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("k", pa.string()), ("v", pa.int64())])
@@ -35,6 +36,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return original(self, deletes, types)  # type: ignore[arg-type]
 
     monkeypatch.setattr(DeleteLoader, "equality_keys", counted)
+    monkeypatch.setattr(batches, "SMALL_FILE_BYTES", 0)
     return counts
 
 

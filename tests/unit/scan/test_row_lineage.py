@@ -20,8 +20,9 @@ from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestC
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.row_lineage import ROW_LINEAGE_NAMES
+from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan
-from tableformat.scan.reader import ReadContext, read_task
+from tableformat.scan.reader import read_task
 from tableformat.testing.table_files import live_data_files, live_delete_files
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed

@@ -1,0 +1,49 @@
+"""Which tasks are resolved and read together: small files that follow each other, as many as fit into bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+from tableformat.merge_on_read.task import FileScanTask, RowTask
+
+SMALL_FILE_BYTES: Final = 1024 * 1024
+"""Files up to this size are read whole: what is saved by leaving columns out is less than what each read costs, on an
+object store a request of tens of milliseconds."""
+BATCH_FILE_BYTES: Final = 4 * 1024 * 1024
+"""Size of the files of a batch, as they are stored."""
+BATCH_ROWS: Final = 128 * 1024
+
+Batch: TypeAlias = tuple[FileScanTask, ...]
+"""Small files of one plan that follow each other."""
+
+
+def is_small(task: RowTask) -> bool:
+    """Whether a task may be in a batch: a small file whose deletes are known by now, of a scan."""
+    return (
+        isinstance(task, FileScanTask)
+        and task.data_file.file_size_bytes <= SMALL_FILE_BYTES
+        and task.data_file.record_count <= BATCH_ROWS
+        and not task.range_delete_files
+    )
+
+
+def batched(tasks: Iterable[RowTask]) -> Iterator[RowTask | Batch]:
+    """The tasks in their order, small ones that follow each other in batches."""
+    batch: list[FileScanTask] = []
+    size_bytes = row_count = 0
+    for task in tasks:
+        if not (isinstance(task, FileScanTask) and is_small(task)):
+            if batch:
+                yield tuple(batch)
+                batch, size_bytes, row_count = [], 0, 0
+            yield task
+            continue
+        size_bytes += task.data_file.file_size_bytes
+        row_count += task.data_file.record_count
+        if batch and (size_bytes > BATCH_FILE_BYTES or row_count > BATCH_ROWS):
+            yield tuple(batch)
+            batch, size_bytes, row_count = [], task.data_file.file_size_bytes, task.data_file.record_count
+        batch.append(task)
+    if batch:
+        yield tuple(batch)

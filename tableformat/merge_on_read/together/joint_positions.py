@@ -1,0 +1,124 @@
+"""Deleted positions of many small data files: each opened once, the keys of a batch of them matched in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Final
+
+import pyarrow as pa
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.merge_on_read.deleted_positions import (
+    MergeContext,
+    deleted_positions,
+    deletes_identity,
+    missing_values,
+    row_positions,
+)
+from tableformat.merge_on_read.span_positions import bound_columns
+from tableformat.merge_on_read.task import FileScanTask, RowTask
+from tableformat.merge_on_read.together.batches import Batch, batched
+from tableformat.merge_on_read.together.joint_equality import PlannedEquality
+from tableformat.merge_on_read.together.joint_spans import joint_span_positions
+from tableformat.merge_on_read.together.key_rows import KeyRows, parted, starts_of
+from tableformat.parquet.parquet_columns import LeafColumn
+from tableformat.parquet.parquet_file import OpenedFile, leaf_values
+
+_IDENTIFIED_DELETES: Final = 64
+"""Delete files of one task up to which its positions are kept for the next scan: with more of them it takes as long to
+compare which they are as to find the rows again."""
+
+
+class JointResolver:
+    """Finds the deleted rows of the small files of one plan. Thread-safe."""
+
+    def __init__(self, tasks: Sequence[RowTask], context: MergeContext) -> None:
+        """`tasks` are all of the plan: what equality deletes of it are loaded together."""
+        self._context = context
+        self._equality = PlannedEquality((task for task in tasks if isinstance(task, FileScanTask)), context)
+
+    def known(self, task: FileScanTask) -> PositionSet | None:
+        """The deleted positions where no look at the file's rows is needed, else None."""
+        if not (task.equality_deletes or task.range_deletes):
+            return deleted_positions(task, self._context)
+        if not _is_identified(task):
+            return None
+        return self._context.caches.positions.held(deletes_identity(task, self._context))
+
+    def columns_of(self, task: FileScanTask) -> frozenset[int]:
+        """The field ids of the columns that decide which rows of the file are deleted."""
+        by_spans = (bound_columns(spans) for spans in task.range_deletes if len(spans))
+        return frozenset(self._equality.columns_of(task).union(*by_spans))
+
+    def key_rows(
+        self,
+        task: FileScanTask,
+        file: OpenedFile,
+        leaves: Mapping[int, LeafColumn],
+        field_ids: Iterable[int],
+        rows: pa.Table,
+    ) -> KeyRows:
+        """DA-6: the columns with these field ids. `leaves` are those of them that the file has, `rows` all of its rows
+        with these leaves among the columns."""
+        missing = missing_values(task.data_file, self._context)
+        columns = {
+            field_id: leaf_values(rows, leaves[field_id].path)
+            if field_id in leaves
+            else pa.chunked_array([pa.repeat(missing(field_id), file.row_count)])
+            for field_id in field_ids
+        }
+        return KeyRows(task, file.row_count, file.sorted_by or (), columns)
+
+    def resolve(self, files: Sequence[KeyRows]) -> list[PositionSet]:
+        """The deleted positions of each file, of which `known` knew none."""
+        starts = starts_of(file.row_count for file in files)
+        by_value = joint_span_positions(files).union(self._equality.positions(files))
+        found = []
+        for file, positions in zip(files, parted(by_value, starts), strict=True):
+            named = row_positions(file.task, self._context.loader)
+            found.append(PositionSet.union_of([named, positions]))
+            if _is_identified(file.task):
+                self._context.caches.positions.hold(deletes_identity(file.task, self._context), found[-1])
+        return found
+
+
+def deleted_positions_of(
+    tasks: Sequence[RowTask], context: MergeContext, *, thread_count: int = 1
+) -> list[PositionSet]:
+    """What `deleted_positions` gives for each of the tasks, which are of one plan.
+
+    Of small files the delete columns are read, each file in one read; of others what `deleted_positions` reads.
+    """
+    resolver = JointResolver(tasks, context)
+    portions = list(batched(tasks))
+
+    def of_portion(portion: RowTask | Batch) -> list[PositionSet]:
+        if isinstance(portion, tuple):
+            return _positions_of_batch(portion, resolver, context)
+        return [deleted_positions(portion, context)]
+
+    if thread_count == 1 or len(portions) <= 1:
+        return list(chain.from_iterable(map(of_portion, portions)))
+    with ThreadPoolExecutor(min(thread_count, len(portions))) as pool:
+        return list(chain.from_iterable(pool.map(of_portion, portions)))
+
+
+def _positions_of_batch(batch: Batch, resolver: JointResolver, context: MergeContext) -> list[PositionSet]:
+    known = [resolver.known(task) for task in batch]
+    open_tasks = [task for task, positions in zip(batch, known, strict=True) if positions is None]
+    found = iter(resolver.resolve([_with_keys(task, resolver, context) for task in open_tasks]))
+    return [next(found) if positions is None else positions for positions in known]
+
+
+def _with_keys(task: FileScanTask, resolver: JointResolver, context: MergeContext) -> KeyRows:
+    file = context.read_data_file(task.data_file)
+    field_ids = resolver.columns_of(task)
+    leaves = {field_id: file.leaves[field_id] for field_id in field_ids if field_id in file.leaves}
+    rows = file.read_whole(sorted(leaf.index for leaf in leaves.values()))
+    return resolver.key_rows(task, file, leaves, field_ids, rows)
+
+
+def _is_identified(task: FileScanTask) -> bool:
+    return len(task.equality_deletes) + len(task.position_deletes) <= _IDENTIFIED_DELETES

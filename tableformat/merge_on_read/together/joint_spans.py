@@ -1,0 +1,104 @@
+"""Rows of several data files that lie in the spans of range deletes, in one pass over all rows.
+
+Each file has spans of its own: those newer than it that meet its bounds. The number of the file becomes the first
+column of the key, of rows and of cuts, and the spans of all files lie side by side in one key space:
+
+    file 0   [before('A', 3), after('A', 3))         [before(0, 'A', 3), after(0, 'A', 3))
+    file 1   [before(), before('B'))          ->     [before(1), before(1, 'B'))
+
+By RD-1 the cut before(1) lies below every key of file 1 and above those of file 0. Files that are sorted by the key
+are so end to end too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.types import LongType, PrimitiveType
+
+from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.cuts import CutArray
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.merge_on_read.span_positions import bound_columns, positions_in_file
+from tableformat.merge_on_read.together.key_rows import KeyRows, end_to_end, starts_of
+
+_FILE_NUMBER_ID: Final = -1
+"""Stands for the column of file numbers among field ids, which are positive."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """What files and spans have in common that are matched in one pass."""
+
+    field_ids: tuple[int, ...]
+    types: tuple[PrimitiveType, ...]
+    layer: int
+    """Spans of one file from several scopes may overlap: each is in a layer of its own."""
+    stored_types: tuple[pa.DataType, ...]
+    is_sorted: bool
+
+
+def joint_span_positions(files: Sequence[KeyRows]) -> PositionSet:
+    """RD-1, RD-11: the rows, counted over all files end to end, that a span of their file's task covers."""
+    groups: dict[_Alike, list[tuple[int, SpanArray]]] = defaultdict(list)
+    for number, file in enumerate(files):
+        layers: Counter[tuple[int, ...]] = Counter()
+        for spans in file.task.range_deletes:
+            if len(spans):
+                field_ids = bound_columns(spans)
+                types, layer = spans.key.types[: len(field_ids)], layers[field_ids]
+                is_sorted = file.sorted_by[: len(field_ids)] == field_ids
+                alike = _Alike(field_ids, types, layer, file.stored_types(field_ids), is_sorted)
+                groups[alike].append((number, spans))
+                layers[field_ids] += 1
+    starts = starts_of(file.row_count for file in files)
+    found = []
+    for alike, members in groups.items():
+        numbers = np.array([number for number, _ in members])
+        runs = _covered_runs(alike, [files[number] for number in numbers], [spans for _, spans in members])
+        found.append(PositionSet.from_runs(*positions_in_file(starts, numbers, runs.starts, runs.ends)))
+    return PositionSet.union_of(found)
+
+
+def _covered_runs(alike: _Alike, files: Sequence[KeyRows], spans: Sequence[SpanArray]) -> PositionSet:
+    """The covered rows, counted over these files end to end."""
+    row_counts = [file.row_count for file in files]
+    file_numbers = np.repeat(np.arange(len(files)), row_counts)
+    columns = [pa.array(file_numbers), *end_to_end(files, alike.field_ids)]
+    joint = _side_by_side(spans, len(alike.field_ids))
+    if alike.is_sorted:
+        return PositionSet.from_runs(*deleted_runs(columns, joint))
+    return PositionSet.from_mask(deleted_mask(columns, joint))
+
+
+def _side_by_side(spans: Sequence[SpanArray], depth: int) -> SpanArray:
+    """The spans of file 0, of file 1, and so on, in the key that begins with the number of the file.
+
+    >>> from tableformat.deletes.spans.spans import spans_of_prefixes
+    >>> key = KeyColumns((1,), ("n",), (LongType(),))
+    >>> of_two_files = [spans_of_prefixes(key, pa.table({"n": numbers})) for numbers in ([3, 5], [3])]
+    >>> joint = _side_by_side(of_two_files, 1)
+    >>> joint.lower.columns[0].to_pylist(), joint.lower.columns[1].to_pylist(), joint.lower.depth.tolist()
+    ([0, 0, 1], [3, 5, 3], [2, 2, 2])
+    """
+    file_numbers = pa.array(np.repeat(np.arange(len(spans)), [len(each) for each in spans]))
+    of_rows = spans[0].key
+    key = KeyColumns(
+        (_FILE_NUMBER_ID, *of_rows.field_ids[:depth]),
+        ("file", *of_rows.names[:depth]),
+        (LongType(), *of_rows.types[:depth]),
+    )
+
+    def numbered(cuts: Sequence[CutArray]) -> CutArray:
+        columns = [pa.concat_arrays([each.columns[position] for each in cuts]) for position in range(depth)]
+        depths = np.concatenate([each.depth for each in cuts]) + np.int8(1)
+        return CutArray(key, (file_numbers, *columns), depths, np.concatenate([each.after for each in cuts]))
+
+    return SpanArray(key, numbered([each.lower for each in spans]), numbered([each.upper for each in spans]), None)

@@ -1,0 +1,211 @@
+"""Reads small files a batch at a time (decision 16): each opened once, for its rows and its keys in one pass.
+
+    prepare a batch   bytes and footers of its files                                                        threads
+    read a run        decode each file; resolve, project and filter the rows of all of them end to end      threads
+
+A run is as many files of a batch as fit into `ROW_GROUP_RUN_BYTES` before compression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.errors import CorruptFileError
+from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, bind_filter
+from tableformat.filters.row_filter import filter_rows
+from tableformat.merge_on_read.alive_rows import alive_rows
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.together.batches import Batch
+from tableformat.merge_on_read.together.joint_positions import JointResolver
+from tableformat.merge_on_read.together.key_rows import KeyRows, joined, starts_of
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.parquet.parquet_columns import LeafColumn
+from tableformat.parquet.parquet_file import OpenedFile
+from tableformat.parquet.projection import identity_constants, narrowed, with_filter_columns
+from tableformat.scan.context import ReadContext
+from tableformat.scan.file_shapes import FileShape, FileShapes
+from tableformat.scan.row_groups import is_ruled_out
+from tableformat.scan.row_lineage_columns import with_inherited_lineage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallFile:
+    """A file of a batch, in memory."""
+
+    task: FileScanTask
+    bound: BoundFilter
+    file: OpenedFile
+    constants: dict[int, Any]
+    shape: FileShape
+    deleted: PositionSet | None
+    """None: its rows decide."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallFilesRun:
+    """Files of a batch that are decoded together."""
+
+    reader: SmallFileReader
+    shapes: FileShapes
+    files: tuple[SmallFile, ...]
+
+
+class SmallFileReader:
+    """Reads the batches of one scan. Thread-safe."""
+
+    def __init__(
+        self, tasks: Sequence[FileScanTask], context: ReadContext, run_bytes: int, fetchers: Executor | None = None
+    ) -> None:
+        """`tasks` are all of the plan. `fetchers` read the files of a batch side by side, where each is a request."""
+        self._context = context
+        self._resolver = JointResolver(tasks, context.merge)
+        self._run_bytes = run_bytes
+        self._fetchers = fetchers
+        self._shapes_of_selected = FileShapes(context.selected, context.arrow_schema)
+
+    def prepare(self, batch: Batch) -> list[SmallFilesRun]:
+        """The files of the batch that may have a row to return, read."""
+        bounds = self._bounds(batch)
+        chosen = []
+        for task in batch:
+            bound, deleted = bounds[id(task.residual)], self._resolver.known(task)
+            if bound is not FALSE and (deleted is None or len(deleted) < task.data_file.record_count):
+                chosen.append((task, bound, deleted))
+        shapes = self._shapes(list(bounds.values()))
+        read = map if self._fetchers is None else self._fetchers.map
+        opened = read(self._context.merge.read_data_file, [task.data_file for task, _, _ in chosen])
+        files = [
+            self._small_file(shapes, task, bound, deleted, file)
+            for (task, bound, deleted), file in zip(chosen, opened, strict=True)
+        ]
+        kept = [each for each in files if not _has_no_match(each)]
+        return [SmallFilesRun(self, shapes, run) for run in _split(kept, self._run_bytes)]
+
+    def read(self, run: SmallFilesRun, narrow: bool) -> pa.Table:
+        """The rows of the run that are alive and match, file by file."""
+        starts = starts_of(each.file.row_count for each in run.files)
+        decoded = [self._decoded(each) for each in run.files]
+        resolved = iter(self._resolver.resolve([keys for _, keys in decoded if keys is not None]))
+        deleted = [next(resolved) if each.deleted is None else each.deleted for each in run.files]
+        rows = _projected(run, [stored for stored, _ in decoded])
+        if self._context.row_lineage:
+            rows = self._with_lineage(rows, run.files)
+        rows = _matching(rows, run.files, joined(deleted, starts), starts)
+        return narrowed(rows, self._context.arrow_schema) if narrow else rows
+
+    def _bounds(self, batch: Batch) -> dict[int, BoundFilter]:
+        """The bound filters by the identity of the tasks' expressions, of which most are one object."""
+        expressions: dict[int, BooleanExpression] = {id(task.residual): task.residual for task in batch}
+        return {key: bind_filter(expression, self._context.schema) for key, expression in expressions.items()}
+
+    def _shapes(self, bounds: Sequence[BoundFilter]) -> FileShapes:
+        """Shapes with the columns of all filters of a batch, so that its files have the same columns."""
+        wanted = self._context.selected
+        for bound in bounds:
+            wanted = with_filter_columns(wanted, self._context.schema, bound)
+        if wanted is self._context.selected:
+            return self._shapes_of_selected
+        return FileShapes(wanted, arrow_schema(wanted))
+
+    def _small_file(
+        self, shapes: FileShapes, task: FileScanTask, bound: BoundFilter, deleted: PositionSet | None, file: OpenedFile
+    ) -> SmallFile:
+        constants = identity_constants(task.data_file, self._context.merge.specs[task.data_file.spec_id])
+        return SmallFile(task, bound, file, constants, shapes.of(file, constants), deleted)
+
+    def _decoded(self, small: SmallFile) -> tuple[pa.Table, KeyRows | None]:
+        """Every row of the file, and its keys where they decide."""
+        wanted = small.shape.projection.leaf_indices
+        if small.deleted is not None:
+            return small.file.read_whole(wanted), None
+        field_ids = self._resolver.columns_of(small.task)
+        leaves = {field_id: small.shape.leaves[field_id] for field_id in field_ids if field_id in small.shape.leaves}
+        key_indices = {leaf.index for leaf in leaves.values()}
+        if any(_are_apart(leaf, wanted) for leaf in leaves.values()):
+            stored = small.file.read_whole(wanted)
+            keys = small.file.read_whole(sorted(key_indices))
+        else:
+            stored = keys = small.file.read_whole(sorted(key_indices.union(wanted)))
+        return stored, self._resolver.key_rows(small.task, small.file, leaves, field_ids, keys)
+
+    def _with_lineage(self, rows: pa.Table, files: Sequence[SmallFile]) -> pa.Table:
+        names = self._context.row_lineage
+        starts = starts_of(each.file.row_count for each in files).tolist()
+        return pa.concat_tables(
+            with_inherited_lineage(rows.slice(start, each.file.row_count), names, each.task.data_file, 0)
+            for start, each in zip(starts[:-1], files, strict=True)
+        )
+
+
+def _has_no_match(small: SmallFile) -> bool:
+    """Whether statistics rule out every row group; which of several is not worth asking."""
+    groups = (small.file.metadata.row_group(number) for number in range(small.file.row_group_count))
+    return small.bound is not TRUE and all(
+        is_ruled_out(small.bound, small.file, row_group, small.constants) for row_group in groups
+    )
+
+
+def _split(files: Sequence[SmallFile], run_bytes: int) -> Iterator[tuple[SmallFile, ...]]:
+    """As many files that follow each other as have `run_bytes` before compression."""
+    sizes = [
+        sum(small.file.metadata.row_group(number).total_byte_size for number in range(small.file.row_group_count))
+        for small in files
+    ]
+    bytes_before = np.cumsum([0, *sizes[:-1]])
+    for _, numbered in groupby(enumerate(files), key=lambda pair: bytes_before[pair[0]] // run_bytes):
+        yield tuple(small for _, small in numbered)
+
+
+def _are_apart(leaf: LeafColumn, wanted: Sequence[int]) -> bool:
+    """Whether reading a key column with the others would change them: it is a field of a struct that may be one of
+    them, in which it is not wanted."""
+    return len(leaf.path) > 1 and leaf.index not in wanted
+
+
+def _projected(run: SmallFilesRun, stored: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all files in the columns of the scan and its filters, deleted or not."""
+    tables = []
+    numbered = zip(run.files, stored, strict=True)
+    for shape, members in groupby(numbered, key=lambda pair: pair[0].shape):
+        files, rows = zip(*members, strict=True)
+        row_count = sum(small.file.row_count for small in files)
+        names = shape.projection.stored_names
+        together = pa.concat_tables([each.select(names) for each in rows]).combine_chunks()
+        try:
+            tables.append(shape.projection.apply(together, row_count))
+        except CorruptFileError:
+            # The rows of one of them do not fit, and alone it says so itself.
+            for small, alone in zip(files, rows, strict=True):
+                run.shapes.projection_of(small.file, small.constants).apply(alone, small.file.row_count)
+            raise
+    if len(tables) == 1:
+        return tables[0]
+    if not tables[0].num_columns:
+        # Tables without columns lose their length when they are put together.
+        return pa.table({"": pa.nulls(sum(table.num_rows for table in tables))}).select([])
+    return pa.concat_tables(tables)
+
+
+def _matching(rows: pa.Table, files: Sequence[SmallFile], deleted: PositionSet, starts: NDArray[np.int64]) -> pa.Table:
+    """The rows that are alive and pass the filter of their file."""
+    found = []
+    for bound, numbered in groupby(enumerate(files), key=lambda pair: pair[1].bound):
+        numbers = [number for number, _ in numbered]
+        start, end = int(starts[numbers[0]]), int(starts[numbers[-1] + 1])
+        alive = alive_rows(rows.slice(start, end - start), deleted, start)
+        found.append(filter_rows(bound, alive))
+    if len(found) == 1:
+        return found[0]
+    if not rows.num_columns:
+        return rows.slice(0, sum(part.num_rows for part in found))
+    return pa.concat_tables(found)
