@@ -81,7 +81,9 @@ def _covered_runs(alike: _Alike, files: Sequence[KeyRows], spans: Sequence[SpanA
 def _side_by_side(spans: Sequence[SpanArray], depth: int) -> SpanArray:
     """The spans of file 0, of file 1, and so on, in the key that begins with the number of the file.
 
+    >>> from pyiceberg.types import LongType
     >>> from tableformat.deletes.spans.spans import spans_of_prefixes
+    >>> from tableformat.keys.key_columns import KeyColumns
     >>> key = KeyColumns((1,), ("n",), (LongType(),))
     >>> of_two_files = [spans_of_prefixes(key, pa.table({"n": numbers})) for numbers in ([3, 5], [3])]
     >>> joint = _side_by_side(of_two_files, 1)
