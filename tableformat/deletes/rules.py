@@ -89,10 +89,14 @@ def partition_of(file: ContentFile) -> tuple[int, tuple[Any, ...]]:
 
     All NaNs are one value, and -0.0 is not 0.0, which Python sees the other way round; as text they are.
     """
-    values = file.partition
+    return partition_identity(file.spec_id, file.partition)
+
+
+def partition_identity(spec_id: int, values: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    """DA-3: what identifies a partition of a spec; see `partition_of`."""
     if any(isinstance(value, float) for value in values):
         values = tuple(value.hex() if isinstance(value, float) else value for value in values)
-    return file.spec_id, values
+    return spec_id, values
 
 
 def shares_partition(delete: ContentFile, data: DataFile) -> bool:

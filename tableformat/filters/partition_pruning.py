@@ -70,6 +70,10 @@ class PartitionPruning:
             self._residuals[partition] = residual(self._bound, lambda leaf: self._decide(leaf, statistics_at))
         return self._residuals[partition]
 
+    def decided_in(self, leaf: Comparison, partition: tuple[Any, ...]) -> BoundFilter:
+        """TRUE or FALSE where the partition decides a comparison of the filter, else the comparison."""
+        return self._decide(leaf, lambda index, _: partition_value_statistics(partition[index]))
+
     def _decide(self, leaf: Comparison, statistics_at: StatisticsAt) -> BoundFilter:
         index = self._identities.get(leaf.field.field_id)
         if index is not None:

@@ -88,12 +88,12 @@ def may_match(leaf: Comparison, statistics: ColumnStatistics) -> bool:
     may_be_nan = leaf.is_float and statistics.may_be_nan
     if leaf.operator is Operator.NOT_NULL:
         return statistics.may_have_values or may_be_nan
-    if may_be_nan and _nan_matches(leaf):
+    if may_be_nan and nan_matches(leaf):
         return True
     return statistics.may_have_values and _value_may_match(leaf, statistics)
 
 
-def _nan_matches(leaf: Comparison) -> bool:
+def nan_matches(leaf: Comparison) -> bool:
     """Whether a NaN in the column passes the comparison; it is above every number."""
     operator = leaf.operator
     if operator in (Operator.IS_NAN, Operator.NOT_NAN):

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 
-from tableformat.deletes.rules import partition_of
-from tableformat.deletes.spans.coverage import Coverage, classify_many
+from tableformat.deletes.rules import partition_identity
+from tableformat.deletes.spans.coverage import Coverage, classify_bounds
+from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns, key_bound_columns
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.merge_on_read.delete_index import EVERYWHERE, ColumnTypes, KeyDeleteIndex, by_scope_and_columns
+from tableformat.merge_on_read.delete_index import EVERYWHERE, ColumnTypes, KeyDeleteIndex, Scope, by_scope_and_columns
 from tableformat.merge_on_read.delete_loader import DeleteLoader
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.columns.data_columns import DataColumns
+from tableformat.metadata.columns.data_file_rows import data_files
+from tableformat.metadata.content_file import DeleteFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +35,51 @@ class RangeCoverage:
 
 def range_coverage(
     deletes: Sequence[DeleteFile],
-    data_files: Sequence[DataFile],
+    files: DataColumns,
     *,
     specs: dict[int, PartitionSpec],
     column_types: ColumnTypes,
     loader: DeleteLoader,
     span_budget: int,
 ) -> RangeCoverage:
-    """RD-3, RD-10: one skyline for each scope and column list, asked about every data file in its scope.
+    """RD-3, RD-10: one skyline for each scope and column list, joined with the key bounds of all files in its scope.
 
     With more spans than `span_budget` in all files together none is loaded; tasks carry the delete files instead.
     """
     found = RangeCoverage()
-    if not deletes:
+    if not deletes or len(files) == 0:
         return found
     if sum(delete.record_count for delete in deletes) > span_budget:
         index = KeyDeleteIndex(deletes, specs, column_types)
-        candidates = ((data_index, index.deletes_of(data)) for data_index, data in enumerate(data_files))
+        candidates = ((data_index, index.deletes_of(data)) for data_index, data in enumerate(data_files(files)))
         found.files.update({data_index: applying for data_index, applying in candidates if applying})
         return found
+    is_covered = np.zeros(len(files), np.bool_)
+    numbers = files.sequence_numbers
+    assert (numbers >= 0).all(), "a data file has no sequence number before it is committed"
     for (scope, _), members in by_scope_and_columns(deletes, specs).items():
-        data_indexes = [
-            data_index
-            for data_index, data in enumerate(data_files)
-            if data_index not in found.covered and scope in (EVERYWHERE, partition_of(data))
-        ]
-        if not data_indexes:
+        reached = np.flatnonzero(_in_scope(files, scope) & ~is_covered)
+        fragments = loader.range_fragments(members) if len(reached) else None
+        if fragments is None or len(fragments) == 0:
             continue
-        results = classify_many(
-            loader.range_fragments(members), [data_files[data_index] for data_index in data_indexes]
-        )
-        for data_index, (coverage, spans) in zip(data_indexes, results, strict=True):
+        bounds = key_bound_columns(files, fragments.key)
+        if len(reached) < len(files):
+            chosen = pa.array(reached)
+            bounds = KeyBoundColumns(bounds.lower.take(chosen), bounds.upper.take(chosen))
+        for position, (coverage, spans) in classify_bounds(fragments, bounds, numbers[reached]).items():
+            data_index = int(reached[position])
             if coverage is Coverage.COVERED:
                 found.covered.add(data_index)
-            elif coverage is Coverage.PARTIAL:
+                is_covered[data_index] = True
+            else:
                 found.spans.setdefault(data_index, []).append(spans)
     return found
+
+
+def _in_scope(files: DataColumns, scope: Scope) -> npt.NDArray[np.bool_]:
+    """DA-3, RD-3: the files in the partition of a delete, or all of them."""
+    if scope is EVERYWHERE:
+        return np.ones(len(files), np.bool_)
+    same = np.array([partition_identity(*partition) == scope for partition in files.partitions], np.bool_)
+    in_scope: npt.NDArray[np.bool_] = same[files.partition_ids]
+    return in_scope

@@ -34,7 +34,7 @@ _LAST_CODE_POINT: Final = 0x10FFFF
 _FIRST_SURROGATE: Final = 0xD800
 _AFTER_SURROGATES: Final = 0xE000
 _MICROS_PER_DAY: Final = 86_400_000_000
-_DATE_PROMOTIONS: Final = {
+DATE_PROMOTIONS: Final = {
     TimestampType: _MICROS_PER_DAY,
     TimestamptzType: _MICROS_PER_DAY,
     TimestampNanoType: _MICROS_PER_DAY * 1000,
@@ -61,7 +61,7 @@ def from_bound(bound: bytes, iceberg_type: PrimitiveType, *, location: str = "co
     Bounds keep the width of the type that the file was written with: a four-byte bound of a long, double or timestamp
     column is an int, float or date from before its promotion. Raises CorruptFileError naming `location`.
     """
-    factor = _DATE_PROMOTIONS.get(type(iceberg_type))
+    factor = DATE_PROMOTIONS.get(type(iceberg_type))
     try:
         if factor is not None and len(bound) == 4:
             return conversions.from_bytes(DateType(), bound) * factor

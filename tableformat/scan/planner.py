@@ -10,15 +10,17 @@ from typing import Final
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 
-from tableformat.deletes.rules import committed_sequence_number, position_delete_is_new_enough
-from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, bind_filter, to_expression
-from tableformat.filters.file_statistics import column_statistics
-from tableformat.filters.partition_pruning import PartitionPruning
-from tableformat.filters.pruning import decide, residual
+from tableformat.deletes.rules import position_delete_is_new_enough
+from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, bind_filter, to_expression
+from tableformat.filters.file_pruning import FilePruning, KeptFiles, residual_by_bounds
 from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.range_coverage import range_coverage
 from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.columns.data_columns import DataColumns, columns_of_files
+from tableformat.metadata.columns.data_file_rows import data_files
+from tableformat.metadata.columns.raw_manifest import REMOTE_READERS
+from tableformat.metadata.columns.read_columns import read_data_columns
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
@@ -29,17 +31,23 @@ from tableformat.scan.context import merge_context
 from tableformat.scan.plan import PruningCounts, ScanPlan
 from tableformat.storage.location import local_path
 
-_REMOTE_READERS: Final = 16
-"""Manifests of an object store that are fetched at the same time."""
 _NO_DELETES: Final = ("no delete applies",)
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A data file that the filter does not rule out."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidates:
+    """Data files that the filter does not rule out, of one chunk of columns."""
 
-    data_file: DataFile
-    residual: BoundFilter
+    files: DataColumns
+    data_files: Sequence[DataFile]
+    kept: KeptFiles
+
+    @staticmethod
+    def of(chunk: DataColumns, kept: KeptFiles) -> _Candidates:
+        if len(kept.rows) == len(chunk):
+            return _Candidates(chunk, data_files(chunk), kept)
+        files = chunk.take(kept.rows)
+        return _Candidates(files, data_files(files), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable
     """Whether a data file of the table may hold a row that matches, by its partition and its column bounds."""
     expression = AlwaysTrue() if where is None else where
     bound = bind_filter(expression, view.schema)
-    return _Planning(view, expression, bound, merge_context(view), StagedFilesOnTop()).may_hold_match
+    return FilePruning(bound, dict(view.metadata.specs()), view.schema).may_hold_match
 
 
 def match_deletes(
@@ -105,14 +113,15 @@ class _Planning:
         self._context = context
         self._staged = staged
         self._specs: dict[int, PartitionSpec] = dict(view.metadata.specs())
-        self._partitions: dict[int, PartitionPruning] = {}
+        self.pruning = FilePruning(bound, self._specs, view.schema)
         self._counts = PruningCounts()
 
     def plan(self, data_files: Sequence[DataFile] | None) -> ScanPlan:
         manifests = manifests_of(self._view)
         data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
         deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
-        candidates = self._candidates(self._live_data_files(data) if data_files is None else data_files)
+        chunks = self._live_data_files(data) if data_files is None else [columns_of_files(data_files)]
+        candidates = self._candidates(chunks)
         delete_files = self._delete_files(deletes, candidates)
         tasks, covered = self._tasks(candidates, delete_files)
         return ScanPlan(
@@ -126,54 +135,41 @@ class _Planning:
     def match(
         self, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile]
     ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
-        return self._tasks([_Candidate(file, TRUE) for file in data_files], deletes)
+        columns = columns_of_files(data_files)
+        return self._tasks([_Candidates.of(columns, self.pruning.keep(columns))], deletes)
 
-    def _live_data_files(self, manifests: Sequence[ManifestFile]) -> list[DataFile]:
+    def _live_data_files(self, manifests: Sequence[ManifestFile]) -> list[DataColumns]:
         """Live data files of the manifests that may have a matching row."""
-        kept = [manifest for manifest in manifests if self._may_match(manifest)]
+        kept = [manifest for manifest in manifests if self.pruning.manifest_may_match(manifest)]
         self._counts = replace(
             self._counts,
             data_manifest_count=len(manifests),
             skipped_data_manifest_count=len(manifests) - len(kept),
         )
-        files = [*self._live_files(kept), *self._staged.data_files]
-        return [file for file in files if isinstance(file, DataFile)]
+        chunks = read_data_columns(self._view.io, kept, self._view.metadata)
+        return [*chunks, columns_of_files(self._staged.data_files)] if self._staged.data_files else chunks
 
-    def _candidates(self, files: Sequence[DataFile]) -> list[_Candidate]:
+    def _candidates(self, chunks: Sequence[DataColumns]) -> list[_Candidates]:
         """The data files, less those that the filter rules out by partition or by column bounds."""
-        skipped_by_partition = skipped_by_bounds = 0
-        if self._bound is TRUE:
-            candidates = [_Candidate(file, TRUE) for file in files]
-        else:
-            candidates = []
-            for file in files:
-                in_partition = self._pruning_of(file.spec_id).residual_in(file.partition)
-                if in_partition is FALSE:
-                    skipped_by_partition += 1
-                    continue
-                left = _residual_by_bounds(in_partition, file)
-                if left is FALSE or file.record_count == 0:
-                    skipped_by_bounds += 1
-                else:
-                    candidates.append(_Candidate(file, left))
+        kept = [(chunk, self.pruning.keep(chunk)) for chunk in chunks]
         self._counts = replace(
             self._counts,
-            data_file_count=len(files),
-            skipped_by_partition_count=skipped_by_partition,
-            skipped_by_bounds_count=skipped_by_bounds,
+            data_file_count=sum(len(chunk) for chunk in chunks),
+            skipped_by_partition_count=sum(each.skipped_by_partition_count for _, each in kept),
+            skipped_by_bounds_count=sum(each.skipped_by_bounds_count for _, each in kept),
         )
-        return candidates
+        return [_Candidates.of(chunk, each) for chunk, each in kept if len(each.rows)]
 
-    def _delete_files(self, manifests: Sequence[ManifestFile], candidates: Sequence[_Candidate]) -> list[DeleteFile]:
+    def _delete_files(self, manifests: Sequence[ManifestFile], candidates: Sequence[_Candidates]) -> list[DeleteFile]:
         """Live delete files that may matter to some candidate."""
         if not candidates:
             self._counts = replace(
                 self._counts, delete_manifest_count=len(manifests), skipped_delete_manifest_count=len(manifests)
             )
             return []
-        oldest = min(committed_sequence_number(candidate.data_file) for candidate in candidates)
+        oldest = min(int(part.files.sequence_numbers.min()) for part in candidates)
         kept = [manifest for manifest in manifests if _reaches(manifest.sequence_number, oldest)]
-        live = [*self._live_files(kept), *self._staged.delete_files]
+        live = [*self._live_delete_files(kept), *self._staged.delete_files]
         files = [file for file in live if isinstance(file, DeleteFile)]
         relevant = [file for file in files if _reaches(file.sequence_number, oldest) and not self._is_irrelevant(file)]
         self._counts = replace(
@@ -186,87 +182,71 @@ class _Planning:
         return relevant
 
     def _tasks(
-        self, candidates: Sequence[_Candidate], deletes: Sequence[DeleteFile]
+        self, candidates: Sequence[_Candidates], deletes: Sequence[DeleteFile]
     ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
-        if not deletes:
-            return tuple(self._task(candidate) for candidate in candidates), ()
         by_kind: dict[DeleteKind, list[DeleteFile]] = {kind: [] for kind in DeleteKind}
         for delete in deletes:
             by_kind[delete.kind].append(delete)
         column_types = self._context.column_types
-        positions = PositionDeleteIndex([*by_kind[DeleteKind.POSITION], *by_kind[DeleteKind.DELETION_VECTOR]])
+        positional = [*by_kind[DeleteKind.POSITION], *by_kind[DeleteKind.DELETION_VECTOR]]
+        positions = PositionDeleteIndex(positional)
         equality = KeyDeleteIndex(by_kind[DeleteKind.EQUALITY], self._specs, column_types)
-        ranges = range_coverage(
-            by_kind[DeleteKind.RANGE],
-            [candidate.data_file for candidate in candidates],
-            specs=self._specs,
-            column_types=column_types,
-            loader=self._context.loader,
-            span_budget=positive_int(self._view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT),
-        )
-        tasks = []
-        for index, candidate in enumerate(candidates):
-            if index in ranges.covered:
-                continue
-            data = candidate.data_file
-            task = replace(
-                self._task(candidate),
-                deletion_vector=positions.vector_of(data),
-                position_deletes=positions.position_deletes_of(data),
-                equality_deletes=equality.deletes_of(data),
-                range_deletes=tuple(ranges.spans.get(index, ())),
-                range_delete_files=ranges.files.get(index, ()),
+        is_asked_of_each = bool(positional or by_kind[DeleteKind.EQUALITY])
+        tasks: list[FileScanTask] = []
+        covered: list[DataFile] = []
+        for part in candidates:
+            ranges = range_coverage(
+                by_kind[DeleteKind.RANGE],
+                part.files,
+                specs=self._specs,
+                column_types=column_types,
+                loader=self._context.loader,
+                span_budget=positive_int(self._view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT),
             )
-            tasks.append(replace(task, reasons=_reasons(task)) if task.has_deletes else task)
-        covered = tuple(candidates[index].data_file for index in sorted(ranges.covered))
-        return tuple(tasks), covered
+            found = self._clean_tasks(part)
+            reached = range(len(found)) if is_asked_of_each else sorted({*ranges.spans, *ranges.files} - ranges.covered)
+            for index in reached:
+                task = found[index]
+                data = task.data_file
+                with_deletes = replace(
+                    task,
+                    deletion_vector=positions.vector_of(data),
+                    position_deletes=positions.position_deletes_of(data),
+                    equality_deletes=equality.deletes_of(data),
+                    range_deletes=tuple(ranges.spans.get(index, ())),
+                    range_delete_files=ranges.files.get(index, ()),
+                )
+                if with_deletes.has_deletes:
+                    found[index] = replace(with_deletes, reasons=_reasons(with_deletes))
+            covered += (found[index].data_file for index in sorted(ranges.covered))
+            tasks += (
+                [task for index, task in enumerate(found) if index not in ranges.covered] if ranges.covered else found
+            )
+        return tuple(tasks), tuple(covered)
 
-    def _task(self, candidate: _Candidate) -> FileScanTask:
-        left = candidate.residual
-        expression = self._where if left is self._bound else to_expression(left)
-        return FileScanTask(data_file=candidate.data_file, residual=expression, reasons=_NO_DELETES)
+    def _clean_tasks(self, part: _Candidates) -> list[FileScanTask]:
+        """A task without deletes for each candidate."""
+        expressions = [self._where if left is self._bound else to_expression(left) for left in part.kept.residuals]
+        return [
+            FileScanTask(data_file=data, residual=expressions[residual_id], reasons=_NO_DELETES)
+            for data, residual_id in zip(part.data_files, part.kept.residual_ids.tolist(), strict=True)
+        ]
 
-    def _live_files(self, manifests: Sequence[ManifestFile]) -> list[DataFile | DeleteFile]:
+    def _live_delete_files(self, manifests: Sequence[ManifestFile]) -> list[DataFile | DeleteFile]:
         io, metadata = self._view.io, self._view.metadata
         if len(manifests) > 1 and local_path(manifests[0].manifest_path) is None:
-            with ThreadPoolExecutor(_REMOTE_READERS) as pool:
+            with ThreadPoolExecutor(REMOTE_READERS) as pool:
                 read = list(pool.map(lambda manifest: read_manifest(io, manifest, metadata), manifests))
         else:
             read = [read_manifest(io, manifest, metadata) for manifest in manifests]
         return [entry.file for entries in read for entry in entries if entry.status is not EntryStatus.DELETED]
-
-    def may_hold_match(self, data: DataFile) -> bool:
-        """Whether partition and bounds leave room for a row that passes the filter."""
-        in_partition = self._pruning_of(data.spec_id).residual_in(data.partition)
-        return in_partition is not FALSE and _residual_by_bounds(in_partition, data) is not FALSE
-
-    def _may_match(self, manifest: ManifestFile) -> bool:
-        if self._bound is TRUE:
-            return True
-        return self._bound is not FALSE and self._pruning_of(manifest.partition_spec_id).manifest_may_match(manifest)
-
-    def _pruning_of(self, spec_id: int) -> PartitionPruning:
-        if spec_id not in self._partitions:
-            self._partitions[spec_id] = PartitionPruning(self._bound, self._specs[spec_id], self._view.schema)
-        return self._partitions[spec_id]
 
     def _is_irrelevant(self, delete: DeleteFile) -> bool:
         """Whether no row that an equality or range delete file deletes could pass the filter, by its own bounds."""
         field_ids = delete.equality_ids
         if field_ids is None or self._bound is TRUE:
             return False
-        return _residual_by_bounds(self._bound, delete, among=field_ids) is FALSE
-
-
-def _residual_by_bounds(
-    bound: BoundFilter, file: DataFile | DeleteFile, among: Sequence[int] | None = None
-) -> BoundFilter:
-    def decide_leaf(leaf: Comparison) -> BoundFilter:
-        if among is not None and leaf.field.field_id not in among:
-            return leaf
-        return decide(leaf, column_statistics(file, leaf.field.field_id, leaf.field.field_type))
-
-    return residual(bound, decide_leaf)
+        return residual_by_bounds(self._bound, delete, among=field_ids) is FALSE
 
 
 def _reaches(delete_sequence_number: int | None, oldest_data: int) -> bool:

@@ -13,6 +13,7 @@ from pyiceberg.types import IntegerType, LongType, StringType
 
 import tableformat as tf
 from tableformat.metadata.column_bounds import to_bound
+from tableformat.metadata.columns import read_columns
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.manifests import manifest_list, manifest_reader
 from tableformat.storage.bounded_cache import BoundedCache
@@ -57,6 +58,8 @@ def test_planning_of_two_thousand_snapshots(benchmark: Any, tmp_path: Path, monk
         """As in a process that has read nothing."""
         monkeypatch.setattr(manifest_reader, "_cache", BoundedCache(manifest_reader.CACHE_BYTES))
         monkeypatch.setattr(manifest_list, "_cache", BoundedCache(manifest_list.CACHED_MANIFESTS))
+        monkeypatch.setattr(read_columns, "_raw", BoundedCache(read_columns.RAW_BYTES))
+        monkeypatch.setattr(read_columns, "_chunks", BoundedCache(read_columns.CHUNK_BYTES))
         return loaded(tmp_path)
 
     def plan(table: tf.Table) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import tableformat as tf
 from tableformat import errors
+from tableformat.metadata.columns import read_columns
 from tableformat.metadata.manifests import manifest_list, manifest_reader
 from tableformat.storage.bounded_cache import BoundedCache
 
@@ -140,7 +141,8 @@ def test_corrupt_file_is_named_and_never_read_as_empty(table: tf.Table, kind: st
     damage(Path(location.removeprefix("file://")), how)
 
     # Another FileIO, so that what was read before is not in its caches; those of manifests belong to the process.
-    for module, name in ((manifest_reader, "_cache"), (manifest_list, "_cache")):
+    caches = (manifest_reader, "_cache"), (manifest_list, "_cache"), (read_columns, "_raw"), (read_columns, "_chunks")
+    for module, name in caches:
         monkeypatch.setattr(module, name, BoundedCache(2**20))
     with pytest.raises(errors.CorruptFileError) as raised:
         tf.read_metadata(table.iceberg.metadata_location).scan().to_arrow()

@@ -16,14 +16,16 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tableformat.deletes.positions import expanded
 from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
 from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.deletes.spans.extremes import extremes
+from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.deletes.spans.touching import SearchableSpans
+from tableformat.deletes.spans.touching import touching_many
 from tableformat.metadata.content_file import DataFile
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -49,59 +51,91 @@ def classify(fragments: SpanArray, data: DataFile) -> tuple[Coverage, SpanArray]
 
 
 def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[tuple[Coverage, SpanArray]]:
-    """RD-2, RD-10: for each file its coverage and the spans that its rows must be compared with.
+    """RD-2, RD-10: for each file its coverage and the spans that its rows must be compared with; see `classify_bounds`.
+    Clean files get none."""
+    results = [(Coverage.CLEAN, fragments.slice(0, 0))] * len(data_files)
+    if len(fragments) and data_files:
+        bounds = [key_bounds(data, fragments.key) for data in data_files]
+        lower = pa.array([file.lower for file in bounds], pa.large_binary())
+        upper = pa.array([file.upper for file in bounds], pa.large_binary())
+        numbers = np.fromiter((committed_sequence_number(data) for data in data_files), np.int64, len(data_files))
+        for position, found in classify_bounds(fragments, KeyBoundColumns(lower, upper), numbers).items():
+            results[position] = found
+    return results
 
-    `fragments` are a skyline: sorted, disjoint, numbered. The spans are newer than the file, touch its bounds (RD-12)
-    and are coalesced; they carry the smallest number of what they were made of. Clean files get none. Files that need
-    the same spans share them.
+
+def classify_bounds(
+    fragments: SpanArray, bounds: KeyBoundColumns, numbers: Indices
+) -> dict[int, tuple[Coverage, SpanArray]]:
+    """RD-2, RD-10: by index, ascending, each file that is not clean, with the spans that its rows must be compared
+    with.
+
+    `fragments` are a skyline: sorted, disjoint, numbered. `numbers` are the data sequence numbers of the files. The
+    spans are newer than the file, touch its bounds (RD-12) and are coalesced; they carry the smallest number of what
+    they were made of. Files that need the same spans share them.
     """
-    nothing = fragments.slice(0, 0)
-    if len(fragments) == 0:
-        return [(Coverage.CLEAN, nothing)] * len(data_files)
-    index = _FragmentIndex.of(fragments, len(data_files))
-    bounds = [key_bounds(data, fragments.key) for data in data_files]
-    first, last = index.spans.touching([file.lower for file in bounds], [file.upper for file in bounds])
-    numbers = np.fromiter((committed_sequence_number(data) for data in data_files), np.int64, len(data_files))
+    if len(fragments) == 0 or len(numbers) == 0:
+        return {}
+    first, last = touching_many(fragments, bounds.lower, bounds.upper)
+    index = _FragmentIndex.of(fragments)
     newest = index.extreme(np.maximum, first, last)
     oldest = index.extreme(np.minimum, first, last)
     is_clean = (first >= last) | ~range_delete_is_new_enough(newest, numbers)
     all_newer = range_delete_is_new_enough(oldest, numbers)
     # Whether older fragments or several coalesced ones lie in the range: such spans are made anew, others are a slice.
     needs_joining = ~is_clean & (~all_newer | (index.gaps_inside(first, last) < last - first - 1))
-    wanted = [
-        None if clean else (int(begin), int(end), int(number) if joining else None)
-        for clean, begin, end, number, joining in zip(is_clean, first, last, numbers, needs_joining, strict=True)
+    reached = np.flatnonzero(~is_clean)
+    is_covered = _is_covered(fragments, index, bounds, first, last, reached) & all_newer[reached]
+    wanted: list[_Wanted] = [
+        (begin, end, number if joining else None)
+        for begin, end, number, joining in zip(
+            first[reached].tolist(),
+            last[reached].tolist(),
+            numbers[reached].tolist(),
+            needs_joining[reached].tolist(),
+            strict=True,
+        )
     ]
-    shared = _spans_of(fragments, index, {each for each in wanted if each is not None})
-    results = []
-    for position, (file_bounds, each) in enumerate(zip(bounds, wanted, strict=True)):
-        if each is None:
-            results.append((Coverage.CLEAN, nothing))
-            continue
-        begin, end, _ = each
-        holds_all = index.spans.lowers[begin] <= file_bounds.lower and file_bounds.upper <= index.spans.uppers[end - 1]
-        is_covered = holds_all and bool(all_newer[position]) and index.gap_count[begin] == index.gap_count[end - 1]
-        results.append((Coverage.COVERED if is_covered else Coverage.PARTIAL, shared[each]))
+    shared = _spans_of(fragments, index, set(wanted))
+    results = {}
+    for position, covers_all, each in zip(reached.tolist(), is_covered.tolist(), wanted, strict=True):
+        results[position] = (Coverage.COVERED if covers_all else Coverage.PARTIAL, shared[each])
     return results
+
+
+def _is_covered(
+    fragments: SpanArray,
+    index: _FragmentIndex,
+    bounds: KeyBoundColumns,
+    first: Indices,
+    last: Indices,
+    reached: Indices,
+) -> npt.NDArray[np.bool_]:
+    """For each reached file whether the fragments that touch it hold all its keys without a gap."""
+    chosen, begin, end = pa.array(reached), first[reached], last[reached] - 1
+    holds_lower = pc.less_equal(fragments.lower.encoded.take(pa.array(begin)), bounds.lower.take(chosen))
+    holds_upper = pc.less_equal(bounds.upper.take(chosen), fragments.upper.encoded.take(pa.array(end)))
+    holds_all: npt.NDArray[np.bool_] = np.asarray(holds_lower) & np.asarray(holds_upper)
+    holds_all &= index.gap_count[begin] == index.gap_count[end]
+    return holds_all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FragmentIndex:
     """A skyline prepared for questions about ranges of its fragments."""
 
-    spans: SearchableSpans
     numbers: npt.NDArray[np.int64]
     gap_count: Indices
     """For each fragment how many gaps in the key space lie between fragment 0 and it."""
 
     @staticmethod
-    def of(fragments: SpanArray, question_count: int) -> _FragmentIndex:
+    def of(fragments: SpanArray) -> _FragmentIndex:
         numbers = fragments.sequence_numbers
         assert numbers is not None, "a skyline has sequence numbers"
         lower, upper = fragments.lower.encoded, fragments.upper.encoded
         gaps = np.zeros(len(fragments), np.int64)
         gaps[1:] = np.asarray(pc.not_equal(upper[:-1], lower[1:]))
-        return _FragmentIndex(SearchableSpans.of(fragments, question_count), numbers, np.cumsum(gaps))
+        return _FragmentIndex(numbers, np.cumsum(gaps))
 
     def gaps_inside(self, first: Indices, last: Indices) -> Indices:
         """How many neighbours in each range do not touch; arbitrary for an empty range."""

@@ -11,20 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tableformat.deletes.spans.spans import SpanArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedCuts(Sequence[bytes]):
-    """Cuts as bytes, decoded when they are looked at: a search looks at few."""
-
-    encoded: pa.LargeBinaryArray
-
-    def __len__(self) -> int:
-        return len(self.encoded)
-
-    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]  # A search asks for no slice.
-        value: bytes = self.encoded[index].as_py()
-        return value
+from tableformat.keys.byte_search import EncodedStrings, search_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +27,7 @@ class SearchableSpans:
         than decoding those that the searches look at."""
         lower, upper = spans.lower.encoded, spans.upper.encoded
         if question_count * len(spans).bit_length() < len(spans):
-            return SearchableSpans(EncodedCuts(lower), EncodedCuts(upper))
+            return SearchableSpans(EncodedStrings(lower), EncodedStrings(upper))
         return SearchableSpans(lower.to_pylist(), upper.to_pylist())
 
     def touching(
@@ -62,3 +49,13 @@ class SearchableSpans:
     def holds(self, span: int, lower: bytes, upper: bytes) -> bool:
         """RD-10: whether every key within the bounds lies in this span."""
         return self.lowers[span] <= lower and upper <= self.uppers[span]
+
+
+def touching_many(
+    spans: SpanArray, lower: pa.LargeBinaryArray, upper: pa.LargeBinaryArray
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """RD-10, RD-12: what `SearchableSpans.touching` gives, for bounds in arrays: all of them in few operations."""
+    return (
+        search_bytes(spans.upper.encoded, lower, right=True),
+        search_bytes(spans.lower.encoded, upper, right=False),
+    )

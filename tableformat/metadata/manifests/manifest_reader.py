@@ -112,10 +112,15 @@ def layout_of(container: Container) -> EntryLayout:
     schema = container.metadata.get("avro.schema")
     if schema is None:
         raise CorruptFileError(container.location, "its header has no Avro schema.")
+    return layout_of_schema(schema, container.location)
+
+
+def layout_of_schema(avro_schema: bytes, location: str) -> EntryLayout:
+    """The layout of records of an Avro schema; `location` is for messages."""
     try:
-        return _layout(schema)
+        return _layout(avro_schema)
     except (*DECODING_ERRORS, SchemaParseException) as error:
-        raise CorruptFileError(container.location, f"the Avro schema in its header is damaged ({error}).") from error
+        raise CorruptFileError(location, f"the Avro schema in its header is damaged ({error}).") from error
 
 
 @lru_cache(maxsize=512)
@@ -127,7 +132,7 @@ def _layout(schema: bytes) -> EntryLayout:
 def _entries(
     records: Sequence[Mapping[str, Any]], manifest: ManifestFile, spec: PartitionSpec, layout: EntryLayout
 ) -> tuple[ManifestEntry, ...]:
-    partition_fields = _partition_fields(spec, layout, manifest.manifest_path)
+    places = partition_fields(spec, layout, manifest.manifest_path)
     next_row_id = manifest.first_row_id
     entries = []
     for record in records:
@@ -143,7 +148,7 @@ def _entries(
         file = _content_file(
             stored,
             manifest,
-            partition=_partition(stored.get("partition") or {}, partition_fields),
+            partition=_partition(stored.get("partition") or {}, places),
             sequence_number=_inherited(record.get("sequence_number"), status, manifest),
             file_sequence_number=_inherited(record.get("file_sequence_number"), status, manifest),
             first_row_id=row_id,
@@ -164,7 +169,7 @@ def _inherited(number: int | None, status: EntryStatus, manifest: ManifestFile) 
     )
 
 
-def _partition_fields(
+def partition_fields(
     spec: PartitionSpec, layout: EntryLayout, location: str
 ) -> tuple[tuple[str, Converter | None], ...]:
     """Where the values of the spec's fields are in a decoded record, in the order of the spec."""

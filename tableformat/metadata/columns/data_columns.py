@@ -1,0 +1,167 @@
+"""`DataColumns`: live data files of a snapshot as Arrow columns, their numbers inherited (DA-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tableformat.metadata.columns.raw_manifest import COLUMNS
+from tableformat.metadata.content_file import DataFile
+
+Partition: TypeAlias = tuple[int, tuple[Any, ...]]
+"""Spec id and partition values in Iceberg's internal representation."""
+Indices: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+LIVE_COLUMNS: Final = {name: data_type for name, data_type in COLUMNS.items() if name not in ("status", "content")}
+_BY_ATTRIBUTE: Final = {
+    "file_path": "file_path",
+    "file_format": "file_format",
+    "record_count": "record_count",
+    "file_size_in_bytes": "file_size_bytes",
+    "sequence_number": "sequence_number",
+    "file_sequence_number": "file_sequence_number",
+    "key_metadata": "key_metadata",
+    "split_offsets": "split_offsets",
+    "sort_order_id": "sort_order_id",
+    "first_row_id": "first_row_id",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """One metric of one column, for each file."""
+
+    values: pa.Array
+    """int64, or the bounds as binary; null where the file does not state it."""
+
+    @property
+    def is_known(self) -> Flags:
+        known: Flags = np.asarray(self.values.is_valid())
+        return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataColumns:
+    """n data files, in the order of their manifests."""
+
+    batch: pa.RecordBatch
+    """`LIVE_COLUMNS`, n rows."""
+    partitions: tuple[Partition, ...]
+    """The distinct ones."""
+    partition_ids: Indices
+    """For each file the index of its partition."""
+    files: Sequence[DataFile] | None = None
+    """The files, where they were objects before they were columns."""
+    _metrics: dict[tuple[str, int], Metric] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that the columns hold."""
+        return int(self.batch.nbytes) + self.partition_ids.nbytes
+
+    @property
+    def sequence_numbers(self) -> npt.NDArray[np.int64]:
+        """Data sequence numbers; -1 where the file has none yet."""
+        numbers: npt.NDArray[np.int64] = np.asarray(pc.fill_null(self.batch["sequence_number"], -1))
+        return numbers
+
+    @property
+    def record_counts(self) -> npt.NDArray[np.int64]:
+        counts: npt.NDArray[np.int64] = np.asarray(self.batch["record_count"])
+        return counts
+
+    def metric(self, name: str, field_id: int) -> Metric:
+        """What the files state of a column: `name` is one of `METRICS`. Taken apart once for each column."""
+        key = (name, field_id)
+        found = self._metrics.get(key)
+        if found is None:
+            found = self._metrics[key] = Metric(_of_field(self.batch[name], field_id))
+        return found
+
+    def take(self, rows: Indices) -> DataColumns:
+        """The files at the given indexes."""
+        files = None if self.files is None else [self.files[row] for row in rows.tolist()]
+        return DataColumns(self.batch.take(pa.array(rows)), self.partitions, self.partition_ids[rows], files)
+
+    @staticmethod
+    def concat(parts: Sequence[DataColumns]) -> DataColumns:
+        """All files, in the order given."""
+        if len(parts) == 1:
+            return parts[0]
+        indexes: dict[Any, int] = {}
+        partitions: list[Partition] = []
+        ids = []
+        for part in parts:
+            places = []
+            for partition in part.partitions:
+                identity = (partition[0], tuple(map(repr, partition[1])))
+                if identity not in indexes:
+                    indexes[identity] = len(partitions)
+                    partitions.append(partition)
+                places.append(indexes[identity])
+            ids.append(np.array(places, np.int64)[part.partition_ids])
+        files = [file for part in parts for file in part.files or ()]
+        batch = pa.concat_batches([part.batch for part in parts]) if parts else _no_rows()
+        return DataColumns(
+            batch,
+            tuple(partitions),
+            np.concatenate(ids) if ids else np.zeros(0, np.int64),
+            files if parts and all(part.files is not None for part in parts) else None,
+        )
+
+
+def columns_of_files(files: Sequence[DataFile]) -> DataColumns:
+    """Files that are objects already: staged or chosen ones, those of manifests that only the object reader reads."""
+    indexes: dict[Any, int] = {}
+    partitions: list[Partition] = []
+    ids = np.empty(len(files), np.int64)
+    for row, data in enumerate(files):
+        identity = (data.spec_id, tuple(map(repr, data.partition)))
+        if identity not in indexes:
+            indexes[identity] = len(partitions)
+            partitions.append((data.spec_id, data.partition))
+        ids[row] = indexes[identity]
+    arrays = {
+        name: pa.array([_stored(getattr(data, _BY_ATTRIBUTE.get(name, name))) for data in files], data_type)
+        for name, data_type in LIVE_COLUMNS.items()
+    }
+    return DataColumns(pa.RecordBatch.from_pydict(arrays), tuple(partitions), ids, files)
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return [{"key": key, "value": each} for key, each in value.items()]
+    return value
+
+
+def _no_rows() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({name: pa.nulls(0, data_type) for name, data_type in LIVE_COLUMNS.items()})
+
+
+def _of_field(column: pa.ListArray, field_id: int) -> pa.Array:
+    """The value that each map has for the field; null where it has none."""
+    count = len(column)
+    offsets = np.asarray(column.offsets).astype(np.int64)
+    pairs = column.values
+    keys = np.asarray(pairs.field("key"))[offsets[0] : offsets[-1]] if count else np.zeros(0, np.int32)
+    values = pairs.field("value")
+    found = np.flatnonzero(keys == field_id)
+    if len(found) == count:
+        rows = np.searchsorted(offsets - offsets[0], found, side="right") - 1
+        if (rows == np.arange(count)).all():
+            return values.take(pa.array(found + offsets[0]))
+    at = np.full(count, -1, np.int64)
+    if len(found):
+        rows = np.searchsorted(offsets - offsets[0], found, side="right") - 1
+        at[rows] = found + offsets[0]
+    return values.take(pa.array(at, mask=at < 0))
