@@ -6,7 +6,7 @@ the two against each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,29 +61,54 @@ def statistics_columns(files: DataColumns, field_id: int, column_type: IcebergTy
     return StatisticsColumns(~nulls.is_known | (null_count > 0), may_be_nan, may_have_values, lower, upper)
 
 
-def must_match(leaf: Comparison, statistics: StatisticsColumns) -> Flags:
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A comparison of a filter, its literals in the form of the bounds that they are compared with."""
+
+    leaf: Comparison
+    literals: Sequence[Any] | npt.NDArray[Any] | pa.LargeBinaryArray
+    """Numbers or byte strings; an array where there are several, in order."""
+
+    @staticmethod
+    def of(leaf: Comparison) -> Question:
+        column_type = leaf.field.field_type
+        literals = [comparable_literal(value, column_type) for value in leaf.values]
+        if leaf.operator not in (Operator.IN, Operator.NOT_IN):
+            return Question(leaf, literals)
+        if isinstance(literals[0], bytes):
+            return Question(leaf, pa.array(literals, pa.large_binary()))
+        is_float = isinstance(column_type, (FloatType, DoubleType))
+        return Question(leaf, np.array(literals, np.float64 if is_float else np.int64))
+
+    def negated(self) -> Question:
+        """The comparison that is true where this one is false."""
+        return Question(self.leaf.negated(), self.literals)
+
+
+def must_match(question: Question, statistics: StatisticsColumns) -> Flags:
     """Files of which every row matches."""
+    leaf = question.leaf
     asks_for_null = leaf.operator in (Operator.IS_NULL, Operator.NOT_NULL)
-    must = ~may_match(leaf.negated(), statistics)
+    must = ~may_match(question.negated(), statistics)
     return must if asks_for_null or not leaf.is_nullable else must & ~statistics.may_be_null
 
 
-def may_match(leaf: Comparison, statistics: StatisticsColumns) -> Flags:
+def may_match(question: Question, statistics: StatisticsColumns) -> Flags:
     """Files of which some row may match."""
+    leaf = question.leaf
     if leaf.operator is Operator.IS_NULL:
         return statistics.may_be_null if leaf.is_nullable else np.zeros_like(statistics.may_be_null)
     may_be_nan = statistics.may_be_nan if leaf.is_float else np.zeros_like(statistics.may_be_nan)
     if leaf.operator is Operator.NOT_NULL:
         return statistics.may_have_values | may_be_nan
-    by_value = statistics.may_have_values & _value_may_match(leaf, statistics.lower, statistics.upper)
+    by_value = statistics.may_have_values & _value_may_match(question, statistics.lower, statistics.upper)
     return by_value | may_be_nan if nan_matches(leaf) else by_value
 
 
-def _value_may_match(leaf: Comparison, lower: BoundColumn, upper: BoundColumn) -> Flags:
-    operator, column_type = leaf.operator, leaf.field.field_type
+def _value_may_match(question: Question, lower: BoundColumn, upper: BoundColumn) -> Flags:
+    operator, literals = question.leaf.operator, question.literals
     if operator in (Operator.IS_NAN, Operator.NOT_NAN):
         return np.full(len(lower.is_known), operator is Operator.NOT_NAN)
-    literals = [comparable_literal(value, column_type) for value in leaf.values]
     if operator is Operator.IN:
         return _before(literals, lower, right=False, unknown=0) < _before(
             literals, upper, right=True, unknown=len(literals)
@@ -127,12 +152,12 @@ def _is_one_value(lower: BoundColumn, upper: BoundColumn) -> Flags:
     return same & lower.is_known & upper.is_known
 
 
-def _before(literals: list[Any], bound: BoundColumn, *, right: bool, unknown: int) -> npt.NDArray[np.int64]:
+def _before(literals: Any, bound: BoundColumn, *, right: bool, unknown: int) -> npt.NDArray[np.int64]:
     """For each file how many of the sorted literals are below its bound, or with `right` at it."""
     if isinstance(bound.values, np.ndarray):
-        found = np.searchsorted(np.array(literals, bound.values.dtype), bound.values, side="right" if right else "left")
+        found = np.searchsorted(literals, bound.values, side="right" if right else "left")
     else:
-        found = search_bytes(pa.array(literals, pa.large_binary()), bound.values, right=right)
+        found = search_bytes(literals, bound.values, right=right)
     return np.where(bound.is_known, found, unknown)
 
 

@@ -21,7 +21,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, comparisons
-from tableformat.filters.column_pruning import StatisticsColumns, may_match, must_match, statistics_columns
+from tableformat.filters.column_pruning import Question, StatisticsColumns, may_match, must_match, statistics_columns
 from tableformat.filters.file_statistics import column_statistics
 from tableformat.filters.partition_pruning import PartitionPruning
 from tableformat.filters.pruning import decide, residual
@@ -61,6 +61,7 @@ class FilePruning:
         self._specs = specs
         self._schema = schema
         self._leaves = list({id(leaf): leaf for leaf in comparisons(bound)}.values())
+        self._questions = [Question.of(leaf) for leaf in self._leaves]
         self._by_spec: dict[int, PartitionPruning] = {}
 
     def manifest_may_match(self, manifest: ManifestFile) -> bool:
@@ -112,18 +113,19 @@ class FilePruning:
         states = by_partition.copy()
         is_odd = np.zeros(len(files), np.bool_)
         known: dict[int, StatisticsColumns | None] = {}
-        for row, leaf in enumerate(self._leaves):
-            field_id = leaf.field.field_id
+        for row, question in enumerate(self._questions):
+            field = question.leaf.field
+            field_id = field.field_id
             if field_id not in known:
-                known[field_id] = statistics_columns(files, field_id, leaf.field.field_type)
+                known[field_id] = statistics_columns(files, field_id, field.field_type)
             statistics = known[field_id]
             is_open = states[row] == _OPEN
             if statistics is None:
                 is_odd |= is_open
                 continue
             is_odd |= is_open & statistics.is_odd
-            states[row, is_open & must_match(leaf, statistics)] = _ALWAYS
-            states[row, is_open & ~may_match(leaf, statistics)] = _RULED_OUT
+            states[row, is_open & must_match(question, statistics)] = _ALWAYS
+            states[row, is_open & ~may_match(question, statistics)] = _RULED_OUT
         return states, is_odd
 
     def _of_spec(self, spec_id: int) -> PartitionPruning:

@@ -58,9 +58,13 @@ def search_bytes(ordered: pa.LargeBinaryArray, questions: pa.LargeBinaryArray, *
     asked = _words(questions if len(inside) == count else questions.take(pa.array(inside)), len(shared))
     begin, end = np.searchsorted(known, asked, side="left"), np.searchsorted(known, asked, side="right")
     low[inside] = begin
+    alone = np.flatnonzero(end - begin == 1)
+    if len(alone):
+        neighbours, chosen = ordered.take(pa.array(begin[alone])), questions.take(pa.array(inside[alone]))
+        low[inside[alone]] += np.asarray((pc.less_equal if right else pc.less)(neighbours, chosen))
     bisect = bisect_right if right else bisect_left
     decoded = EncodedStrings(ordered)
-    for place in np.flatnonzero(begin < end).tolist():
+    for place in np.flatnonzero(end - begin > 1).tolist():
         row = int(inside[place])
         question: bytes = questions[row].as_py()
         low[row] = bisect(decoded, question, int(begin[place]), int(end[place]))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final
+from itertools import repeat
+from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
@@ -19,6 +20,7 @@ from tableformat.merge_on_read.range_coverage import range_coverage
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.columns.data_columns import DataColumns, columns_of_files
 from tableformat.metadata.columns.data_file_rows import data_files
+from tableformat.metadata.columns.many_objects import no_collection, objects_of
 from tableformat.metadata.columns.raw_manifest import REMOTE_READERS
 from tableformat.metadata.columns.read_columns import read_data_columns
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
@@ -121,9 +123,10 @@ class _Planning:
         data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
         deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
         chunks = self._live_data_files(data) if data_files is None else [columns_of_files(data_files)]
-        candidates = self._candidates(chunks)
-        delete_files = self._delete_files(deletes, candidates)
-        tasks, covered = self._tasks(candidates, delete_files)
+        with no_collection(sum(len(chunk) for chunk in chunks)):
+            candidates = self._candidates(chunks)
+            delete_files = self._delete_files(deletes, candidates)
+            tasks, covered = self._tasks(candidates, delete_files)
         return ScanPlan(
             snapshot_id=None if self._view.snapshot is None else self._view.snapshot.snapshot_id,
             where=self._where,
@@ -227,10 +230,18 @@ class _Planning:
     def _clean_tasks(self, part: _Candidates) -> list[FileScanTask]:
         """A task without deletes for each candidate."""
         expressions = [self._where if left is self._bound else to_expression(left) for left in part.kept.residuals]
-        return [
-            FileScanTask(data_file=data, residual=expressions[residual_id], reasons=_NO_DELETES)
-            for data, residual_id in zip(part.data_files, part.kept.residual_ids.tolist(), strict=True)
-        ]
+        nothing: Iterable[Any] = repeat(())
+        columns = {
+            "data_file": part.data_files,
+            "position_deletes": nothing,
+            "deletion_vector": repeat(None),
+            "equality_deletes": nothing,
+            "range_deletes": nothing,
+            "range_delete_files": nothing,
+            "residual": map(expressions.__getitem__, part.kept.residual_ids.tolist()),
+            "reasons": repeat(_NO_DELETES),
+        }
+        return objects_of(FileScanTask, len(part.data_files), columns)
 
     def _live_delete_files(self, manifests: Sequence[ManifestFile]) -> list[DataFile | DeleteFile]:
         io, metadata = self._view.io, self._view.metadata

@@ -259,7 +259,7 @@ def test_columns_hold_what_entries_hold(way_of_decoding: str, drawn: Any) -> Non
         manifest = replace(assigned, first_row_id=first_row_id if version >= 3 else None)
         expected = [entry.file for entry in live_entries(read_manifest(LOCAL, manifest, metadata))]
         (raw,) = decode_manifests(LOCAL, [manifest])
-    found = data_files(live_files([(manifest, raw)], {spec.spec_id: spec}))
+    found = list(data_files(live_files([(manifest, raw)], {spec.spec_id: spec})))
     assert same(found, expected)
 
 
@@ -277,7 +277,7 @@ def test_lanes_prove_records_of_every_length(tmp_path: Path) -> None:
     with mock.patch.object(arrow_records, "_one_by_one", side_effect=AssertionError("the lanes were not proved")):
         (raw,) = decode_manifests(LOCAL, [assigned])
     expected = [entry.file for entry in live_entries(read_manifest(LOCAL, assigned, metadata))]
-    assert same(data_files(live_files([(assigned, raw)], {0: spec})), expected)
+    assert same(list(data_files(live_files([(assigned, raw)], {0: spec}))), expected)
 
 
 def many_entries(spec: PartitionSpec) -> list[Any]:

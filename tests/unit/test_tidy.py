@@ -217,6 +217,7 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/maintenance/conversion/convert_files.py",
         "tableformat/maintenance/running/head_jobs.py",
         "tableformat/metadata/owned_files.py",
+        "tableformat/storage/cache_directory.py",
         "tableformat/storage/storage.py",
         "tableformat/operations/draft.py",
         "tableformat/operations/ranges/alter.py",

@@ -28,7 +28,7 @@ from tableformat.metadata.manifests.avro_container import RecordCodec, decode_bl
 
 LANES_MIN: Final = 24
 """Records from which lanes take less time than fastavro."""
-_GROUP_BYTES: Final = 4 * 1024 * 1024
+_GROUP_BYTES: Final = 6 * 1024 * 1024
 """Records that are decoded side by side: what a processor's cache holds of them."""
 _COPIED_LENGTHS_MAX: Final = 48
 _PLAIN: Final[Mapping[str, pa.DataType]] = {

@@ -20,18 +20,10 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 LIVE_COLUMNS: Final = {name: data_type for name, data_type in COLUMNS.items() if name not in ("status", "content")}
-_BY_ATTRIBUTE: Final = {
-    "file_path": "file_path",
-    "file_format": "file_format",
-    "record_count": "record_count",
-    "file_size_in_bytes": "file_size_bytes",
-    "sequence_number": "sequence_number",
-    "file_sequence_number": "file_sequence_number",
-    "key_metadata": "key_metadata",
-    "split_offsets": "split_offsets",
-    "sort_order_id": "sort_order_id",
-    "first_row_id": "first_row_id",
-}
+_OBJECT_BYTES: Final = 800
+"""A `DataFile` with what it holds, its metrics not yet looked at."""
+ATTRIBUTES: Final = {"file_size_in_bytes": "file_size_bytes"}
+"""Columns that `DataFile` has another name for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +39,21 @@ class Metric:
         return known
 
 
+class HeldFiles:
+    """A place for the objects of columns that never change: to make them twice at the same time does no harm."""
+
+    __slots__ = ("_files",)
+
+    def __init__(self) -> None:
+        self._files: Sequence[DataFile] | None = None
+
+    def get(self) -> Sequence[DataFile] | None:
+        return self._files
+
+    def set(self, files: Sequence[DataFile]) -> None:
+        self._files = files
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DataColumns:
     """n data files, in the order of their manifests."""
@@ -59,6 +66,8 @@ class DataColumns:
     """For each file the index of its partition."""
     files: Sequence[DataFile] | None = None
     """The files, where they were objects before they were columns."""
+    held_files: HeldFiles = field(default_factory=HeldFiles)
+    """The files, once all of them were made objects."""
     _metrics: dict[tuple[str, int], Metric] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -66,8 +75,8 @@ class DataColumns:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the columns hold."""
-        return int(self.batch.nbytes) + self.partition_ids.nbytes
+        """Memory that the columns hold, with the objects that are made of them."""
+        return int(self.batch.nbytes) + self.partition_ids.nbytes + _OBJECT_BYTES * len(self)
 
     @property
     def sequence_numbers(self) -> npt.NDArray[np.int64]:
@@ -132,7 +141,7 @@ def columns_of_files(files: Sequence[DataFile]) -> DataColumns:
             partitions.append((data.spec_id, data.partition))
         ids[row] = indexes[identity]
     arrays = {
-        name: pa.array([_stored(getattr(data, _BY_ATTRIBUTE.get(name, name))) for data in files], data_type)
+        name: pa.array([_stored(getattr(data, ATTRIBUTES.get(name, name))) for data in files], data_type)
         for name, data_type in LIVE_COLUMNS.items()
     }
     return DataColumns(pa.RecordBatch.from_pydict(arrays), tuple(partitions), ids, files)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tableformat.metadata.columns.data_columns import DataColumns, Indices
+from tableformat.metadata.columns.data_columns import ATTRIBUTES, LIVE_COLUMNS, DataColumns, Indices
+from tableformat.metadata.columns.many_objects import no_collection, objects_of
 from tableformat.metadata.columns.raw_manifest import METRICS
 from tableformat.metadata.content_file import DataFile
 
@@ -29,21 +32,20 @@ class _MetricColumn:
         return dict(zip(keys, self._values.slice(start, stop - start).to_pylist(), strict=True))
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class RowMetrics(Mapping[int, Any]):
     """A metric of one file by column id; equal to the dict of the same content, and pickled as one."""
 
-    __slots__ = ("_column", "_held", "_row")
-
-    def __init__(self, column: _MetricColumn, row: int) -> None:
-        self._column = column
-        self._row = row
-        self._held: dict[int, Any] | None = None
+    column: _MetricColumn
+    row: int
+    held: dict[int, Any] | None
+    """The dict, once it was asked for."""
 
     @property
     def _dict(self) -> dict[int, Any]:
-        held = self._held
+        held = self.held
         if held is None:
-            held = self._held = self._column.of(self._row)
+            held = self.held = self.column.of(self.row)
         return held
 
     def __getitem__(self, field_id: int) -> Any:
@@ -73,65 +75,56 @@ class RowMetrics(Mapping[int, Any]):
         return dict, (self._dict,)
 
 
-def data_files(columns: DataColumns, rows: Indices | None = None) -> list[DataFile]:
-    """The files at the given indexes, or all of them. Objects that were there before are given as they are."""
-    if columns.files is not None:
-        return list(columns.files) if rows is None else [columns.files[row] for row in rows.tolist()]
-    chosen = columns if rows is None else columns.take(rows)
-    if len(chosen) == 0:
-        return []
-    batch = chosen.batch
+def data_files(columns: DataColumns, rows: Indices | None = None) -> Sequence[DataFile]:
+    """The files at the given indexes, or all of them. Objects that were there before are given as they are; those of
+    all files are kept."""
+    if rows is not None and columns.files is None:
+        return data_files(columns.take(rows))
+    files = columns.files
+    if files is None:
+        files = columns.held_files.get()
+    if files is None:
+        with no_collection(len(columns)):
+            files = tuple(_made(columns))
+        columns.held_files.set(files)
+    return files if rows is None else [files[row] for row in rows.tolist()]
+
+
+def _made(chosen: DataColumns) -> list[DataFile]:
+    batch, count = chosen.batch, len(chosen)
     partitions = [chosen.partitions[index] for index in chosen.partition_ids.tolist()]
-    offsets = batch["split_offsets"].to_pylist()
-    metrics = [_metrics(batch[name]) for name in METRICS]
-    formats = batch["file_format"].dictionary_encode()
-    return [
-        DataFile(
-            file_path=path,
-            file_format=file_format,
-            spec_id=partition[0],
-            partition=partition[1],
-            record_count=record_count,
-            file_size_bytes=size,
-            sequence_number=number,
-            file_sequence_number=file_number,
-            column_sizes=sizes,
-            value_counts=values,
-            null_value_counts=nulls,
-            nan_value_counts=nans,
-            lower_bounds=lower,
-            upper_bounds=upper,
-            key_metadata=key_metadata,
-            split_offsets=None if split is None else tuple(split),
-            sort_order_id=order,
-            first_row_id=row_id,
-        )
-        for (
-            path, file_format, partition, record_count, size, number, file_number,
-            sizes, values, nulls, nans, lower, upper, key_metadata, split, order, row_id,
-        ) in zip(
-            batch["file_path"].to_pylist(),
-            formats.to_pylist(),
-            partitions,
-            batch["record_count"].to_pylist(),
-            batch["file_size_in_bytes"].to_pylist(),
-            batch["sequence_number"].to_pylist(),
-            batch["file_sequence_number"].to_pylist(),
-            *metrics,
-            batch["key_metadata"].to_pylist(),
-            offsets,
-            batch["sort_order_id"].to_pylist(),
-            batch["first_row_id"].to_pylist(),
-            strict=True,
-        )
-    ]  # fmt: skip
+    columns: dict[str, Iterable[Any]] = {
+        ATTRIBUTES.get(name, name): batch[name].to_pylist()
+        for name in LIVE_COLUMNS
+        if name not in (*METRICS, "split_offsets")
+    }
+    columns |= {name: _metrics(batch[name]) for name in METRICS}
+    columns["file_format"] = batch["file_format"].dictionary_encode().to_pylist()
+    columns["split_offsets"] = _tuples(batch["split_offsets"])
+    columns["spec_id"] = [partition[0] for partition in partitions]
+    columns["partition"] = [partition[1] for partition in partitions]
+    return objects_of(DataFile, count, columns)
+
+
+def _tuples(column: pa.ListArray) -> list[tuple[int, ...] | None]:
+    """Lists of numbers; those of one length for all, as most files have them, by one loop in C."""
+    counts = np.diff(np.asarray(column.offsets))
+    length = int(counts[0]) if len(counts) else 0
+    if length == 0 or column.null_count or (counts != length).any():
+        return [None if each is None else tuple(each) for each in column.to_pylist()]
+    numbers = iter(column.flatten().to_pylist())
+    return list(zip(*[numbers] * length, strict=True))
 
 
 def _metrics(column: pa.ListArray) -> list[RowMetrics | None]:
-    of_column = _MetricColumn(column)
-    if column.null_count == 0:
-        return [RowMetrics(of_column, row) for row in range(len(column))]
-    return [
-        RowMetrics(of_column, row) if is_stated else None
-        for row, is_stated in enumerate(np.asarray(column.is_valid()).tolist())
-    ]
+    count = len(column)
+    slots: dict[str, Iterable[Any]] = {
+        "column": repeat(_MetricColumn(column)),
+        "row": range(count),
+        "held": repeat(None),
+    }
+    metrics: list[RowMetrics | None] = [*objects_of(RowMetrics, count, slots)]
+    if column.null_count:
+        for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
+            metrics[row] = None
+    return metrics

@@ -116,8 +116,25 @@ def _decoded(containers: Sequence[Container], avro_schema: bytes) -> list[pa.Rec
 
 @lru_cache(maxsize=128)
 def _renamed(avro_schema: bytes) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = rename_by_field_id(json.loads(avro_schema)).schema
+    schema: Mapping[str, Any] = _spelled_out(rename_by_field_id(json.loads(avro_schema)).schema, {})
     return schema
+
+
+def _spelled_out(schema: Any, named: dict[str, Any]) -> Any:
+    """The schema with every type that is only named replaced by what was defined with that name before."""
+    if isinstance(schema, str):
+        return named.get(schema, schema)
+    if isinstance(schema, list):
+        return [_spelled_out(branch, named) for branch in schema]
+    spelled = dict(schema)
+    if "name" in schema and schema.get("type") in ("fixed", "record", "enum"):
+        named[schema["name"]] = spelled
+    for inner in ("type", "items", "values"):
+        if isinstance(spelled.get(inner), (dict, list, str)):
+            spelled[inner] = _spelled_out(spelled[inner], named)
+    if "fields" in spelled:
+        spelled["fields"] = [_spelled_out(field, named) for field in spelled["fields"]]
+    return spelled
 
 
 def _canonical(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,17 +13,19 @@ from tableformat.metadata.columns.avro_lanes import UnsupportedLayoutError
 from tableformat.metadata.columns.data_columns import DataColumns, columns_of_files
 from tableformat.metadata.columns.live_files import OddEntriesError, live_files
 from tableformat.metadata.columns.raw_manifest import RawManifest, decode_manifests
+from tableformat.metadata.columns.stored_manifests import store_manifests, stored_manifest
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestFile
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.storage import storage
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.cache_directory import CacheDirectory
 
 RAW_BYTES: Final = 128 * 1024 * 1024
 """Decoded manifests that are kept."""
-CHUNK_BYTES: Final = 256 * 1024 * 1024
+CHUNK_BYTES: Final = 320 * 1024 * 1024
 """Columns of live files that are kept. A large manifest is a chunk by itself and shares the memory of its raw one."""
-CHUNK_FILES: Final = 32_768
+CHUNK_FILES: Final = 8_192
 """Small manifests are put together up to this many files: an array operation costs as much for one file as for a
 thousand."""
 _CHUNK_OVERHEAD_BYTES: Final = 4096
@@ -80,26 +82,37 @@ def _read_chunk(io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMe
                 manifest.manifest_path, f"the table has no partition spec {manifest.partition_spec_id}."
             )
     try:
-        return live_files(_raw_manifests(io, manifests), specs)
+        return live_files(_raw_manifests(io, manifests, metadata), specs)
     except (UnsupportedLayoutError, OddEntriesError):
         # Layouts of other writers that are rare, and entries that are wrong: the object reader says which and why.
         entries = [entry for manifest in manifests for entry in live_entries(read_manifest(io, manifest, metadata))]
         return columns_of_files([entry.file for entry in entries if isinstance(entry.file, DataFile)])
 
 
-def _raw_manifests(io: FileIO, manifests: Sequence[ManifestFile]) -> list[tuple[ManifestFile, RawManifest]]:
+def _raw_manifests(
+    io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata
+) -> list[tuple[ManifestFile, RawManifest]]:
+    stored = CacheDirectory.from_environment()
     found: dict[_RawKey, RawManifest] = {}
     missing: dict[_RawKey, ManifestFile] = {}
     for manifest in manifests:
         key = _raw_key(io, manifest)
         held = _raw.get(key)
+        if held is None and stored is not None:
+            held = stored_manifest(stored, manifest, key[0], metadata.table_uuid)
+            if held is not None:
+                _raw.put(key, held, held.size_bytes)
         if held is None:
             missing[key] = manifest
         else:
             found[key] = held
-    for key, raw in zip(missing, decode_manifests(io, list(missing.values())), strict=True):
+    decoded = decode_manifests(io, list(missing.values()))
+    for key, raw in zip(missing, decoded, strict=True):
         found[key] = raw
         _raw.put(key, raw, raw.size_bytes)
+    if stored is not None:
+        new = [(manifest, key[0], found[key]) for key, manifest in missing.items()]
+        store_manifests(stored, new, metadata.table_uuid)
     return [(manifest, found[_raw_key(io, manifest)]) for manifest in manifests]
 
 

@@ -1,0 +1,85 @@
+"""Decoded manifests on the disk: another process finds them, and what is wrong with them harms nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.metadata.columns import raw_manifest, read_columns, stored_manifests
+from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.cache_directory import DIRECTORY_VARIABLE
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache directory that takes small manifests of local disks too."""
+    directory = tmp_path / "cache"
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(directory))
+    monkeypatch.setattr(stored_manifests, "_LOCAL_FILES_MIN", 1)
+    forget(monkeypatch)
+    return directory
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in another process."""
+    monkeypatch.setattr(read_columns, "_raw", BoundedCache(read_columns.RAW_BYTES))
+    monkeypatch.setattr(read_columns, "_chunks", BoundedCache(read_columns.CHUNK_BYTES))
+
+
+def new_table(tmp_path: Path) -> tf.Table:
+    catalog = tf.open_catalog(f"{tmp_path}/lake/")
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False)]), key=["id"])
+    table.append(pa.table({"id": [1, 2]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)])))
+    return table
+
+
+def stored(cache: Path) -> list[Path]:
+    return sorted(path for path in cache.rglob("*") if path.is_file())
+
+
+def refuse(*_: Any) -> Any:
+    raise AssertionError("a manifest was read")
+
+
+def test_another_process_reads_no_manifest(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(tmp_path)
+    plan = table.scan("id > 1").plan()
+    forget(monkeypatch)
+    monkeypatch.setattr(raw_manifest, "read_container", refuse)
+    assert table.scan("id > 1").plan() == plan
+
+
+@pytest.mark.parametrize("damage", [b"", b"other bytes"])
+def test_a_damaged_file_is_replaced(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
+    table = new_table(tmp_path)
+    plan = table.scan().plan()
+    (file,) = stored(cache)
+    whole = file.read_bytes()
+    file.write_bytes(damage)
+    forget(monkeypatch)
+    assert table.scan().plan() == plan
+    assert [each.read_bytes() for each in stored(cache)] == [whole]
+
+
+def test_a_directory_that_cannot_be_written_is_told_of(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path)
+    cache.write_bytes(b"a file")
+    with pytest.warns(RuntimeWarning, match="cannot be written"):
+        assert len(table.scan().plan().tasks) == 1
+
+
+def test_small_manifests_of_a_local_disk_are_not_kept(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_manifests, "_LOCAL_FILES_MIN", 2)
+    new_table(tmp_path).scan().plan()
+    assert stored(cache) == []

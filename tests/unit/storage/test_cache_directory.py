@@ -1,0 +1,126 @@
+"""Cache directories: what is kept, for how long, and what becomes of damaged files."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.storage.cache_directory import (
+    BYTES_DEFAULT,
+    BYTES_VARIABLE,
+    DIRECTORY_VARIABLE,
+    CacheDirectory,
+)
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def content_of(cache: CacheDirectory, identity: str) -> bytes | None:
+    found = cache.get(identity)
+    return None if found is None else bytes(found)
+
+
+def test_off_unless_the_environment_names_a_directory(tmp_path: Path) -> None:
+    assert CacheDirectory.from_environment({}) is None
+    assert CacheDirectory.from_environment({DIRECTORY_VARIABLE: ""}) is None
+    named = CacheDirectory.from_environment({DIRECTORY_VARIABLE: str(tmp_path), BYTES_VARIABLE: "7"})
+    assert named == CacheDirectory(tmp_path, 7)
+    automatic = CacheDirectory.from_environment({DIRECTORY_VARIABLE: "auto", "XDG_CACHE_HOME": str(tmp_path)})
+    assert automatic == CacheDirectory(tmp_path / "tableformat" / "metadata", BYTES_DEFAULT)
+
+
+@pytest.mark.parametrize("size", ["-1", "2G", "", "1.5"])
+def test_a_size_that_is_none_is_refused(size: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=BYTES_VARIABLE):
+        CacheDirectory.from_environment({DIRECTORY_VARIABLE: "/x", BYTES_VARIABLE: size})
+
+
+def test_what_is_put_is_there_for_everybody_who_knows_its_identity(tmp_path: Path) -> None:
+    cache = CacheDirectory(tmp_path / "new" / "directory", 10_000)
+    assert cache.get("a") is None
+    cache.put("a", b"content")
+    cache.put("b", b"")
+    other = CacheDirectory(tmp_path / "new" / "directory", 10_000)
+    assert (content_of(other, "a"), content_of(other, "b"), content_of(other, "c")) == (b"content", b"", None)
+    assert {path.stat().st_mode & 0o077 for path in files(tmp_path)} == {0}
+
+
+@pytest.mark.parametrize("position", [0, 8, 12, 20, 25, -1])
+def test_a_damaged_file_is_removed_and_not_there(tmp_path: Path, position: int) -> None:
+    cache = CacheDirectory(tmp_path, 10_000)
+    cache.put("identity", b"content")
+    (file,) = files(tmp_path)
+    damaged = bytearray(file.read_bytes())
+    damaged[position] ^= 1
+    file.write_bytes(damaged)
+    assert cache.get("identity") is None
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("length", [0, 5, 24, 30])
+def test_a_file_that_was_cut_off_is_removed_and_not_there(tmp_path: Path, length: int) -> None:
+    cache = CacheDirectory(tmp_path, 10_000)
+    cache.put("identity", b"content")
+    (file,) = files(tmp_path)
+    file.write_bytes(file.read_bytes()[:length])
+    assert cache.get("identity") is None
+    assert files(tmp_path) == []
+
+
+def test_the_file_of_another_identity_is_not_taken(tmp_path: Path) -> None:
+    cache = CacheDirectory(tmp_path, 10_000)
+    cache.put("a", b"of a")
+    (of_a,) = files(tmp_path)
+    cache.put("b", b"of b")
+    (of_b,) = set(files(tmp_path)) - {of_a}
+    os.replace(of_a, of_b)
+    assert cache.get("b") is None
+
+
+def test_room_is_made_by_what_was_used_least_recently(tmp_path: Path) -> None:
+    cache = CacheDirectory(tmp_path, 1_000)
+    for number in range(8):
+        cache.put(str(number), bytes(150))
+        (newest,) = [path for path in files(tmp_path) if path.stat().st_mtime > 1_000_000]
+        os.utime(newest, (number, number))
+    assert content_of(cache, "0") == bytes(150), "which is a use"
+    cache.make_room()
+    left = [number for number in range(8) if cache.get(str(number)) is not None]
+    assert left == [0, 5, 6, 7]
+
+
+def test_content_larger_than_the_directory_may_be_is_not_kept(tmp_path: Path) -> None:
+    cache = CacheDirectory(tmp_path, 100)
+    cache.put("a", bytes(100))
+    assert files(tmp_path) == []
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    cache = CacheDirectory(tmp_path, 1_000)
+    cache.put("a", b"content")
+    folder = files(tmp_path)[0].parent
+    for name, age in (("old.tmp", 0), ("new.tmp", None)):
+        (folder / name).write_bytes(b"half")
+        if age is not None:
+            os.utime(folder / name, (age, age))
+    cache.make_room()
+    assert [path.name for path in files(tmp_path) if path.suffix == ".tmp"] == ["new.tmp"]
+
+
+def test_many_writers_and_readers_at_once_see_whole_files(tmp_path: Path) -> None:
+    cache = CacheDirectory(tmp_path, 4_000)
+
+    def use(number: int) -> bool:
+        identity = str(number % 5)
+        cache.put(identity, identity.encode() * 500)
+        cache.make_room()
+        return content_of(cache, identity) in (None, identity.encode() * 500)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(use, range(200)))
