@@ -7,6 +7,10 @@ BIN := $(VENV)/bin
 # DuckDB's own Iceberg extension wants the DuckDB version it was built for, so it lives apart.
 ORACLE := .venv-duckdb-iceberg
 LOWEST := .venv-lowest
+# The versions of Spark that the catalog is for, hatch_build.py's SPARKS; each is a download of some 400 MB.
+SPARKS := 3.5 4.0 4.1 4.2 4.3
+SPARK ?= 3.5
+SPARK_VENV := .venv-spark-$(SPARK)
 # Processes for the tests. One of them has the Spark session and all tests of that; tests/conftest.py deals out the
 # others. Benchmarks mean nothing in several processes, and their plugin says so with a warning.
 WORKERS ?= auto
@@ -15,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
-	bench soak clean
+	jars test-spark smoke-spark bench soak clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -26,6 +30,8 @@ help:
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
+	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
+	@echo "make test-spark   tests/spark on another Spark: make test-spark SPARK=3.5; smoke-spark runs one test of seconds"
 	@echo "make dist         sdist and wheel for a release, in dist/"
 	@echo "make bench        the benchmarks, as ratios"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
@@ -84,8 +90,30 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-dist: setup
-	TABLEFORMAT_REQUIRE_JAR=1 $(BIN)/python -m build --no-isolation
+# Only the jars of each pyspark are wanted, and nothing that it depends on.
+.spark-%/.ready:
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) 'pyspark==$*.*'
+	@touch $@
+
+jars: setup $(SPARKS:%=.spark-%/.ready)
+	rm -rf build/jars
+	$(BIN)/python spark_ext/jar.py build/jars $(SPARKS:%=.spark-%/pyspark/jars)
+
+$(SPARK_VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(SPARK_VENV)
+	grep -v -e '^pyspark' -e '^py4j' constraints.txt > $(SPARK_VENV)/constraints.txt
+	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(SPARK_VENV)/constraints.txt --editable '.[dev]' 'pyspark==$(SPARK).*'
+	@touch $@
+
+test-spark: $(SPARK_VENV)/.ready
+	$(SPARK_VENV)/bin/python -m pytest -p no:benchmark tests/spark
+
+smoke-spark: $(SPARK_VENV)/.ready
+	$(SPARK_VENV)/bin/python -m pytest -p no:benchmark tests/spark/test_spark_smoke.py
+
+dist: setup jars
+	TABLEFORMAT_JARS=build/jars $(BIN)/python -m build --no-isolation
 
 bench: setup $(ORACLE)/.ready
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-disable-gc -s
@@ -100,4 +128,4 @@ test-long: setup $(ORACLE)/.ready
 		tests/memory tests/unit tests/integration tests/conformance tests/golden -m long
 
 clean:
-	rm -rf $(VENV) .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-lake
+	rm -rf $(VENV) .venv-* .spark-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-lake

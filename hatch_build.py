@@ -1,9 +1,10 @@
-"""Puts the Java part of `spark_ext`, compiled, into the wheel.
+"""Puts the Java part of `spark_ext`, compiled, into the wheel: a jar for each version of Spark that there is one of.
 
-A build without a Java compiler or without Spark's jars gives a wheel without it, with a warning: `spark_ext.jar`
-then compiles the sources, which are always in the wheel, at first use. Released wheels are built with
-TABLEFORMAT_REQUIRE_JAR=1, which makes that an error and pyspark, 450 MB, something that the build requires: with build
-isolation it is downloaded, without (`make dist`) it is the one that is installed.
+Released wheels (`make dist`) carry the jars of the directory TABLEFORMAT_JARS, which `make jars` fills, one for each
+version of Spark. Without it the wheel carries one, for the Spark that the build finds. Without a Java compiler or
+Spark's jars it carries none, with a warning: `spark_ext.jar` then compiles the sources, which are always in the wheel,
+at first use. TABLEFORMAT_REQUIRE_JAR=1 makes that an error and pyspark, 450 MB, something that the build requires: with
+build isolation it is downloaded.
 
 Spark's jars are those of SPARK_HOME, else of the pyspark in the environment that runs the build. Build isolation hides
 that from imports, so it is looked for by its path as well.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -22,7 +24,9 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PYSPARK: Final = "pyspark>=4.3,<4.4"
-"""The Spark that released wheels are for: a jar serves one minor version."""
+"""The Spark whose jar a wheel has to have that is built alone: a jar serves one minor version."""
+SPARKS: Final = frozenset({(3, 5), (4, 0), (4, 1), (4, 2), (4, 3)})
+"""The versions of Spark that a released wheel has jars for; the Makefile's SPARKS."""
 
 
 class JarBuildHook(BuildHookInterface[Any]):
@@ -33,11 +37,16 @@ class JarBuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or version == "editable":
             return
+        made = os.environ.get("TABLEFORMAT_JARS")
+        if made:
+            for packaged in _released_jars(Path(made)):
+                build_data["force_include"][str(packaged)] = f"spark_ext/java/jars/{packaged.name}"
+            return
         jar = _jar_module(Path(self.root))
         try:
             jars = _spark_jars(jar)
             self._scratch = tempfile.TemporaryDirectory()
-            name = jar.jar_name(jar.spark_version(jars))
+            name = jar.spark_version(jars).jar_name
             compiled = jar.compile_jar(Path(self._scratch.name) / name, jars)
         except jar.JarError as error:
             if _is_required():
@@ -45,6 +54,16 @@ class JarBuildHook(BuildHookInterface[Any]):
             self.app.display_warning(f"the wheel has no compiled jar: {error}")
             return
         build_data["force_include"][str(compiled)] = f"spark_ext/java/jars/{name}"
+
+
+def _released_jars(directory: Path) -> list[Path]:
+    """A jar for each version of Spark, or an error that says which are not there."""
+    jars = {path.name: path for path in directory.glob("tableformat-spark-*.jar")}
+    found = {tuple(map(int, name.removeprefix("tableformat-spark-").split("_")[0].split("."))) for name in jars}
+    if found != SPARKS:
+        missing = ", ".join(".".join(map(str, version)) for version in sorted(SPARKS - found))
+        raise RuntimeError(f"{directory} has jars for other versions of Spark; missing: {missing or 'none'}. make jars")
+    return [jars[name] for name in sorted(jars)]
 
 
 def _is_required() -> bool:
@@ -57,6 +76,7 @@ def _jar_module(root: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 

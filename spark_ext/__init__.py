@@ -1,4 +1,4 @@
-"""Spark SQL on the tables of `tableformat`: a catalog for Spark 4.
+"""Spark SQL on the tables of `tableformat`: a catalog for Spark 3.5 to 4.3.
 
 from spark_ext import configure
 spark = configure(SparkSession.builder, catalog="lake", warehouse="lake/").getOrCreate()

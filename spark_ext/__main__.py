@@ -20,13 +20,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the catalog; may be repeated"
     )
+    parser.add_argument("--spark", metavar="VERSION", help="version of the Spark that is to run")
     parsed = parser.parse_args(arguments)
     for option in parsed.option:
         if "=" not in option:
             parser.error(f"--option {option!r} must look like NAME=VALUE")
     options = dict(option.split("=", 1) for option in parsed.option)
     try:
-        jar = catalog_jar()
+        jar = catalog_jar(parsed.spark)
     except JarError as error:
         parser.exit(1, f"{error}\n")
     words = ["--jars", str(jar)]

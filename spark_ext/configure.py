@@ -43,8 +43,11 @@ def configure(
 def attach(
     spark: AnySession, catalog: str = "lake", warehouse: str | os.PathLike[str] | None = None, **options: str
 ) -> AnySession:
-    """Add a catalog to a session that runs already, classic or Connect; arguments as for `configure`."""
-    jar = str(catalog_jar()).replace("\\", "\\\\").replace("'", "\\'")
+    """Add a catalog to a session that runs already, classic or Connect; arguments as for `configure`.
+
+    The jar is the one for the Spark that runs, which may be another version than the one that is installed here.
+    """
+    jar = str(catalog_jar(spark.version)).replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"ADD JAR '{jar}'")
     for name, value in catalog_options(catalog, warehouse, **options).items():
         spark.conf.set(name, value)
@@ -63,7 +66,7 @@ def catalog_options(catalog: str, warehouse: str | os.PathLike[str] | None = Non
 
 def _refuse_running_java_without_jar(catalog: str) -> None:
     """A Java process outlives the sessions in it, so it may be there when no session is."""
-    context = sys.modules.get("pyspark.core.context")
+    context = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
     java = getattr(context, "SparkContext", None) and context.SparkContext._jvm  # type: ignore[union-attr]
     if java and not java.org.apache.spark.util.Utils.classIsLoadable(CATALOG_CLASS):
         raise JarError(

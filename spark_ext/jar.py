@@ -1,7 +1,10 @@
 """The Java part of the catalog: compiled by plain javac against the jars of the pyspark package.
 
-A wheel carries the jar, so that a run-time Java is enough. Without it (an editable install, another Spark than the
-one the wheel was built for) the sources, which are always there, are compiled once into the user's cache.
+Spark changes its interfaces with each minor version, so there is a jar for each. Their sources are one tree: `src` is
+in every jar, `since-4.2` from that version on, `before-4.2` up to it; what Spark changed is there twice, and small.
+
+A wheel carries the jars, so that a run-time Java is enough. Without one (an editable install, another Spark than those
+the wheel was built for) the sources, which are always there, are compiled once into the user's cache.
 
 The build hook loads this module on its own, from its file: it imports nothing outside the standard library.
 """
@@ -15,15 +18,22 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-PACKAGED_JARS: Final = Path(__file__).parent / "java" / "jars"
-SOURCES: Final = Path(__file__).parent / "java" / "src"
-_SPARK_CATALYST: Final = re.compile(r"spark-catalyst_[\d.]+-(?P<version>.+)\.jar")
+_JAVA: Final = Path(__file__).parent / "java"
+PACKAGED_JARS: Final = _JAVA / "jars"
+_SPARK_CATALYST: Final = re.compile(r"spark-catalyst_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
+_SOURCE_ROOT: Final = re.compile(r"(since-(?P<since>[\d.]+))?-?(before-(?P<before>[\d.]+))?|scala-(?P<scala>[\d.]+)")
+OLDEST_SPARK: Final = (3, 5)
 _RELEASE: Final = "17"
+_VERSION_FILE: Final = "tableformat/spark/spark-version"
+"""Which Spark a jar is for, as its classes read it."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The date of every file in a jar: the same sources give the same bytes."""
 
@@ -32,25 +42,72 @@ class JarError(RuntimeError):
     """There is no jar for this Spark and none can be made; says what to install."""
 
 
-def catalog_jar() -> Path:
+@dataclass(frozen=True, slots=True)
+class SparkVersion:
+    """A Spark that a jar is for."""
+
+    version: str
+    """Such as "4.3.0"."""
+    scala: str
+    """The version of Scala that Spark is compiled with, such as "2.13"."""
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        major, minor = self.version.split(".")[:2]
+        return int(major), int(minor)
+
+    @property
+    def jar_name(self) -> str:
+        """The packaged jar's name. Spark keeps its private classes stable within a minor version only."""
+        return f"tableformat-spark-{'.'.join(map(str, self.minor))}_{self.scala}.jar"
+
+
+def catalog_jar(running: str | None = None) -> Path:
     """The jar for the installed Spark: the packaged one, else one compiled once into the user's cache.
 
-    Raises JarError when neither a packaged jar for this Spark nor a Java compiler is there.
+    `running` is the version of another Spark that the jar is for, such as a Connect server's: "4.1.2", or "4.1".
+    Raises JarError when neither a packaged jar for that Spark nor what it takes to compile one is there.
     """
+    if running is not None and not _is_installed(running):
+        return _packaged_jar(running)
     jars = spark_jars()
-    version = spark_version(jars)
-    packaged = PACKAGED_JARS / jar_name(version)
+    spark = spark_version(jars)
+    packaged = PACKAGED_JARS / spark.jar_name
     if packaged.exists():
         return packaged
-    cached = _cache_directory() / f"{_digest(version)}.jar"
+    cached = _cache_directory() / _digest(spark) / spark.jar_name
     if not cached.exists():
         compile_jar(cached, jars)
     return cached
 
 
-def jar_name(version: str) -> str:
-    """The packaged jar's name. Spark keeps its private classes stable within a minor version only."""
-    return f"tableformat-spark-{'.'.join(version.split('.')[:2])}.jar"
+def _is_installed(running: str) -> bool:
+    try:
+        installed = spark_version(spark_jars())
+    except JarError:
+        return False
+    return installed.minor == SparkVersion(running, installed.scala).minor
+
+
+def main(arguments: Sequence[str]) -> None:
+    """`python spark_ext/jar.py TARGET JARS...`: a jar in the directory TARGET for each directory of Spark's jars."""
+    target, *spark_directories = map(Path, arguments)
+    for jars in spark_directories:
+        made = compile_jar(target / spark_version(jars).jar_name, jars)
+        sys.stdout.write(f"{made}\n")
+
+
+def _packaged_jar(running: str) -> Path:
+    major, minor = SparkVersion(running, "").minor
+    # Spark 3 is packaged by most with Scala 2.12, Spark 4 has 2.13 only.
+    spark = SparkVersion(running, "2.12" if major < 4 else "2.13")
+    packaged = PACKAGED_JARS / spark.jar_name
+    if not packaged.exists():
+        raise JarError(
+            f"no jar of the catalog for Spark {running} is packaged. Install pyspark=={major}.{minor}.* and a JDK, or "
+            "set SPARK_HOME to that Spark, and one is compiled."
+        )
+    return packaged
 
 
 def spark_jars() -> Path:
@@ -64,21 +121,24 @@ def spark_jars() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def spark_version(jars: Path) -> str:
-    """The version of the Spark whose jars these are, such as "4.3.0"."""
+def spark_version(jars: Path) -> SparkVersion:
+    """The Spark whose jars these are."""
     for jar in jars.glob("spark-catalyst_*.jar"):
         match = _SPARK_CATALYST.fullmatch(jar.name)
         if match:
-            return match["version"]
+            return SparkVersion(match["version"], match["scala"])
     raise JarError(f"{jars} holds no jars of Spark (no spark-catalyst_*.jar).")
 
 
 def compile_jar(target: Path, jars: Path) -> Path:
     """Compile the sources against Spark's jars into `target`. JarError without a compiler, or with what it says."""
-    compiler = find_compiler()
+    spark, compiler = spark_version(jars), find_compiler()
+    if spark.minor < OLDEST_SPARK:
+        oldest = ".".join(map(str, OLDEST_SPARK))
+        raise JarError(f"Spark {spark.version} is older than {oldest}, the oldest that the catalog is for.")
     if compiler is None:
         raise JarError(
-            f"no jar of the catalog for Spark {spark_version(jars)} is packaged, and there is no Java compiler to make "
+            f"no jar of the catalog for Spark {spark.version} is packaged, and there is no Java compiler to make "
             "one. Install a JDK 17 or newer (Debian, Ubuntu: apt install openjdk-17-jdk-headless; macOS: brew install "
             "openjdk@17) and set JAVA_HOME, or install a wheel of tableformat built for this Spark."
         )
@@ -86,10 +146,11 @@ def compile_jar(target: Path, jars: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         classes = Path(scratch) / "classes"
         command = [str(compiler), "-nowarn", "-proc:none", "--release", _RELEASE, "-encoding", "UTF-8"]
-        command += ["-cp", str(jars / "*"), "-d", str(classes), *map(str, _sources())]
+        command += ["-cp", str(jars / "*"), "-d", str(classes), *map(str, _sources(spark))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise JarError(f"the Java part does not compile against {jars}:\n{done.stderr}")
+        (classes / _VERSION_FILE).write_text(f"{spark.version}\n")
         finished = Path(scratch) / target.name
         _zip(classes, finished)
         # Another process may have made the same file meanwhile; both are equal.
@@ -104,14 +165,30 @@ def find_compiler() -> Path | None:
     return Path(found) if found else None
 
 
-def _sources() -> list[Path]:
-    return sorted(SOURCES.rglob("*.java"))
+def source_roots(spark: SparkVersion) -> list[Path]:
+    """The directories of sources of the jar for this Spark; no class is in two of them."""
+    return sorted(root for root in _JAVA.iterdir() if _is_for(root.name, spark))
 
 
-def _digest(version: str) -> str:
-    digest = hashlib.sha256(version.encode())
-    for source in _sources():
-        digest.update(source.relative_to(SOURCES).as_posix().encode())
+def _is_for(root: str, spark: SparkVersion) -> bool:
+    match = _SOURCE_ROOT.fullmatch(root)
+    if match is None:
+        return root == "src"
+    if match["scala"]:
+        return match["scala"] == spark.scala
+    return (match["since"] is None or spark.minor >= SparkVersion(match["since"], "").minor) and (
+        match["before"] is None or spark.minor < SparkVersion(match["before"], "").minor
+    )
+
+
+def _sources(spark: SparkVersion) -> list[Path]:
+    return [source for root in source_roots(spark) for source in sorted(root.rglob("*.java"))]
+
+
+def _digest(spark: SparkVersion) -> str:
+    digest = hashlib.sha256(f"{spark.version} {spark.scala}".encode())
+    for source in _sources(spark):
+        digest.update(source.relative_to(_JAVA).as_posix().encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:20]
 
@@ -129,3 +206,7 @@ def _zip(directory: Path, target: Path) -> None:
         for file in sorted(path for path in directory.rglob("*") if path.is_file()):
             entry = zipfile.ZipInfo(file.relative_to(directory).as_posix(), _EPOCH)
             archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

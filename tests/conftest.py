@@ -76,7 +76,7 @@ def scope_of(test_id: str) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long forms are for `make soak`.
+    """Long forms are for `make test-long`.
 
     With `pytest -n`, where files do not come in a row: the tests of the Spark session begin first, being the most, then
     the slow ones, so that no process is left with one of them at the end."""

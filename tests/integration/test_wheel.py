@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_ext.jar import jar_name, spark_jars, spark_version
+from spark_ext.jar import spark_jars, spark_version
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("tableformat", "spark_ext")
@@ -90,7 +90,7 @@ def files_of_the_packages() -> set[str]:
 
 def test_wheel_has_every_file_of_the_packages_and_the_jar(release: Release) -> None:
     """`py.typed` among them, without which type checkers see nothing but Any."""
-    jar = f"spark_ext/java/jars/{jar_name(spark_version(spark_jars()))}"
+    jar = f"spark_ext/java/jars/{spark_version(spark_jars()).jar_name}"
     packed = {name for name in release.names_in_wheel() if name.startswith(PACKAGES) and ".dist-info/" not in name}
     assert packed == files_of_the_packages() | {jar}
     assert {f"{package}/py.typed" for package in PACKAGES} <= packed

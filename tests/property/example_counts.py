@@ -1,4 +1,4 @@
-"""How many examples a test is worth, as a share of what the profile gives: `make soak` multiplies them all."""
+"""How many examples a test is worth, as a share of what the profile gives: `make test-long` multiplies them all."""
 
 from __future__ import annotations
 

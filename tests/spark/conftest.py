@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import older_sparks
 import pytest
 
 from spark_ext import configure
@@ -24,20 +26,40 @@ FOR_FEW_ROWS = {
     "spark.sql.adaptive.enabled": "false",
 }
 """Code that Spark makes for each statement, and compiles, is not worth its time for a few rows. Tests of types and of
-random statements have it (`generated_code`), sessions in processes of their own too, and all of them in `make soak`."""
+random statements have it (`generated_code`), sessions in processes of their own too, and all of them in `make test-long`."""
 OF_USERS = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
 _HERE = Path(__file__).parent
+_SPARK = tuple(int(part) for part in version("pyspark").split(".")[:2])
 _numbers = count()
+_LEFT_OPEN = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+"""PySpark before 4.2 leaves its sockets to the garbage collector."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            _skip_what_spark_lacks(item)
+            if _SPARK < (4, 2):
+                item.add_marker(pytest.mark.filterwarnings(_LEFT_OPEN))
+
+
+def _skip_what_spark_lacks(item: pytest.Item) -> None:
+    """`@pytest.mark.since_spark("4.2", "CHANGES")`: what the test needs, and the first Spark that has it."""
+    for mark in item.iter_markers("since_spark"):
+        first, what = mark.args
+        if tuple(map(int, first.split("."))) > _SPARK:
+            item.add_marker(pytest.mark.skip(reason=f"Spark {first} and newer: {what}"))
+
+
+if _SPARK < (4, 1):
+    older_sparks.say_keys_by_property()
+if _SPARK < (4, 0):
+    older_sparks.name_conditions_of_errors()
 
 
 @pytest.fixture(scope="session")

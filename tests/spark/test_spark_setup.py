@@ -15,7 +15,16 @@ from pyspark.sql import SparkSession
 from spark_ext import attach, configure
 from spark_ext.__main__ import main
 from spark_ext.configure import catalog_options
-from spark_ext.jar import JarError, catalog_jar, compile_jar, find_compiler, jar_name, spark_jars, spark_version
+from spark_ext.jar import (
+    JarError,
+    SparkVersion,
+    catalog_jar,
+    compile_jar,
+    find_compiler,
+    source_roots,
+    spark_jars,
+    spark_version,
+)
 from tableformat import open_catalog
 
 _SCRIPT_SECONDS = 180
@@ -40,19 +49,41 @@ def test_the_same_sources_give_the_same_jar(java: None, tmp_path: Path) -> None:
 def test_without_a_compiler_the_error_says_what_to_install(no_compiler: None) -> None:
     with pytest.raises(JarError, match="openjdk-17-jdk-headless") as caught:
         catalog_jar()
-    assert spark_version(spark_jars()) in str(caught.value)
+    assert spark_version(spark_jars()).version in str(caught.value)
 
 
 def test_a_packaged_jar_needs_no_compiler(no_compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    packaged = tmp_path / jar_name(spark_version(spark_jars()))
+    packaged = tmp_path / spark_version(spark_jars()).jar_name
     packaged.write_bytes(b"")
     monkeypatch.setattr("spark_ext.jar.PACKAGED_JARS", tmp_path)
     assert catalog_jar() == packaged
 
 
 def test_a_packaged_jar_serves_one_minor_version() -> None:
-    assert jar_name("4.3.0") == jar_name("4.3.7") == "tableformat-spark-4.3.jar"
-    assert jar_name("4.4.0") != jar_name("4.3.0")
+    one, other = SparkVersion("4.3.0", "2.13"), SparkVersion("4.3.7", "2.13")
+    assert one.jar_name == other.jar_name == "tableformat-spark-4.3_2.13.jar"
+    assert SparkVersion("4.4.0", "2.13").jar_name != one.jar_name
+    assert SparkVersion("3.5.7", "2.12").jar_name == "tableformat-spark-3.5_2.12.jar"
+
+
+def test_jar_of_a_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Connect server's, or a cluster's."""
+    monkeypatch.setattr("spark_ext.jar.PACKAGED_JARS", tmp_path)
+    with pytest.raises(JarError, match=r"Install pyspark==4\.9\.\*"):
+        catalog_jar("4.9.1")
+    (tmp_path / "tableformat-spark-4.9_2.13.jar").write_bytes(b"")
+    assert catalog_jar("4.9.1").name == "tableformat-spark-4.9_2.13.jar"
+    with pytest.raises(SystemExit):
+        main(["--spark", "5.0"])
+
+
+def test_no_class_is_twice_in_a_jar() -> None:
+    """What Spark changed is in `since` and `before` the version that changed it, never in both for one Spark."""
+    for version, scala in (("3.5", "2.12"), ("4.0", "2.13"), ("4.1", "2.13"), ("4.2", "2.13"), ("4.3", "2.13")):
+        roots = source_roots(SparkVersion(version, scala))
+        classes = [source.name for root in roots for source in root.rglob("*.java")]
+        assert sorted(set(classes)) == sorted(classes), version
+        assert {"src", f"scala-{scala}"} < {root.name for root in roots}
 
 
 def test_directory_without_spark(tmp_path: Path) -> None:
@@ -101,6 +132,13 @@ def test_python_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match=r"cannot be started.*python") as caught:
         spark.sql("SHOW NAMESPACES IN lost")
     assert caught.value.getCondition() == "TABLEFORMAT_EXTERNAL_ERROR"
+
+
+def test_python_without_the_library(spark: SparkSession, tmp_path: Path) -> None:
+    attach(spark, catalog="bare", warehouse=tmp_path)
+    spark.conf.set("spark.sql.catalog.bare.python", "/bin/false")
+    with pytest.raises(AnalysisException, match=r"option 'python'.*pip install tableformat"):
+        spark.sql("SHOW NAMESPACES IN bare")
 
 
 def test_unknown_option_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
@@ -245,7 +283,7 @@ _RUNNING_SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
 from spark_ext import attach, configure
-from spark_ext.jar import JarError
+
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
 builder.getOrCreate().stop()
 try:

@@ -1,4 +1,4 @@
-"""What `make test` runs of a list or of a matrix; the rest has the mark `long`, for `make soak`."""
+"""What `make test` runs of a list or of a matrix; the rest has the mark `long`, for `make test-long`."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from spark_ext.service.ddl.check_constraints import (
     is_check_property,
     refuse_column_of_check,
 )
+from spark_ext.service.ddl.key_property import KEY, key_columns
 from spark_ext.service.ddl.tables import describe_table
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -161,6 +162,9 @@ def _alter_properties(table: Table, changes: Sequence[Change]) -> None:
         if change["property"] in _FIXED_PROPERTIES or is_check_property(change["property"]):
             raise InvalidArgumentError(f"the table property {change['property']!r} cannot be changed.")
     added = {change["property"]: change["value"] for change in changes if change["change"] == "SetProperty"}
+    key = added.pop(KEY, None)
+    if key is not None:
+        table.set_key(key_columns(key))
     # Spark says of a property that is not there: removing it succeeds.
     removed = [
         change["property"]

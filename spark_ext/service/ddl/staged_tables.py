@@ -32,6 +32,7 @@ from pyiceberg.table.update import (
 )
 
 from spark_ext.service.ddl.check_constraints import check_properties, is_check_property
+from spark_ext.service.ddl.key_property import key_of
 from spark_ext.service.ddl.tables import describe_table, partition_text, stage_creation, table_schema, user_properties
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -139,7 +140,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     """New schema, spec, sort order and properties, with ids that the table never had: its history stays readable."""
     ids = itertools.count(metadata.last_column_id + 1)
     schema = assign_fresh_schema_ids(table_schema(arguments["columns"]), lambda: next(ids))
-    key = check_key_columns(schema, arguments["key"])
+    key = check_key_columns(schema, key_of(arguments))
     schema = schema_with_key(schema, key)
     schema = Schema(
         *schema.fields,

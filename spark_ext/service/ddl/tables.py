@@ -11,11 +11,12 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.transforms import BucketTransform, TruncateTransform, VoidTransform
 from pyiceberg.types import NestedField
 
 from spark_ext.service.ddl.check_constraints import check_properties
+from spark_ext.service.ddl.key_property import KEY, key_of
 from spark_ext.service.reads import metadata_tables
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -52,9 +53,9 @@ _TRANSFORMS: Final = {
 }
 _SPARK_TRANSFORMS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _IGNORED_PROPERTIES: Final = frozenset(
-    {"provider", "owner", "location", "external", "is_managed_location", "collation"}
+    {"provider", "owner", "location", "external", "is_managed_location", "collation", KEY}
 )
-"""What Spark adds to the properties of a new table; the location is passed on by itself."""
+"""What Spark adds to the properties of a new table; the location and the key are passed on by themselves."""
 
 
 @method("list_tables")
@@ -84,6 +85,27 @@ def load_table(session: Session, request: Request) -> dict[str, Any]:
         pin = _pin(table, identifier[:-1], arguments)
         return metadata_tables.describe(session, identifier[-1], pin)
     return describe_table(session, _pin(table, identifier, arguments))
+
+
+@method("load_state")
+def load_state(session: Session, request: Request) -> dict[str, Any]:
+    """A table or metadata table that was loaded before (`pin`), in the state that `options` of a read choose.
+
+    For a Spark that loads tables without the options of their reads.
+    """
+    identifier, pin = request.table, Pin.from_json(request.arguments["pin"])
+    if named_states.is_state(identifier[-1]) and identifier != pin.table:
+        check_named_state(identifier, request.arguments)
+        return describe_table(session, pin)
+    if pin.snapshot_id is not None or pin.branch != MAIN_BRANCH:
+        raise InvalidArgumentError(
+            f"{'.'.join(pin.table)}: {' and '.join(request.arguments['options'])} names a state of the table, and "
+            "VERSION AS OF or TIMESTAMP AS OF another; give one."
+        )
+    chosen = _pin(session.pinned(pin), pin.table, request.arguments)
+    if identifier != pin.table:
+        return metadata_tables.describe(session, identifier[-1], chosen)
+    return describe_table(session, chosen)
 
 
 def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
@@ -214,7 +236,7 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
     creation = session.catalog.stage_table(
         request.table,
         schema,
-        key=arguments["key"],
+        key=key_of(arguments),
         partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
         properties=user_properties(arguments["properties"]),
         location=arguments["properties"].get("location"),

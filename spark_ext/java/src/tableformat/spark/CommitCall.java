@@ -52,7 +52,7 @@ final class CommitCall {
     if (!(error instanceof AnalysisException analysis)) {
       return false;
     }
-    String condition = analysis.getCondition();
+    String condition = AnalysisErrors.condition(analysis);
     return condition != null && condition.startsWith("TABLEFORMAT_") && !condition.equals("TABLEFORMAT_EXTERNAL_ERROR")
         && !condition.equals("TABLEFORMAT_INTERNAL_ERROR") && !condition.equals("TABLEFORMAT_COMMIT_STATE_UNKNOWN")
         && !condition.equals("TABLEFORMAT_COMMIT_INTERRUPTED");

@@ -29,9 +29,9 @@ final class DataFileWriter {
     this.location = location;
     this.path = new Path(location);
     this.files = fileSystem(path, configuration);
-    this.writer = new Builder(new NewFile(files, path), plan).withConf(configuration)
-        .withCompressionCodec(plan.codec).withRowGroupRowCountLimit(plan.rowGroupLimit)
-        .withPageWriteChecksumEnabled(true).build();
+    Builder builder = new Builder(new NewFile(files, path), plan).withConf(configuration)
+        .withCompressionCodec(plan.codec).withPageWriteChecksumEnabled(true);
+    this.writer = RowGroups.limited(builder, plan.rowGroupLimit).build();
   }
 
   /** Without Hadoop's checksum files, which nobody would remove with the data. */

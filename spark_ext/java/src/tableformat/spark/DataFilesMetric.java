@@ -1,11 +1,8 @@
 package tableformat.spark;
 
-import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
-import scala.Option;
 
 /** How many data files a scan reads, after everything that rules files out. */
 public final class DataFilesMetric extends CustomSumMetric {
@@ -16,7 +13,7 @@ public final class DataFilesMetric extends CustomSumMetric {
    * jar was added to a running session.
    */
   static CustomMetric[] forSpark() {
-    Option<SparkSession> session = SparkSession$.MODULE$.getActiveSession();
+    var session = Sessions.found();
     if (session.isEmpty()) {
       return new CustomMetric[0];
     }

@@ -2,18 +2,29 @@ package tableformat.spark;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.constraints.Check;
-import org.apache.spark.sql.connector.catalog.constraints.Constraint;
-import org.apache.spark.sql.connector.catalog.constraints.PrimaryKey;
-import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
 
 /** What CREATE and ALTER say, as JSON. */
 final class DdlJson {
   private DdlJson() {}
+
+  /** Arguments of the creation of a table without constraints. */
+  static ObjectNode newTable(
+      Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    ObjectNode arguments = Json.table(identifier);
+    arguments.set("columns", columns(columns));
+    arguments.set("partitioning", ExpressionJson.of(partitions));
+    arguments.set("properties", Json.object(properties));
+    arguments.putArray("key");
+    arguments.putArray("checks");
+    return arguments;
+  }
 
   static ArrayNode columns(Column[] columns) {
     ArrayNode result = Json.array();
@@ -22,41 +33,11 @@ final class DdlJson {
       json.set("type", Json.type(column.dataType()));
       json.put("comment", column.comment());
       putDefault(json, column.defaultValue());
-      if (column.generationExpression() != null || column.identityColumnSpec() != null) {
+      if (GeneratedColumns.isOne(column)) {
         throw Errors.unsupported("Column " + column.name() + ": generated columns are not supported.");
       }
     }
     return result;
-  }
-
-  /** CK-5: the key columns, and the CHECK constraints; an error for any other constraint, which nobody would enforce. */
-  static void putConstraints(ObjectNode json, Constraint[] constraints) {
-    ArrayNode key = json.putArray("key");
-    ArrayNode checks = json.putArray("checks");
-    for (Constraint constraint : constraints) {
-      if (constraint instanceof PrimaryKey primary) {
-        key.addAll(columns(primary));
-      } else if (constraint instanceof Check check && check.enforced()) {
-        ObjectNode described = checks.addObject().put("name", check.name()).put("condition", check.predicateSql());
-        if (check.predicate() != null) {
-          described.set("predicate", ExpressionJson.of(check.predicate()));
-        }
-      } else {
-        throw Errors.unsupported(
-            constraint.toDDL() + ": the constraints of a table are its PRIMARY KEY, and CHECKs that are enforced.");
-      }
-    }
-  }
-
-  private static ArrayNode columns(PrimaryKey primary) {
-    ArrayNode key = Json.array();
-    for (NamedReference column : primary.columns()) {
-      if (column.fieldNames().length != 1) {
-        throw Errors.unsupported(primary.toDDL() + ": a key column cannot lie inside a struct.");
-      }
-      key.add(column.fieldNames()[0]);
-    }
-    return key;
   }
 
   static ArrayNode changes(TableChange[] changes) {
@@ -93,12 +74,7 @@ final class DdlJson {
       putPosition(json, position.position());
     } else if (change instanceof TableChange.DeleteColumn delete) {
       json.put("if_exists", Boolean.TRUE.equals(delete.ifExists()));
-    } else if (change instanceof TableChange.AddConstraint add) {
-      putConstraints(json, new Constraint[] {add.constraint()});
-      json.put("validated_version", add.validatedTableVersion());
-    } else if (change instanceof TableChange.DropConstraint drop) {
-      json.put("constraint", drop.name()).put("if_exists", drop.ifExists());
-    } else {
+    } else if (!ConstraintJson.putChange(json, change)) {
       throw Errors.unsupported("ALTER TABLE: " + change.getClass().getSimpleName() + " is not supported.");
     }
     return json;

@@ -25,7 +25,7 @@ final class DistinctPrefixes implements AutoCloseable {
         .mapToObj(i -> new BoundReference(i, schema.apply(i).dataType(), schema.apply(i).nullable()))
         .toArray(Expression[]::new);
     projection = UnsafeProjection.create(Scala.seq(references));
-    values = ArrowWriter.create(new StructType(fields), "UTC", false, false);
+    values = ArrowWriters.of(new StructType(fields));
   }
 
   void add(InternalRow row) {

@@ -1,13 +1,11 @@
 package tableformat.spark;
 
-import java.util.Map;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import scala.Option;
 
 /** What Python raised, as the exceptions that Spark's callers expect. */
 final class Errors {
@@ -70,10 +68,7 @@ final class Errors {
   }
 
   private static AnalysisException analysis(String condition, String sqlState, String message, Throwable cause) {
-    Map<String, String> parameters = Map.of("message", message);
-    return new AnalysisException(
-        message, Option.empty(), Option.empty(), Option.apply(cause), Option.apply(condition),
-        Scala.map(parameters), new org.apache.spark.QueryContext[0], Option.apply(sqlState), Option.apply("<message>"));
+    return AnalysisErrors.of(condition, sqlState, message, cause);
   }
 
   /** AnalysisException is checked in Java and not in Scala, where Spark catches it; its interfaces do not declare it. */

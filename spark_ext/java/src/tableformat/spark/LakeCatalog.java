@@ -13,25 +13,16 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
-import org.apache.spark.sql.connector.catalog.Changelog;
-import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
-import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.TableContext;
-import org.apache.spark.sql.connector.catalog.TableInfo;
-import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import org.apache.spark.sql.connector.catalog.transactions.Transaction;
-import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -40,17 +31,19 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Options: `python`, the interpreter; all others belong to the Python side.
  */
 public final class LakeCatalog
-    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog, TransactionalCatalogPlugin {
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, TableMaking, Procedures, Transactions,
+        Changelogs, StateOptions {
   private static final String PYTHON = "python";
 
   private String name;
   private Sidecar sidecar;
 
   /** The statement that this catalog is for; null in a session's own. */
-  private LakeTransaction transaction;
+  private Statement statement;
 
   @Override public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
+    SparkOfJar.check();
     ObjectNode passed = Json.object();
     options.asCaseSensitiveMap().forEach((option, value) -> {
       if (!option.equals(PYTHON)) {
@@ -68,22 +61,18 @@ public final class LakeCatalog
     return name;
   }
 
-  @Override public Transaction beginTransaction(TransactionInfo info) {
-    return new LakeTransaction(this);
-  }
-
   /** This catalog as one statement sees it. */
-  LakeCatalog within(LakeTransaction statement) {
+  LakeCatalog within(Statement statement) {
     LakeCatalog catalog = new LakeCatalog();
     catalog.name = name;
     catalog.sidecar = sidecar;
-    catalog.transaction = statement;
+    catalog.statement = statement;
     return catalog;
   }
 
   /** The statement that this catalog is for; null in a session's own. */
-  LakeTransaction transaction() {
-    return transaction;
+  Statement statement() {
+    return statement;
   }
 
   /** Asks Python something that may be asked twice. Errors are AnalysisExceptions. */
@@ -164,8 +153,7 @@ public final class LakeCatalog
   // -- tables
 
   @Override public Set<TableCatalogCapability> capabilities() {
-    return Set.of(
-        TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE, TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT);
+    return Capabilities.OF_CATALOGS;
   }
 
   @Override public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
@@ -194,54 +182,23 @@ public final class LakeCatalog
     return load(identifier, Json.table(identifier).put("timestamp_micros", timestampMicros));
   }
 
-  /** What writes do with their options is decided where they are planned. */
-  @Override public Table loadTable(Identifier identifier, TableContext context, CaseInsensitiveStringMap options)
-      throws NoSuchTableException {
-    if (options.isEmpty() || !context.writePrivileges().isEmpty()) {
-      return StagingTableCatalog.super.loadTable(identifier, context, options);
-    }
-    if (context.timeTravel().isPresent()) {
-      throw Errors.invalid(
-          Names.quoted(name, identifier) + ": " + String.join(" and ", options.keySet())
-              + " names a state of the table, and VERSION AS OF or TIMESTAMP AS OF another; give one.");
-    }
-    return load(identifier, Json.table(identifier).set("options", Json.object(options)));
-  }
-
-  /** Options that choose a state of a table, those of `read_options.py`: Spark loads the table with them. */
-  @Override public Set<String> tableStateOptionKeys() {
-    return Set.of("snapshot-id", "as-of-timestamp", "branch", "tag");
-  }
-
-  @Override public Changelog loadChangelog(
-      Identifier identifier, ChangelogContext context, CaseInsensitiveStringMap options) throws NoSuchTableException {
-    ObjectNode arguments = Json.table(identifier).set("bounds", LakeChangelog.bounds(context.range()));
-    arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+  /** Asks Python about a table. */
+  JsonNode callAbout(Identifier identifier, String method, ObjectNode arguments) throws NoSuchTableException {
     try {
-      JsonNode description = sidecar.call("load_changes", arguments).result();
-      return new LakeChangelog(new LakeTable(this, identifier, description), context, description);
+      return sidecar.call(method, arguments).result();
     } catch (RemoteException error) {
       throw Errors.forTable(error, identifier);
     }
   }
 
-  /** Options that decide which changes there are. */
-  @Override public Set<String> changelogStateOptionKeys() {
-    return Set.of("branch");
-  }
-
-  private Table load(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
-    Table loaded = transaction == null ? null : transaction.loaded(arguments);
+  Table load(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
+    Table loaded = statement == null ? null : statement.loaded(arguments);
     if (loaded != null) {
       return loaded;
     }
-    try {
-      loaded = table(identifier, sidecar.call("load_table", arguments).result());
-    } catch (RemoteException error) {
-      throw Errors.forTable(error, identifier);
-    }
-    if (transaction != null) {
-      transaction.remember(arguments, loaded);
+    loaded = table(identifier, callAbout(identifier, "load_table", arguments));
+    if (statement != null) {
+      statement.remember(arguments, loaded);
     }
     return loaded;
   }
@@ -251,54 +208,45 @@ public final class LakeCatalog
         ? new MetadataTable(this, identifier, description) : new LakeTable(this, identifier, description);
   }
 
-  @Override public Table createTable(Identifier identifier, TableInfo info)
+  /** CREATE TABLE; the arguments are those of the Python side. */
+  Table create(Identifier identifier, ObjectNode arguments)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     try {
-      return table(identifier, sidecar.callOnce("create_table", newTable(identifier, info)).result());
+      return table(identifier, sidecar.callOnce("create_table", arguments).result());
     } catch (RemoteException error) {
       throw Errors.forNewTable(error, identifier);
     }
   }
 
-  private static ObjectNode newTable(Identifier identifier, TableInfo info) {
-    ObjectNode arguments = Json.table(identifier);
-    arguments.set("columns", DdlJson.columns(info.columns()));
-    arguments.set("partitioning", ExpressionJson.of(info.partitions()));
-    arguments.set("properties", Json.object(info.properties()));
-    DdlJson.putConstraints(arguments, info.constraints());
-    return arguments;
-  }
-
-  @Override public StagedTable stageCreate(Identifier identifier, TableInfo info)
+  StagedTable stageNew(Identifier identifier, ObjectNode arguments)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     try {
-      return staged(identifier, info, "create");
+      return staged(identifier, arguments, "create");
     } catch (RemoteException error) {
       throw Errors.forNewTable(error, identifier);
     }
   }
 
-  @Override public StagedTable stageReplace(Identifier identifier, TableInfo info)
+  StagedTable stageReplaced(Identifier identifier, ObjectNode arguments)
       throws NoSuchNamespaceException, NoSuchTableException {
     try {
-      return staged(identifier, info, "replace");
+      return staged(identifier, arguments, "replace");
     } catch (RemoteException error) {
       throw Errors.forTable(error, identifier);
     }
   }
 
-  @Override public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info)
-      throws NoSuchNamespaceException {
+  StagedTable stageNewOrReplaced(Identifier identifier, ObjectNode arguments) throws NoSuchNamespaceException {
     try {
-      return staged(identifier, info, "create-or-replace");
+      return staged(identifier, arguments, "create-or-replace");
     } catch (RemoteException error) {
       throw Errors.forNamespace(error, identifier.namespace());
     }
   }
 
-  private StagedTable staged(Identifier identifier, TableInfo info, String kind) {
-    ObjectNode arguments = newTable(identifier, info).put("kind", kind);
-    if (transaction != null && transaction.loaded(Json.table(identifier)) instanceof LakeTable replaced) {
+  private StagedTable staged(Identifier identifier, ObjectNode arguments, String kind) {
+    arguments.put("kind", kind);
+    if (statement != null && statement.loaded(Json.table(identifier)) instanceof LakeTable replaced) {
       arguments.set("pin", replaced.pin());
     }
     return new StagedLakeTable(
@@ -309,8 +257,8 @@ public final class LakeCatalog
     ObjectNode arguments = Json.table(identifier).set("changes", DdlJson.changes(changes));
     try {
       Table altered = table(identifier, sidecar.callOnce("alter_table", arguments).result());
-      if (transaction != null) {
-        transaction.rememberAltered(Json.table(identifier), altered);
+      if (statement != null) {
+        statement.rememberAltered(Json.table(identifier), altered);
       }
       return altered;
     } catch (RemoteException error) {
@@ -338,20 +286,6 @@ public final class LakeCatalog
     }
   }
 
-  // -- procedures: in the namespace "system"
-
-  @Override public Identifier[] listProcedures(String[] namespace) {
-    return isSystem(namespace)
-        ? Arrays.stream(Json.strings(call("list_procedures", Json.object()).result()))
-            .map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new)
-        : new Identifier[0];
-  }
-
-  @Override public UnboundProcedure loadProcedure(Identifier identifier) {
-    return new LakeProcedure(
-        this, call("load_procedure", Json.object().set("procedure", Json.identifier(identifier))).result());
-  }
-
   // -- functions: the partition transforms, in the namespace "system", where users call them, and in none, where Spark looks
 
   @Override public Identifier[] listFunctions(String[] namespace) {
@@ -373,7 +307,7 @@ public final class LakeCatalog
     return namespace.length == 0 || isSystem(namespace);
   }
 
-  private static boolean isSystem(String[] namespace) {
+  static boolean isSystem(String[] namespace) {
     return namespace.length == 1 && namespace[0].equals("system");
   }
 }

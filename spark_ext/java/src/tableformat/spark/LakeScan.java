@@ -92,6 +92,11 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
         .toArray(NamedReference[]::new);
   }
 
+  /** Whether files can be ruled out by values of a column that are found at run time. */
+  boolean isPrunedBy(String column) {
+    return List.of(required.fieldNames()).contains(column) && List.of(table.pruningColumns()).contains(column);
+  }
+
   @Override public void filter(Predicate[] predicates) {
     runtimePredicates = RuntimeValues.condensed(predicates);
     files = null;
@@ -135,7 +140,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   /** The statement reads rows that an earlier one kept of this scan. */
-  void noteRead(LakeTransaction statement) {
+  void noteRead(Statement statement) {
     statement.noteRead(table, ExpressionJson.of(predicates));
   }
 

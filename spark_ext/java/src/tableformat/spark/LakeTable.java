@@ -3,10 +3,6 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.EnumSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -17,15 +13,12 @@ import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
-import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.catalog.constraints.Constraint;
-import org.apache.spark.sql.connector.expressions.Expressions;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -35,7 +28,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table as Python described it when it was loaded; reads stay at that snapshot. */
 final class LakeTable
-    implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
+    implements Constrained, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
   private final LakeCatalog catalog;
   private final Identifier identifier;
   private final JsonNode description;
@@ -54,6 +47,10 @@ final class LakeTable
     return catalog;
   }
 
+  Identifier identifier() {
+    return identifier;
+  }
+
   /** The metadata file and snapshot that this table was loaded with, as Python spells it: arguments of every read. */
   JsonNode pin() {
     return description.get("pin");
@@ -66,14 +63,14 @@ final class LakeTable
 
   /** The rows that match were read: a write of the same statement depends on them. */
   void noteRead(ArrayNode predicates) {
-    if (catalog.transaction() != null) {
-      catalog.transaction().noteRead(this, predicates);
+    if (catalog.statement() != null) {
+      catalog.statement().noteRead(this, predicates);
     }
   }
 
   /** The predicates of each scan of this table in the statement; null when the statement is not known. */
   ArrayNode reads() {
-    return catalog.transaction() == null ? null : catalog.transaction().readsOf(this);
+    return catalog.statement() == null ? null : catalog.statement().readsOf(this);
   }
 
   StructType schemaWithIds() {
@@ -108,16 +105,22 @@ final class LakeTable
     return Names.quoted(catalog.name(), identifier);
   }
 
-  @Override public String id() {
+  /** Spark asks for it since 4.1. */
+  public String id() {
     return description.get("uuid").asText();
   }
 
-  @Override public String version() {
+  /** Spark asks for it since 4.1. */
+  public String version() {
     return description.get("snapshot_id").asText();
   }
 
   /** The columns as rows have them. */
   StructType rowType() {
+    return schema;
+  }
+
+  @Override public StructType schema() {
     return schema;
   }
 
@@ -133,18 +136,8 @@ final class LakeTable
     return Json.map(description.get("properties"));
   }
 
-  @Override public Constraint[] constraints() {
-    List<Constraint> constraints = new ArrayList<>();
-    String[] key = Json.strings(description.get("key"));
-    if (key.length > 0) {
-      NamedReference[] columns = Arrays.stream(key).map(name -> Expressions.column(Names.quoted(name)))
-          .toArray(NamedReference[]::new);
-      constraints.add(Constraint.primaryKey("key", columns).enforced(false).build());
-    }
-    Json.map(description.get("checks")).forEach((name, condition) -> constraints.add(
-        Constraint.check(name).predicateSql(condition).enforced(true)
-            .validationStatus(Constraint.ValidationStatus.VALID).build()));
-    return constraints.toArray(new Constraint[0]);
+  @Override public JsonNode described() {
+    return description;
   }
 
   boolean hasChecks() {
@@ -152,12 +145,7 @@ final class LakeTable
   }
 
   @Override public Set<TableCapability> capabilities() {
-    return isTimeTravel() ? EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ)
-        : EnumSet.of(
-            TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE,
-            TableCapability.STREAMING_WRITE,
-            TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC,
-            TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+    return isTimeTravel() ? Capabilities.OF_PAST_STATES : Capabilities.OF_TABLES;
   }
 
   private boolean isTimeTravel() {
@@ -169,18 +157,22 @@ final class LakeTable
   }
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LakeScanBuilder(this, options);
+    return new LakeScanBuilder(StateOptions.chosen(this, options), options);
   }
 
   // -- writing
 
   @Override public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     checkCurrent();
+    refuseUncheckedRows();
     return new LakeWriteBuilder(this, info);
   }
 
   @Override public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     checkCurrent();
+    if (info.command() != RowLevelOperation.Command.DELETE) {
+      refuseUncheckedRows();
+    }
     return () -> new RowLevelDelta(this, info);
   }
 
@@ -195,7 +187,8 @@ final class LakeTable
     deleteWhere(predicates, CaseInsensitiveStringMap.empty());
   }
 
-  @Override public void deleteWhere(Predicate[] predicates, CaseInsensitiveStringMap options) {
+  /** Spark hands options to deletes since 4.3. */
+  public void deleteWhere(Predicate[] predicates, CaseInsensitiveStringMap options) {
     checkCurrent();
     ObjectNode arguments = arguments();
     arguments.set("predicates", ExpressionJson.of(predicates));
@@ -206,6 +199,15 @@ final class LakeTable
   @Override public boolean truncateTable() {
     deleteWhere(new Predicate[0]);
     return true;
+  }
+
+  /** CK-2. */
+  private void refuseUncheckedRows() {
+    if (hasChecks() && !Capabilities.HOLD_CHECKS) {
+      throw Errors.unsupported(
+          "Spark holds rows against CHECK constraints since version 4.1, and " + name() + " has some. Write to it with "
+              + "that, or from Python.");
+    }
   }
 
   private void checkCurrent() {

@@ -18,7 +18,7 @@ final class MetadataColumns {
   static final String LAST_UPDATED_SEQUENCE_NUMBER = "_last_updated_sequence_number";
 
   /** What Spark does with a row's id when the row is deleted, and inserted anew with other values: it keeps it. */
-  private static final String KEPT = Json.object().put(MetadataColumn.PRESERVE_ON_REINSERT, true).toString();
+  private static final String KEPT = Json.object().put("__preserve_on_reinsert", true).toString();
 
   private MetadataColumns() {}
 

@@ -29,6 +29,10 @@ final class MetadataTable implements Table, SupportsRead {
     return Names.quoted(catalog.name(), identifier);
   }
 
+  @Override public StructType schema() {
+    return schema;
+  }
+
   @Override public Column[] columns() {
     return Schemas.columns(schema);
   }
@@ -39,9 +43,9 @@ final class MetadataTable implements Table, SupportsRead {
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return () -> {
-      ReadOptions.check(catalog, description.get("pin"), options);
-      byte[][] parts = catalog.call(
-          "read_metadata_table", Json.table(identifier).set("pin", description.get("pin"))).parts();
+      JsonNode pin = StateOptions.chosenPin(catalog, identifier, description.get("pin"), options);
+      ReadOptions.check(catalog, pin, options);
+      byte[][] parts = catalog.call("read_metadata_table", Json.table(identifier).set("pin", pin)).parts();
       return new ArrowRows.Rows(schema, ArrowRows.read(parts[0], schema));
     };
   }

@@ -5,7 +5,6 @@ import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
@@ -37,7 +36,7 @@ final class ParquetFiles {
    */
   static ParquetPartitionReaderFactory readerFactory(
       StructType columns, Filter[] filters, boolean verifiesChecksums) {
-    SparkSession spark = SparkSession.active();
+    var spark = Sessions.active();
     SQLConf conf = spark.sessionState().conf();
     Configuration hadoop = spark.sessionState().newHadoopConf();
     hadoop.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
@@ -57,7 +56,7 @@ final class ParquetFiles {
     hadoop.setBoolean(SQLConf.PARQUET_INT96_AS_TIMESTAMP().key(), true);
     hadoop.setBoolean(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED().key(), true);
     hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
-    Broadcast<SerializableConfiguration> shared = SerializableConfiguration.broadcast(spark.sparkContext(), hadoop);
+    Broadcast<SerializableConfiguration> shared = broadcast(hadoop);
     ParquetOptions options = new ParquetOptions(scala.collection.immutable.Map$.MODULE$.<String, String>empty(), conf);
     return new ParquetPartitionReaderFactory(
         conf, shared, columns, columns, new StructType(), filters, Option.empty(), options);
@@ -69,11 +68,15 @@ final class ParquetFiles {
         task.fileSize(), scala.collection.immutable.Map$.MODULE$.<String, Object>empty());
   }
 
+  static Broadcast<SerializableConfiguration> broadcast(Configuration hadoop) {
+    return broadcast(new SerializableConfiguration(hadoop), SerializableConfiguration.class);
+  }
+
   static <T> Broadcast<T> broadcast(T value, Class<T> type) {
-    return SparkSession.active().sparkContext().broadcast(value, scala.reflect.ClassTag$.MODULE$.apply(type));
+    return Sessions.active().sparkContext().broadcast(value, scala.reflect.ClassTag$.MODULE$.apply(type));
   }
 
   static int defaultParallelism() {
-    return SparkSession.active().sparkContext().defaultParallelism();
+    return Sessions.active().sparkContext().defaultParallelism();
   }
 }

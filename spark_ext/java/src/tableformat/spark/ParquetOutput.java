@@ -5,7 +5,6 @@ import java.io.UncheckedIOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.broadcast.Broadcast;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils$;
 import org.apache.spark.sql.internal.SQLConf;
@@ -19,7 +18,7 @@ final class ParquetOutput {
 
   /** The configuration of writers of such files. What the session sets for files of less definite types is put right. */
   static Broadcast<SerializableConfiguration> configuration(WritePlan plan) {
-    SparkSession spark = SparkSession.active();
+    var spark = Sessions.active();
     SQLConf session = spark.sessionState().conf();
     if (session.getConfString(REBASE_MODE, "CORRECTED").equalsIgnoreCase("LEGACY")) {
       throw Errors.unsupported(
@@ -37,7 +36,7 @@ final class ParquetOutput {
       Job job = Job.getInstance(hadoop);
       ParquetOptions options = new ParquetOptions(Scala.map(java.util.Map.<String, String>of()), session);
       ParquetUtils$.MODULE$.prepareWrite(session, job, plan.stored, options);
-      return SerializableConfiguration.broadcast(spark.sparkContext(), job.getConfiguration());
+      return ParquetFiles.broadcast(job.getConfiguration());
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -11,7 +11,6 @@ import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** One field of the partition spec: where its source is in a row, and what becomes of it. */
@@ -73,7 +72,7 @@ final class PartitionField implements Serializable {
 
   private Object transformed(Object value) {
     return switch (transform) {
-      case IDENTITY -> source instanceof TimeType ? (Object) micros(value) : value;
+      case IDENTITY -> Schemas.isTime(source) ? (Object) micros(value) : value;
       case BUCKET -> bucket(value);
       case TRUNCATE -> truncated(value);
       case YEARS -> PartitionTransform.years(unit(), ((Number) value).longValue());
@@ -98,7 +97,7 @@ final class PartitionField implements Serializable {
       return PartitionTransform.bucket(width, decimal);
     }
     return PartitionTransform.bucket(
-        width, source instanceof TimeType ? micros(value) : ((Number) value).longValue());
+        width, Schemas.isTime(source) ? micros(value) : ((Number) value).longValue());
   }
 
   private Object truncated(Object value) {

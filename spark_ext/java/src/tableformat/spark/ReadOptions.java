@@ -2,10 +2,14 @@ package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Set;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The options of a batch read. Those that choose a state of the table were heeded when it was loaded. */
+/** The options of a batch read. Those that choose a state of the table are heeded before it is scanned. */
 final class ReadOptions {
+  /** Those that choose a state, as in `read_options.py`. */
+  static final Set<String> OF_STATES = Set.of("snapshot-id", "as-of-timestamp", "branch", "tag");
+
   private ReadOptions() {}
 
   /** Python knows the names. */

@@ -66,7 +66,7 @@ final class RowLevelDelta implements SupportsDelta {
   }
 
   @Override public boolean representUpdateAsDeleteAndInsert() {
-    return true;
+    return !keepsRowIds() || RowIds.ARE_GIVEN_TO_REINSERTED_ROWS;
   }
 
   @Override public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo write) {

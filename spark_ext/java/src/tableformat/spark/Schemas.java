@@ -1,7 +1,6 @@
 package tableformat.spark;
 
 import java.util.Map;
-import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -24,7 +23,7 @@ final class Schemas {
 
   /** The schema as a table's columns, with their comments and defaults. */
   static Column[] columns(StructType schema) {
-    return CatalogV2Util.structTypeToV2Columns(schema, false);
+    return V2Columns.of(schema);
   }
 
   /** The schema as users see it. */
@@ -36,6 +35,11 @@ final class Schemas {
       fields[i] = new StructField(field.name(), typeWithoutIds(field.dataType()), field.nullable(), metadata);
     }
     return new StructType(fields);
+  }
+
+  /** Spark has times of day since 4.1. */
+  static boolean isTime(DataType type) {
+    return type.typeName().startsWith("time(");
   }
 
   /** Whether the data files hold this string column as the sixteen bytes of a uuid. */

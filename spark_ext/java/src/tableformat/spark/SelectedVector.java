@@ -4,7 +4,6 @@ import org.apache.spark.sql.types.CalendarIntervalType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.VariantType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
@@ -27,7 +26,7 @@ final class SelectedVector extends ColumnVector {
     if (type instanceof StructType struct) {
       return struct.size();
     }
-    if (type instanceof VariantType) {
+    if (type.typeName().equals("variant")) {
       return 2;
     }
     return type instanceof CalendarIntervalType ? 3 : 0;

@@ -111,7 +111,10 @@ final class Sidecar {
       try {
         connection.call("start", options, NO_PARTS);
       } catch (ProcessEnded e) {
-        throw Errors.external(e.getMessage(), e);
+        throw Errors.external(
+            "The Python process of the catalog ended as soon as it was started; its standard error says why. It was started "
+                + "as: " + String.join(" ", command) + ". Set the catalog's option 'python' (spark.sql.catalog.NAME.python) to "
+                + "a Python that has the library: pip install tableformat.", e);
       } catch (RuntimeException e) {
         process.destroy();
         throw e;

@@ -5,7 +5,6 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -13,12 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import scala.Option;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -31,16 +25,16 @@ import scala.runtime.AbstractPartialFunction;
 final class SourceKeyPruning extends Rule<LogicalPlan> {
   /** Adds the rule to the session that a catalog is looked up in, once. */
   static void addToActiveSession() {
-    Option<SparkSession> session = SparkSession$.MODULE$.getActiveSession();
+    var session = Sessions.found();
     if (session.isEmpty()) {
       return;
     }
     List<Rule<LogicalPlan>> rules =
-        new ArrayList<>(CollectionConverters.asJava(session.get().experimental().extraOptimizations()));
+        new ArrayList<>(Scala.list(session.get().experimental().extraOptimizations()));
     // Each class loader that a jar added to a running session is loaded by has scans, and a rule for them, of its own.
     if (rules.stream().noneMatch(rule -> rule instanceof SourceKeyPruning)) {
       rules.add(new SourceKeyPruning());
-      session.get().experimental().extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
+      session.get().experimental().extraOptimizations_$eq(Scala.seq(rules));
     }
   }
 
@@ -74,13 +68,11 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
       return join;
     }
     DataSourceV2ScanRelation scan = scanOf(join.left());
-    Seq<Expression> ours = keys.get()._2();
-    Seq<Expression> theirs = keys.get()._3();
+    LakeScan lake = (LakeScan) scan.scan();
+    var ours = keys.get()._2();
     for (int i = 0; i < ours.size(); i++) {
-      if (ours.apply(i) instanceof Attribute column && scan.runtimeFilterAttrs().contains(column)) {
-        Expression matches = new DynamicPruningSubquery(
-            column, join.right(), theirs, Scala.seq((Object) i), true, NamedExpression$.MODULE$.newExprId(),
-            Option.empty(), Option.empty());
+      if (ours.apply(i) instanceof Attribute column && scan.outputSet().contains(column) && lake.isPrunedBy(column.name())) {
+        Expression matches = Pruning.by(column, join, i);
         return (LogicalPlan) join.withNewChildren(
             Scala.seq(onScan(join.left(), matches), join.right()));
       }

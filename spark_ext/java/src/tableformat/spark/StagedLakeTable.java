@@ -1,5 +1,6 @@
 package tableformat.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import java.util.Set;
@@ -7,13 +8,13 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.catalog.constraints.Constraint;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
 
 /** A table that a statement is making or replacing: it is written to like any, and nobody sees it before its commit. */
-final class StagedLakeTable implements StagedTable, SupportsWrite {
+final class StagedLakeTable implements StagedTable, Constrained, SupportsWrite {
   private final LakeTable table;
 
   StagedLakeTable(LakeTable table) {
@@ -40,6 +41,10 @@ final class StagedLakeTable implements StagedTable, SupportsWrite {
     return table.name();
   }
 
+  @Override public StructType schema() {
+    return table.schema();
+  }
+
   @Override public Column[] columns() {
     return table.columns();
   }
@@ -52,8 +57,8 @@ final class StagedLakeTable implements StagedTable, SupportsWrite {
     return table.properties();
   }
 
-  @Override public Constraint[] constraints() {
-    return table.constraints();
+  @Override public JsonNode described() {
+    return table.described();
   }
 
   @Override public Set<TableCapability> capabilities() {

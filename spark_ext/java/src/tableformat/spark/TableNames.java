@@ -4,9 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.parser.ParseException;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Tables that a statement names by text: `'db.t'`, `'lake.db.t'`, or `'t'` in the session's current namespace. */
 final class TableNames {
@@ -17,8 +15,8 @@ final class TableNames {
     if (text.isBlank()) {
       throw Errors.invalid("the argument table names no table: table => 'namespace.table'.");
     }
-    SparkSession spark = SparkSession.active();
-    String[] parts = parts(spark, text);
+    var spark = Sessions.active();
+    String[] parts = parts(text);
     if (parts.length > 1 && parts[0].equals(catalog)) {
       parts = Arrays.copyOfRange(parts, 1, parts.length);
     } else if (parts.length > 2 && spark.sessionState().catalogManager().isCatalogRegistered(parts[0])) {
@@ -35,9 +33,9 @@ final class TableNames {
     return Identifier.of(manager.currentNamespace(), parts[0]);
   }
 
-  private static String[] parts(SparkSession spark, String text) {
+  private static String[] parts(String text) {
     try {
-      return CollectionConverters.asJava(spark.sessionState().sqlParser().parseMultipartIdentifier(text))
+      return Scala.list(Sessions.active().sessionState().sqlParser().parseMultipartIdentifier(text))
           .toArray(String[]::new);
     } catch (ParseException e) {
       throw Errors.invalid(
@@ -48,10 +46,8 @@ final class TableNames {
 
   /** Rows of the table that Spark has cached are read anew the next time. */
   static void refreshCached(LakeCatalog catalog, Identifier table) {
-    SparkSession spark = SparkSession.active();
-    if (!spark.sharedState().cacheManager().isEmpty()) {
-      spark.sharedState().cacheManager().recacheTableOrView(
-          spark, CollectionConverters.asScala(nameParts(catalog, table)).toSeq(), true);
+    if (!Sessions.active().sharedState().cacheManager().isEmpty()) {
+      CachedRows.refresh(nameParts(catalog, table));
     }
   }
 

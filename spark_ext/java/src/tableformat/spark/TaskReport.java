@@ -9,16 +9,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
 
 /** What a task tells the commit: bytes whose form `task_reports.py` states. */
 final class TaskReport {
   private TaskReport() {}
 
-  /**
-   * A message of Spark's own class: one of ours would be another class to each of the class loaders that a jar added to a
-   * running session is loaded by.
-   */
   static WriterCommitMessage of(List<DataFiles.NewDataFile> files, Map<String, byte[]> positions, byte[] prefixes)
       throws IOException {
     ObjectNode header = Json.object();
@@ -40,7 +35,7 @@ final class TaskReport {
     });
     header.put("prefixes", prefixes.length);
     pieces.add(prefixes);
-    return new PythonWriterCommitMessage(bytes(header, pieces));
+    return TaskMessage.of(bytes(header, pieces));
   }
 
   private static byte[] bytes(ObjectNode header, List<byte[]> pieces) throws IOException {
@@ -60,7 +55,7 @@ final class TaskReport {
     List<byte[]> parts = new ArrayList<>();
     for (WriterCommitMessage message : messages) {
       if (message != null) {
-        parts.add(((PythonWriterCommitMessage) message).pickledMessage());
+        parts.add(TaskMessage.bytes(message));
       }
     }
     return parts.toArray(new byte[0][]);

@@ -108,7 +108,8 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
       add(null, row);
     }
 
-    @Override public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
+    /** Spark 4 tells new rows from new versions of rows. */
+    public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
       add(metadata, row);
     }
 

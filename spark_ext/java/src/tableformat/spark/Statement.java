@@ -8,19 +8,15 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.transactions.Transaction;
 import org.apache.spark.sql.connector.read.Scan;
 
 /**
- * One statement that writes. Each table is loaded once, so that all its reads see one snapshot (ST-1), and what was
- * read of the table that is written to goes along with the commit, where the conflict rules decide (ST-2).
- *
- * <p>A statement has one write, and that write commits and cleans up by itself, so here `commit` and `abort` find
- * nothing left to do.
+ * One statement that writes, where Spark tells catalogs of statements. Each table is loaded once, so that all its reads
+ * see one snapshot (ST-1), and what was read of the table that is written to goes along with the commit, where the
+ * conflict rules decide (ST-2).
  */
-final class LakeTransaction implements Transaction {
+final class Statement {
   private final LakeCatalog catalog;
 
   /** By the arguments of the call that loads them: identifier, version and timestamp. */
@@ -29,11 +25,12 @@ final class LakeTransaction implements Transaction {
   /** By the pin of a table the predicates of each of its scans. */
   private final Map<JsonNode, Set<ArrayNode>> reads = new LinkedHashMap<>();
 
-  LakeTransaction(LakeCatalog catalog) {
+  Statement(LakeCatalog catalog) {
     this.catalog = catalog.within(this);
   }
 
-  @Override public CatalogPlugin catalog() {
+  /** The catalog as this statement sees it. */
+  LakeCatalog catalog() {
     return catalog;
   }
 
@@ -66,7 +63,7 @@ final class LakeTransaction implements Transaction {
   }
 
   /** Whether cached rows are of the snapshots that this statement reads, so that they may stand for the scans. */
-  @Override public synchronized boolean registerScans(Scan[] scans) {
+  synchronized boolean mayStandForScans(Scan[] scans) {
     for (Scan scan : scans) {
       if (!(scan instanceof LakeScan lake) || !reads(lake.table())) {
         return false;
@@ -81,10 +78,4 @@ final class LakeTransaction implements Transaction {
   private boolean reads(LakeTable table) {
     return tables.values().stream().anyMatch(each -> each instanceof LakeTable lake && lake.pin().equals(table.pin()));
   }
-
-  @Override public void commit() {}
-
-  @Override public void abort() {}
-
-  @Override public void close() {}
 }

@@ -1,6 +1,8 @@
 package tableformat.spark;
 
+import java.util.List;
 import java.util.Map;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Scala collections where Spark's constructors ask for them. */
 final class Scala {
@@ -18,5 +20,13 @@ final class Scala {
   @SafeVarargs
   static <T> scala.collection.immutable.Seq<T> seq(T... elements) {
     return scala.collection.immutable.ArraySeq.unsafeWrapArray(elements);
+  }
+
+  static <T> scala.collection.immutable.Seq<T> seq(List<T> elements) {
+    return CollectionConverters.asScala(elements).toSeq();
+  }
+
+  static <T> List<T> list(scala.collection.Seq<T> elements) {
+    return CollectionConverters.asJava(elements);
   }
 }

@@ -1,0 +1,4 @@
+package tableformat.spark;
+
+/** Spark has no CALL. */
+interface Procedures {}

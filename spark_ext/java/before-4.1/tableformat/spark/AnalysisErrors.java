@@ -1,0 +1,31 @@
+package tableformat.spark;
+
+import java.util.Map;
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
+import scala.Option;
+
+/** Spark's exception for what a statement cannot do. */
+final class AnalysisErrors extends AnalysisException {
+  private final String sqlState;
+
+  private AnalysisErrors(String condition, String sqlState, String message, Throwable cause) {
+    super(
+        message, Option.empty(), Option.empty(), Option.apply(cause), Option.apply(condition),
+        Scala.map(Map.of("message", message)), new QueryContext[0]);
+    this.sqlState = sqlState;
+  }
+
+  static AnalysisException of(String condition, String sqlState, String message, Throwable cause) {
+    return new AnalysisErrors(condition, sqlState, message, cause);
+  }
+
+  static String condition(AnalysisException error) {
+    return error.getErrorClass();
+  }
+
+  /** Spark knows the states of its own conditions alone. */
+  @Override public String getSqlState() {
+    return sqlState;
+  }
+}

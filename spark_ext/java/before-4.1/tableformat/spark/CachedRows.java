@@ -1,0 +1,14 @@
+package tableformat.spark;
+
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** What Spark keeps of tables. */
+final class CachedRows {
+  private CachedRows() {}
+
+  static void refresh(List<String> tableName) {
+    Sessions.active().catalog().refreshTable(
+        tableName.stream().map(part -> "`" + part.replace("`", "``") + "`").collect(Collectors.joining(".")));
+  }
+}

@@ -1,0 +1,25 @@
+package tableformat.spark;
+
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+
+/** What Spark may do with tables and with the catalog. */
+final class Capabilities {
+  static final Set<TableCatalogCapability> OF_CATALOGS =
+      Set.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+
+  static final Set<TableCapability> OF_TABLES = Set.of(
+      TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE,
+      TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
+      TableCapability.OVERWRITE_DYNAMIC);
+
+  /** Of a table at an earlier snapshot. */
+  static final Set<TableCapability> OF_PAST_STATES =
+      Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
+
+  /** Whether Spark holds rows against CHECK constraints before it writes them. */
+  static final boolean HOLD_CHECKS = false;
+
+  private Capabilities() {}
+}

@@ -1,0 +1,4 @@
+package tableformat.spark;
+
+/** Spark does not tell catalogs of statements: what a statement read is not known when it commits (ST-7). */
+interface Transactions {}

@@ -1,0 +1,42 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Options that choose a state of a table: Spark loads the table without them, and scans it with them. */
+interface StateOptions {
+  /** The table in the state that the options choose; its columns are then those that the query was analysed with. */
+  static LakeTable chosen(LakeTable loaded, CaseInsensitiveStringMap options) {
+    if (chooseNone(options)) {
+      return loaded;
+    }
+    LakeTable chosen = new LakeTable(
+        loaded.catalog(), loaded.identifier(),
+        state(loaded.catalog(), loaded.identifier(), loaded.pin(), options));
+    if (!chosen.schemaWithIds().equals(loaded.schemaWithIds())) {
+      throw Errors.unsupported(
+          loaded.name() + ": the state that is read has other columns than the table now, which this version of Spark "
+              + "reads with options. Name the state by VERSION AS OF.");
+    }
+    return chosen;
+  }
+
+  /** The pin of a metadata table in the state that the options choose. */
+  static JsonNode chosenPin(LakeCatalog catalog, Identifier identifier, JsonNode pin, CaseInsensitiveStringMap options) {
+    return chooseNone(options) ? pin : state(catalog, identifier, pin, options).get("pin");
+  }
+
+  private static boolean chooseNone(CaseInsensitiveStringMap options) {
+    return ReadOptions.OF_STATES.stream().noneMatch(options::containsKey);
+  }
+
+  private static JsonNode state(
+      LakeCatalog catalog, Identifier identifier, JsonNode pin, CaseInsensitiveStringMap options) {
+    ObjectNode arguments = Json.table(identifier).set("pin", pin);
+    ObjectNode states = Json.object();
+    ReadOptions.OF_STATES.stream().filter(options::containsKey).forEach(name -> states.put(name, options.get(name)));
+    return catalog.call("load_state", arguments.set("options", states)).result();
+  }
+}

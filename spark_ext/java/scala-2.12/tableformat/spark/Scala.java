@@ -1,0 +1,32 @@
+package tableformat.spark;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import scala.collection.JavaConverters;
+
+/** Scala collections where Spark's constructors ask for them. */
+final class Scala {
+  private Scala() {}
+
+  static <K, V> scala.collection.immutable.Map<K, V> map(Map<K, V> entries) {
+    scala.collection.immutable.Map<K, V> result = scala.collection.immutable.Map$.MODULE$.<K, V>empty();
+    for (Map.Entry<K, V> entry : entries.entrySet()) {
+      result = result.updated(entry.getKey(), entry.getValue());
+    }
+    return result;
+  }
+
+  @SafeVarargs
+  static <T> scala.collection.Seq<T> seq(T... elements) {
+    return seq(Arrays.asList(elements));
+  }
+
+  static <T> scala.collection.Seq<T> seq(List<T> elements) {
+    return JavaConverters.asScalaBufferConverter(elements).asScala().toSeq();
+  }
+
+  static <T> List<T> list(scala.collection.Seq<T> elements) {
+    return JavaConverters.seqAsJavaListConverter(elements).asJava();
+  }
+}

@@ -1,0 +1,23 @@
+package tableformat.spark;
+
+import java.util.Arrays;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+
+/** What CALL runs: procedures in the namespace "system". */
+interface Procedures extends ProcedureCatalog {
+  /** Spark lists procedures since 4.1. */
+  default Identifier[] listProcedures(String[] namespace) {
+    return LakeCatalog.isSystem(namespace)
+        ? Arrays.stream(Json.strings(((LakeCatalog) this).call("list_procedures", Json.object()).result()))
+            .map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new)
+        : new Identifier[0];
+  }
+
+  @Override default UnboundProcedure loadProcedure(Identifier identifier) {
+    LakeCatalog catalog = (LakeCatalog) this;
+    return new LakeProcedure(
+        catalog, catalog.call("load_procedure", Json.object().set("procedure", Json.identifier(identifier))).result());
+  }
+}

@@ -1,0 +1,13 @@
+package tableformat.spark;
+
+import java.util.List;
+
+/** What Spark keeps of tables. */
+final class CachedRows {
+  private CachedRows() {}
+
+  static void refresh(List<String> tableName) {
+    var spark = Sessions.active();
+    spark.sharedState().cacheManager().recacheTableOrView(spark, Scala.seq(tableName), true);
+  }
+}

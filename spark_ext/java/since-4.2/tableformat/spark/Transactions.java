@@ -1,0 +1,12 @@
+package tableformat.spark;
+
+import org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin;
+import org.apache.spark.sql.connector.catalog.transactions.Transaction;
+import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
+
+/** Spark tells the catalog of each statement that writes. */
+interface Transactions extends TransactionalCatalogPlugin {
+  @Override default Transaction beginTransaction(TransactionInfo info) {
+    return new LakeTransaction(new Statement((LakeCatalog) this));
+  }
+}

@@ -1,0 +1,47 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableContext;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Options that choose a state of a table, those of `read_options.py`: Spark loads the table with them. */
+interface StateOptions extends TableCatalog {
+  /** What writes do with their options is decided where they are planned. */
+  @Override default Table loadTable(Identifier identifier, TableContext context, CaseInsensitiveStringMap options)
+      throws NoSuchTableException {
+    if (options.isEmpty() || !context.writePrivileges().isEmpty()) {
+      return TableCatalog.super.loadTable(identifier, context, options);
+    }
+    LakeCatalog catalog = (LakeCatalog) this;
+    if (context.timeTravel().isPresent()) {
+      throw Errors.invalid(
+          Names.quoted(name(), identifier) + ": " + String.join(" and ", options.keySet())
+              + " names a state of the table, and VERSION AS OF or TIMESTAMP AS OF another; give one.");
+    }
+    return catalog.load(identifier, Json.table(identifier).set("options", Json.object(options)));
+  }
+
+  @Override default Set<String> tableStateOptionKeys() {
+    return ReadOptions.OF_STATES;
+  }
+
+  /** Options that decide which changes there are. */
+  @Override default Set<String> changelogStateOptionKeys() {
+    return Set.of("branch");
+  }
+
+  /** The table to scan, which was loaded as the options say. */
+  static LakeTable chosen(LakeTable loaded, CaseInsensitiveStringMap options) {
+    return loaded;
+  }
+
+  /** The same for a metadata table. */
+  static JsonNode chosenPin(LakeCatalog catalog, Identifier identifier, JsonNode pin, CaseInsensitiveStringMap options) {
+    return pin;
+  }
+}

@@ -1,0 +1,35 @@
+package tableformat.spark;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+
+/** The version of Spark that this jar was compiled for, which `spark_ext/jar.py` writes beside the classes. */
+final class SparkOfJar {
+  private SparkOfJar() {}
+
+  /** An error that names the right jar where another minor version runs: what Spark changed would fail much later. */
+  static void check() {
+    String expected = minor(compiled());
+    String running = org.apache.spark.package$.MODULE$.SPARK_VERSION();
+    if (!expected.equals(minor(running))) {
+      throw Errors.unsupported(
+          "This jar of the catalog is for Spark " + expected + ", and Spark " + running + " runs. Give it the jar that "
+              + "`python -m spark_ext --spark " + minor(running) + "` names.");
+    }
+  }
+
+  private static String compiled() {
+    try (InputStream text = SparkOfJar.class.getResourceAsStream("spark-version")) {
+      return new String(text.readAllBytes(), StandardCharsets.UTF_8).strip();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static String minor(String version) {
+    String[] parts = version.split("\\.");
+    return parts[0] + "." + parts[1];
+  }
+}

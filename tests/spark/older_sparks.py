@@ -1,0 +1,40 @@
+"""What tests say to a Spark that is older than the grammar and the names they use."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+_PRIMARY_KEY = re.compile(r",\s*(?:CONSTRAINT \w+ )?PRIMARY KEY\s*\((?P<columns>[^)]*)\)")
+_PROPERTIES = re.compile(r"TBLPROPERTIES\s*\(")
+_NESTED = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+_COLUMNS = re.compile(rf"^(?P<create>\s*(?:CREATE|REPLACE)\b[^(]*{_NESTED})")
+
+
+def say_keys_by_property() -> None:
+    """Spark 4.1 has PRIMARY KEY; before, the table property says the same."""
+    sql = SparkSession.sql
+
+    def with_property(self: SparkSession, statement: str, *args: Any, **kwargs: Any) -> DataFrame:
+        return sql(self, _with_property(statement), *args, **kwargs)
+
+    SparkSession.sql = with_property  # type: ignore[method-assign]
+
+
+def _with_property(statement: str) -> str:
+    found = _PRIMARY_KEY.search(statement)
+    if found is None:
+        return statement
+    text = statement[: found.start()] + statement[found.end() :]
+    key = f"'tableformat.key' = '{found['columns'].replace('`', '')}'"
+    if _PROPERTIES.search(text):
+        return _PROPERTIES.sub(f"TBLPROPERTIES ({key}, ", text, count=1)
+    return _COLUMNS.sub(rf"\g<create> TBLPROPERTIES ({key})", text, count=1)
+
+
+def name_conditions_of_errors() -> None:
+    """PySpark 4.0 calls an error's class its condition."""
+    PySparkException.getCondition = PySparkException.getErrorClass  # type: ignore[method-assign]
