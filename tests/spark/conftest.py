@@ -26,7 +26,8 @@ FOR_FEW_ROWS = {
     "spark.sql.adaptive.enabled": "false",
 }
 """Code that Spark makes for each statement, and compiles, is not worth its time for a few rows. Tests of types and of
-random statements have it (`generated_code`), sessions in processes of their own too, and all of them in `make test-long`."""
+random statements have it (`generated_code`), and sessions in processes of their own; `make test-long` has it for
+all."""
 OF_USERS = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
