@@ -150,7 +150,7 @@ def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, 
     assert [rows_of(check_feed(table.refresh().view)) for table in tables] == told
 
 
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", every_other(READABLE))
 def test_data_files_that_deletes_reach_are_those_that_the_deletes_apply_to(name: str, catalog: tf.Catalog) -> None:
     """DA-1 to DA-4, RD-2, RD-3: asked of all data files at once, for one delete file and for all of them."""
     table = build(catalog, CASES[name]).table

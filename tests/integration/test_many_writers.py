@@ -18,7 +18,7 @@ import tableformat as tf
 from tableformat.testing.replay import check_feed
 
 SOAK_SECONDS = float(os.environ.get("SOAK_WRITERS_MINUTES", "0")) * 60
-WRITERS = 8 if SOAK_SECONDS else 3
+WRITERS = 8 if SOAK_SECONDS else 2
 SECONDS = SOAK_SECONDS or 1.5
 
 pytestmark = pytest.mark.slow

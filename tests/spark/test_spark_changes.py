@@ -115,11 +115,12 @@ def _local(value: Any) -> Any:
     return value
 
 
-def test_changes_rebuild_the_table_in_sql(spark: SparkSession, table: Table, namespace: str) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_changes_rebuild_the_table_in_sql(spark: SparkSession, table: Table, namespace: str, rounds: int) -> None:
     """CF-6: version by version, first the deletes and then the inserts."""
     name, copy = f"lake.{table.name}", f"lake.{namespace}.copy"
     spark.sql(f"CREATE TABLE {copy} AS SELECT * FROM {name} WHERE false")
-    for _ in range(2):
+    for _ in range(rounds):
         table.refresh().upsert(rows(2, 7, v="up"))
         table.delete_range(lower=(3,), upper=(5,))
         spark.sql(f"UPDATE {name} SET v = concat(v, '!') WHERE id IN (1, 2)")
