@@ -1,0 +1,51 @@
+"""How often a scan asks an object store (decision 16): a bound for each file, whatever there is to delete."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from urllib.parse import urlparse
+
+import pyarrow as pa
+import pytest
+from fault_proxy import FaultProxy
+from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
+
+import tableformat as tf
+from tableformat.testing.table_rows import live_values
+
+SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.int64()), ("note", pa.string())])
+FILES = 6
+
+
+def rows(number: int) -> pa.Table:
+    ids = range(4 * number, 4 * number + 6)
+    return pa.table({"id": ids, "part": [number] * len(ids), "note": ["x" * 50] * len(ids)}, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+@pytest.mark.parametrize("verb", ["replace", "upsert"])
+def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, file_io: str, verb: str) -> None:  # noqa: F811
+    """Each data file is read once, and so is each delete file that is not carried in its entry (RD-13). To ask for the
+    size before is up to the file system under PyIceberg."""
+    name = f"{verb}-{file_io.rsplit('.', 1)[1].lower()}"
+    with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
+        options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}
+        catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA, key=["id"])
+        for number in range(FILES):
+            table.replace(rows(number), prefix=["id"]) if verb == "replace" else table.upsert(rows(number))
+        with proxy.armed():
+            assert live_values(catalog.load_table("db.t"), "id") == list(range(4 * FILES + 2))
+            asked = Counter(_of_parquet(request) for request in proxy.requests if ".parquet" in request)
+    files = {path for _, path in asked}
+    # The keys of the first upsert are in no older file.
+    assert len(files) == (2 * FILES if verb == "replace" else 2 * FILES - 1)
+    assert {times for (method, _), times in asked.items() if method == "GET"} == {1}
+    assert {times for (method, _), times in asked.items() if method == "HEAD"} <= {1}
+
+
+def _of_parquet(request: str) -> tuple[str, str]:
+    method, address = request.split(" ", 1)
+    return method, urlparse(address).path
