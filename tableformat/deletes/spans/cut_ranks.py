@@ -37,8 +37,7 @@ class CutRanks:
 def rank_cuts(lower: CutArray, upper: CutArray) -> CutRanks:
     """RD-1: the ranks of the lower and upper cuts of n spans, of one key, in the common order of all of them."""
     cuts = CutArray.concat([lower, upper])
-    encoded = pa.concat_arrays([lower.encoded, upper.encoded])
-    order, is_new = _sorted_order(encoded)
+    order, is_new = _sorted_order(cuts.encoded)
     rank_in_order = np.cumsum(is_new)
     ranks = np.empty(len(order), np.int64)
     ranks[order] = rank_in_order

@@ -109,7 +109,10 @@ class CutArray:
         assert all(array.key.types == key.types for array in arrays), "cuts of different keys have no common order"
         columns = tuple(pa.concat_arrays([array.columns[position] for array in arrays]) for position in range(len(key)))
         depth = np.concatenate([array.depth for array in arrays])
-        return CutArray(key, columns, depth, np.concatenate([array.after for array in arrays]))
+        together = CutArray(key, columns, depth, np.concatenate([array.after for array in arrays]))
+        if not all("encoded" in array.__dict__ for array in arrays):
+            return together
+        return together._known_as(pa.concat_arrays([array.encoded for array in arrays]))
 
 
 def cuts_at_prefixes(key: KeyColumns, leading: Sequence[pa.Array], *, after: bool) -> CutArray:
