@@ -50,9 +50,17 @@ def partition_field_of(defined: DefinedPartitions, given: PartitionSpec) -> str 
 
 def is_aligned(defined: DefinedPartitions, spec: PartitionSpec) -> bool:
     """RP-7: whether rows of one partition of the spec always lie in one range partition, or one gap."""
+    if _is_one_partition(defined):
+        return True
     if len(defined.key) > 1:
         return False
     return any(field.source_id == defined.key.field_ids[0] and _aligns(defined, field) for field in spec.fields)
+
+
+def _is_one_partition(defined: DefinedPartitions) -> bool:
+    """Whether all rows that are taken lie in one."""
+    takes_others = defined.has_default or defined.on_demand is not None
+    return len(defined.bounds) == 1 and not defined.splits and defined.steps is None and not takes_others
 
 
 def _aligns(defined: DefinedPartitions, field: PartitionField) -> bool:  # noqa: PLR0911 (one reason each)

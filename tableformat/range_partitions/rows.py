@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,9 +13,11 @@ import pyarrow.compute as pc
 from pyiceberg.types import DateType, PrimitiveType, StringType
 
 from tableformat.deletes.matching.range_match import deleted_mask
+from tableformat.keys.arrow_columns import as_key_array
 from tableformat.keys.encoding import encode_rows
 from tableformat.keys.families import KeyFamily, family_of
-from tableformat.range_partitions.cuts import Cut, Range, range_text
+from tableformat.keys.internal_values import internal_values_of
+from tableformat.range_partitions.cuts import Cut, Range, internal_cut, range_text
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.steps import Steps, values_as_int64
 
@@ -22,32 +25,50 @@ Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 
 _INT64_MAX: Final = 2**63 - 1
+_COUNTED_MIN: Final = 1 << 16
+"""Values this close together are counted, however few there are."""
 
 
 def covered(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> Flags | None:
     """RP-5: whether a bound covers each row; None where all are, which is told by the smallest and the largest value
-    of a column where that is enough. `columns` are the range columns of the rows; a null is covered by nothing."""
+    where that is enough. `columns` are the range columns of the rows; a null is covered by nothing."""
     if not defined.bounds:
         return np.zeros(len(columns[0]), np.bool_)
-    if _within_one(defined, columns):
+    extent = extent_of_rows(defined, columns)
+    if extent is not None and defined.bound_of(extent) is not None:
         return None
-    mask = deleted_mask(columns, defined.spans)
+    mask = _covered_values(defined, columns[0]) if len(columns) == 1 else deleted_mask(columns, defined.spans)
     for column in columns:
         if column.null_count:
             mask &= np.asarray(pc.is_valid(column))
     return None if mask.all() else mask
 
 
-def _within_one(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> bool:
-    """Whether the extremes of a single column of whole numbers, dates or moments lie in one bound."""
-    column = columns[0]
-    if len(columns) > 1 or family_of(defined.key.types[0]) is not KeyFamily.INTEGER or not len(column):
-        return False
-    if column.null_count:
-        return False
-    values = values_as_int64(column, defined.key.types[0])
-    lowest, highest = int(values.min()), int(values.max())
-    return any(_first(bound.lower) <= lowest and highest < _first(bound.upper) for bound in defined.bounds)
+def _covered_values(defined: DefinedPartitions, column: pa.Array) -> Flags:
+    """Of texts each distinct one is looked for once."""
+    if family_of(defined.key.types[0]) is not KeyFamily.VARIABLE_BYTES or column.null_count:
+        return deleted_mask([column], defined.spans)
+    encoded = column.dictionary_encode()
+    found: Flags = deleted_mask([encoded.dictionary], defined.spans)
+    if found.all():
+        return np.ones(len(column), np.bool_)
+    of_rows: Flags = found[np.asarray(encoded.indices)]
+    return of_rows
+
+
+def extent_of_rows(defined: DefinedPartitions, columns: Sequence[pa.Array]) -> Range | None:
+    """A range that holds all rows, from the extremes of each column; None where these are not told."""
+    extremes = []
+    for column, key_type in zip(columns, defined.key.types, strict=True):
+        if not len(column) or column.null_count or isinstance(column, pa.ExtensionArray):
+            return None
+        if pa.types.is_fixed_size_binary(column.type):
+            return None
+        found = pc.min_max(column)
+        pair = pa.array([found["min"], found["max"]], column.type)
+        extremes.append(internal_values_of(as_key_array(pair, key_type, name=""), key_type))
+    lower, upper = zip(*extremes, strict=True)
+    return Range(internal_cut(defined.key, lower, after=False), internal_cut(defined.key, upper, after=True))
 
 
 def _first(cut: Cut) -> int:
@@ -78,14 +99,31 @@ def partitions_of_rows(defined: DefinedPartitions, columns: Sequence[pa.Array]) 
     """RP-7: for each row the index of its place in a list of places; a place is a partition, a gap, or a missing step,
     and the same in every batch."""
     cuts = sorted({cut for bound in defined.bounds for cut in (bound.lower, bound.upper)} | set(defined.splits))
+    extent = None if defined.steps is not None else extent_of_rows(defined, columns)
+    if extent is not None and bisect_right(cuts, extent.lower) == bisect_right(cuts, extent.upper):
+        return [(bisect_right(cuts, extent.lower), 0)], np.zeros(len(columns[0]), np.int64)
     below = cuts_below(defined, cuts, columns)
-    ordinals = np.zeros(len(below), np.int64)
-    if defined.steps is not None:
-        ordinals = defined.steps.ordinals(values_as_int64(columns[0], defined.key.types[0]))
-    steps, of_step = np.unique(ordinals, return_inverse=True)
-    pairs, codes = np.unique(of_step * (len(cuts) + 1) + below, return_inverse=True)
+    if defined.steps is None:
+        belows, codes = _distinct(below)
+        return [(each, 0) for each in belows.tolist()], codes
+    steps, of_step = _distinct(defined.steps.ordinals(values_as_int64(columns[0], defined.key.types[0])))
+    pairs, codes = _distinct(of_step * (len(cuts) + 1) + below)
     of_steps, belows = np.divmod(pairs, len(cuts) + 1)
-    return list(zip(belows.tolist(), steps[of_steps].tolist(), strict=True)), codes.astype(np.int64)
+    return list(zip(belows.tolist(), steps[of_steps].tolist(), strict=True)), codes
+
+
+def _distinct(values: Counts) -> tuple[Counts, Counts]:
+    """The distinct values in order, and for each value its index among them. Values that lie close together are
+    counted, which is faster than sorting them."""
+    if not len(values):
+        return values, values
+    smallest, largest = int(values.min()), int(values.max())
+    if largest - smallest >= max(_COUNTED_MIN, len(values)):
+        found, codes = np.unique(values, return_inverse=True)
+        return found, codes.astype(np.int64)
+    occurs = np.bincount(values - smallest) > 0
+    index: Counts = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs) + smallest, index[values - smallest]
 
 
 def missing_steps(steps: Steps, column: pa.Array, column_type: PrimitiveType) -> npt.NDArray[np.int64]:
