@@ -11,6 +11,7 @@ LOWEST := .venv-lowest
 SPARKS := 3.5 4.0 4.1 4.2 4.3
 SPARK ?= 3.5
 SPARK_VENV := .venv-spark-$(SPARK)
+FUZZ := .venv-fuzz
 # Processes for the tests. One of them has the Spark session and all tests of that; tests/conftest.py deals out the
 # others. Benchmarks mean nothing in several processes, and their plugin says so with a warning.
 WORKERS ?= auto
@@ -19,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
-	jars test-spark smoke-spark bench soak clean
+	jars test-spark smoke-spark bench soak fuzz clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -34,6 +35,7 @@ help:
 	@echo "make test-spark   tests/spark on another Spark: make test-spark SPARK=3.5; smoke-spark runs one test of seconds"
 	@echo "make dist         sdist and wheel for a release, in dist/"
 	@echo "make bench        the benchmarks, as ratios"
+	@echo "make fuzz         the readers with changed bytes, led by coverage (atheris), FUZZ_SECONDS each"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
 	@echo "make test-long    every test in its long form: thousands of examples, whole matrices; hours"
 
@@ -126,6 +128,14 @@ test-long: setup $(ORACLE)/.ready
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest tests/spark
 	HYPOTHESIS_PROFILE=soak ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python -m pytest \
 		tests/memory tests/unit tests/integration tests/conformance tests/golden -m long
+
+$(FUZZ)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(FUZZ)
+	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[testing]' 'atheris>=3,<4' pytest
+	@touch $@
+
+fuzz: $(FUZZ)/.ready
+	$(FUZZ)/bin/python tests/fuzz/fuzz_readers.py
 
 clean:
 	rm -rf $(VENV) .venv-* .spark-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-lake

@@ -119,7 +119,7 @@ def _parse(name: str, text: str) -> AppliedBatch:
         batch_id, snapshot_id, time_ms = value["batch-id"], int(value["snapshot-id"]), int(value["time-ms"])
         if not isinstance(batch_id, int | str):
             raise TypeError(f"batch-id {batch_id!r}")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidArgumentError(
             f"table property {name!r} holds {text!r}, which is no record of a batch. Remove the property to forget "
             "the writer."

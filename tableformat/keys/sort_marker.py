@@ -30,7 +30,7 @@ def sorted_by(key_value_metadata: Mapping[bytes, bytes] | None) -> tuple[int, ..
         return None
     try:
         marker = json.loads(stored)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(marker, dict) or marker.get("encoding-version") != ENCODING_VERSION:
         return None

@@ -189,7 +189,7 @@ def table_uuid_of(io: FileIO, location: str) -> str | None:
     try:
         text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
         return str(json.loads(text)["table-uuid"])
-    except (ValueError, KeyError, TypeError, OSError, EOFError):
+    except (ValueError, KeyError, TypeError, OSError, EOFError, RecursionError):
         return None
 
 

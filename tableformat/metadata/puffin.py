@@ -137,7 +137,7 @@ def _parse_payload(payload: bytes, flags: bytes, location: str) -> PuffinFooter:
         content = json.loads(payload)
         blobs = tuple(_blob_metadata(blob) for blob in content["blobs"])
         return PuffinFooter(blobs, dict(content.get("properties", {})))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFileError(location, f"the Puffin footer cannot be read: {error!r}.") from error
 
 

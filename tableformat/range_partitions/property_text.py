@@ -100,7 +100,7 @@ def _parsed(text: str, fields: tuple[NestedField, ...]) -> DefinedPartitions:
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnsupportedFeatureError(f"the table property {RANGE_PARTITIONS} is no JSON: {error}.") from error
     if not isinstance(value, dict):
         raise UnsupportedFeatureError(f"the table property {RANGE_PARTITIONS} is no JSON object.")

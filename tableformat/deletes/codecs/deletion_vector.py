@@ -55,7 +55,7 @@ def decode_positions(vector: bytes, location: str) -> PositionSet:
     """The positions of a Roaring bitmap in the portable 64-bit format. Raises CorruptFileError naming `location`."""
     try:
         bitmap = BitMap64.deserialize(vector)
-    except ValueError as error:
+    except (ValueError, IndexError) as error:
         raise CorruptFileError(location, "the deletion vector is no 64-bit Roaring bitmap.") from error
     if len(bitmap) and bitmap.max() > MAX_POSITION:
         raise CorruptFileError(location, f"the deletion vector holds position {bitmap.max()}, above {MAX_POSITION}.")

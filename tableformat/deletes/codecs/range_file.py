@@ -159,7 +159,7 @@ def _stored_key(table: pa.Table, location: str) -> KeyColumns:
         versions = statement["version"], statement["encoding-version"]
         field_ids, type_names = tuple(statement["key-field-ids"]), statement["key-types"]
         types = tuple(IcebergType.model_validate(name) for name in type_names)
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
         raise CorruptFileError(location, f"its {FOOTER_KEY.decode()!r} statement cannot be read: {error!r}") from error
     if versions != (FORMAT_VERSION, ENCODING_VERSION):
         known = (FORMAT_VERSION, ENCODING_VERSION)

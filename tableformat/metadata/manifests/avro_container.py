@@ -40,6 +40,7 @@ DECODING_ERRORS: Final = (
     AttributeError,
     ArithmeticError,
     MemoryError,
+    RecursionError,
     struct.error,
     zlib.error,
     OSError,
