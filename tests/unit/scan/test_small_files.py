@@ -1,0 +1,83 @@
+"""Small files read together: what a batch may hold, and what is said of one file of many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.expressions import AlwaysTrue, GreaterThanOrEqual
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, NestedField, StringType
+from resolve_tables import data_file, metadata_of, with_ids, write
+
+from tableformat.errors import CorruptFileError
+from tableformat.merge_on_read.deleted_positions import MergeContext
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.parquet.parquet_file import OpenedFile
+from tableformat.parquet.projection import select_columns
+from tableformat.scan.context import ReadContext
+from tableformat.scan.reader import read_tables
+
+SCHEMA = Schema(NestedField(1, "n", IntegerType()), NestedField(2, "note", StringType()), schema_id=0)
+
+
+def context_of(columns: list[str] | None = None) -> ReadContext:
+    merge = MergeContext(metadata_of(SCHEMA), PyArrowFileIO())
+    return ReadContext(merge, SCHEMA, select_columns(SCHEMA, columns))
+
+
+def task_of(tmp_path: Path, name: str, numbers: pa.Array, **fields: object) -> FileScanTask:
+    notes = pa.array([name] * len(numbers))
+    path = write(tmp_path / f"{name}.parquet", with_ids(pa.table({"n": numbers, "note": notes}), [1, 2]))
+    return FileScanTask(data_file=data_file(path), **fields)
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The files that are decoded, and of how many columns."""
+    found: list[tuple[str, int]] = []
+    read = OpenedFile.read_whole
+    monkeypatch.setattr(
+        OpenedFile,
+        "read_whole",
+        lambda self, leaves: found.append((Path(self.location).stem, len(leaves))) or read(self, leaves),
+    )
+    return found
+
+
+def test_the_file_whose_values_do_not_fit_is_named(tmp_path: Path) -> None:
+    """DA-8: values are converted for all files of one schema together."""
+    numbers = {"first": [1], "second": [2**40], "third": [3]}
+    tasks = [task_of(tmp_path, name, pa.array(values, pa.int64())) for name, values in numbers.items()]
+    with pytest.raises(CorruptFileError, match=r"second\.parquet: column 'n'"):
+        list(read_tables(tasks, context_of()))
+    fitting = list(read_tables([tasks[0], tasks[2]], context_of()))
+    assert [rows.to_pydict() for rows in fitting] == [{"n": [1, 3], "note": ["first", "third"]}]
+
+
+def test_files_of_several_schemas_and_filters_are_one_table(tmp_path: Path, decoded: list[tuple[str, int]]) -> None:
+    narrow, wide = pa.int32(), pa.int64()
+    where = GreaterThanOrEqual("n", 2)
+    tasks = [
+        task_of(tmp_path, "a", pa.array([1, 2], narrow), residual=AlwaysTrue()),
+        task_of(tmp_path, "b", pa.array([1, 2], wide), residual=where),
+        task_of(tmp_path, "c", pa.array([0, 1], narrow), residual=where),
+        task_of(tmp_path, "d", pa.array([3], narrow), residual=where),
+    ]
+    tables = list(read_tables(tasks, context_of(["note"])))
+    assert [rows.to_pydict() for rows in tables] == [{"note": ["a", "a", "b", "d"]}]
+    assert decoded == [("a", 2), ("b", 2), ("d", 2)], "statistics rule file c out"
+
+
+def test_rows_without_columns_are_counted(tmp_path: Path) -> None:
+    tasks = [task_of(tmp_path, name, pa.array([1, 2], kind)) for name, kind in (("a", pa.int32()), ("b", pa.int64()))]
+    assert sum(rows.num_rows for rows in read_tables(tasks, context_of([]), narrow=False)) == 4
+
+
+def test_tasks_that_come_one_by_one_are_read_one_by_one(tmp_path: Path, decoded: list[tuple[str, int]]) -> None:
+    """They may be of several plans."""
+    tasks = [task_of(tmp_path, name, pa.array([1], pa.int32())) for name in ("a", "b")]
+    assert [rows.num_rows for rows in read_tables(iter(tasks), context_of())] == [1, 1]
+    assert decoded == []
