@@ -130,7 +130,8 @@ class Table(TableReads):
         """Delete the rows that match.
 
         `mode`: "range" and "equality" write a blind delete and raise InvalidPredicateError where the predicate is not
-        one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact.
+        one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact, and
+        removes data files unopened where all of their rows match (RP-17).
         `dry_run` counts the rows that would go, which reads, and changes nothing; so it does for all verbs that delete.
 
         >>> table.delete("id1 = 'A' AND num_cal = 2", mode="scan").deleted_row_count

@@ -74,6 +74,8 @@ class Draft:
         self._pending_key_count = 0
         self._written: list[str] = []
         self._row_count = 0
+        self.attempt = 0
+        """How often the verb has been staged, from 1; 0 where it is not staged again after a conflict."""
         self._refused: list[pa.Table] = []
 
     # -- what verbs ask -----------------------------------------------------------------------------------------------
@@ -119,6 +121,11 @@ class Draft:
         """
         self._write_pending_deletes()
         return self._change.plan(where, may_match)
+
+    def look(self, where: BooleanExpression) -> tuple[RowTask, ...]:
+        """What `plan` would give, without having decided by it."""
+        self._write_pending_deletes()
+        return self._change.look(where)
 
     @property
     def next_sequence_number(self) -> int:
@@ -225,6 +232,10 @@ class Draft:
         `written_anew`: among the adopted files are these rows as they are after an update.
         """
         self._change.delete_positions(task, positions, written_anew=written_anew)
+
+    def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression) -> bool:
+        """Remove planned files of which every row matches; False where one has to stay."""
+        return self._change.remove_files(tasks, where)
 
     # -- commit -------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ def run_verb(
     attempts = 0
     for attempt in range(1, _STAGE_ATTEMPTS + 1):
         draft = new_draft()
+        draft.attempt = 0 if one_shot else attempt
         try:
             if draft.is_applied(options):
                 return draft.unchanged(already_applied=True, started=started)

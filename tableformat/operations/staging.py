@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -58,6 +58,8 @@ class StagedChange:
         """Committed files of which rows are written anew."""
         self._reads: list[_Read] = []
         self._counted_row_count = 0
+        self._is_uncounted = False
+        """Files were removed of which deletes had deleted some rows already."""
         self._unchecked: set[str] = set()
         """Data files whose rows were not held against the table's range partitions."""
         self._adopted: dict[str, int] = {}
@@ -90,7 +92,7 @@ class StagedChange:
     def deleted_row_count(self) -> int | None:
         """Rows that verbs found and deleted; None when a blind delete was staged, which counts nothing."""
         is_blind = any(verb.delete_files for verb in self._verbs)
-        return None if is_blind else self._counted_row_count
+        return None if is_blind or self._is_uncounted else self._counted_row_count
 
     def rebase(self, view: SnapshotView) -> None:
         """Go on with the same snapshot in newer metadata."""
@@ -113,6 +115,22 @@ class StagedChange:
         plan = plan_scan(self._view, where, staged=self._on_top(self._verbs))
         self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
         return tuple(self._with_staged(plan.tasks))
+
+    def look(self, where: BooleanExpression | None) -> tuple[RowTask, ...]:
+        """What `plan` would give, for a verb that has not decided yet whether to go by it."""
+        return tuple(self._with_staged(plan_scan(self._view, where, staged=self._on_top(self._verbs)).tasks))
+
+    def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression | None) -> bool:
+        """RP-17: files of which every row is deleted, as found by `look`; False where one has to stay (MT-64)."""
+        if paths_named_twice(tuple(task.data_file for task in tasks)):
+            return False
+        self._reads.append(_Read(where, None))
+        for task in tasks:
+            scan = scan_of(task)
+            self._is_uncounted |= scan.has_deletes or task is not scan
+            self._counted_row_count += task.data_file.record_count
+            self._remove(scan)
+        return True
 
     def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
         """Delete live rows of a planned file; with its last row gone the file leaves the table, its row deletes too.

@@ -15,29 +15,35 @@ from tableformat.operations.draft import Draft
 from tableformat.operations.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import check_others_read_it
+from tableformat.operations.whole_files import drop_whole_files
 
+_WHOLE_FILE_ATTEMPTS: Final = 2
+"""After this many conflicts a delete is written blind: it has to get through beside writers that never pause."""
 MODES: Final = ("auto", "range", "equality", "scan")
 
 
 def delete(draft: Draft, *, where: str | BooleanExpression, mode: str = "auto") -> None:
     """Stage the delete of the rows that match.
 
-    "auto" is blind where the filter pins columns to values and limits at most one more to an interval (or is an OR of
-    such): a range delete where these lead the key or there is an interval, an equality delete otherwise. All else is
-    read.
+    "auto" takes whole data files away where each that may match does so with all of its rows (RP-17). Else it is blind
+    where the filter pins columns to values and limits at most one more to an interval (or is an OR of such): a range
+    delete where these lead the key or there is an interval, an equality delete otherwise. All else is read.
     """
     one_of(mode, MODES, option="mode")
     if where is None:
         raise InvalidPredicateError("delete needs a filter; delete(where='true') deletes every row.")
     draft.begin_verb()
-    stage_delete(draft, where, mode=mode)
+    stage_delete(draft, where, mode=mode, whole_files=mode == "auto" and 0 < draft.attempt <= _WHOLE_FILE_ATTEMPTS)
 
 
-def stage_delete(draft: Draft, where: str | BooleanExpression | None, *, mode: str) -> None:
-    """The delete as part of the draft's current verb; without a filter it deletes every row."""
+def stage_delete(draft: Draft, where: str | BooleanExpression | None, *, mode: str, whole_files: bool = False) -> None:
+    """The delete as part of the draft's current verb; without a filter it deletes every row. `whole_files`: by removing
+    data files where every row of each matches (RP-17)."""
     expression = parse_where(where, draft.schema)
     conditions = None if mode == "scan" else key_conditions(bind_filter(expression, draft.schema))
     if conditions is not None and all(_is_expressible(draft, condition, mode) for condition in conditions):
+        if whole_files and conditions and drop_whole_files(draft, expression, conditions):
+            return
         for condition in conditions:
             _stage_blind(draft, condition, mode)
         return

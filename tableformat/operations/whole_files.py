@@ -1,0 +1,36 @@
+"""Deletes that are true of whole data files: these leave the table, and there is no delete file (RP-17)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.deletes.spans.coverage import Coverage, classify
+from tableformat.merge_on_read.task import RowTask
+from tableformat.operations.draft import Draft
+from tableformat.operations.key_condition import KeyCondition, spans_of
+
+
+def drop_whole_files(draft: Draft, where: BooleanExpression, conditions: Sequence[KeyCondition]) -> bool:
+    """RP-17: stage the removal of the data files that may hold a matching row, when by their bounds every row of each
+    matches; False, and nothing staged, otherwise. Reads manifests; no data file is opened.
+
+    `conditions` together match exactly the rows of `where`.
+    """
+    tasks = draft.look(where)
+    if not tasks or not all(_matches_whole(draft, task, conditions) for task in tasks):
+        return False
+    return draft.remove_files(tasks, where)
+
+
+def _matches_whole(draft: Draft, task: RowTask, conditions: Sequence[KeyCondition]) -> bool:
+    key = draft.key_field_ids if draft.has_key else ()
+    for condition in conditions:
+        if not condition.points and condition.interval is None:
+            return True
+        spans = spans_of(condition, draft.schema, key).with_sequence_number(draft.next_sequence_number)
+        coverage, _ = classify(spans, task.data_file)
+        if coverage is Coverage.COVERED:
+            return True
+    return False
