@@ -1,7 +1,8 @@
 """Runs all maintenance jobs of a branch, in an order in which none undoes or blocks another (MT-60).
 
-convert, drop dead, merge ranges     deletes first: compaction then has fewer to apply
-compact, rewrite manifests           data next, then the manifests that name it
+advance window                       what is old goes before anything is done to it
+convert, drop dead, merge ranges     deletes next: compaction then has fewer to apply
+compact, rewrite manifests           data then, and the manifests that name it
 publish                              the branch as it is by now, for those who read its target
 expire, remove orphans               files last: what the jobs before replaced may go when it is old enough
 """
@@ -20,7 +21,13 @@ from pyiceberg.table.metadata import TableMetadata
 
 from tableformat.commit.metadata_commit import refresh
 from tableformat.commit.publish_target import publish_target_of, published_to
-from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, TableFormatError, nearest_hint
+from tableformat.errors import (
+    CommitStateUnknownError,
+    InvalidArgumentError,
+    TableFormatError,
+    UnsupportedFeatureError,
+    nearest_hint,
+)
 from tableformat.maintenance.compaction.compact import compact
 from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
 from tableformat.maintenance.conversion.convert_deletes import convert_deletes
@@ -33,8 +40,12 @@ from tableformat.maintenance.rewrite_manifests import rewrite_manifests
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.metadata.snapshot_choice import head_view
+from tableformat.operations.ranges.handle import TableRangePartitions
+from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.range_partitions.window import has_clock
 
 JOBS: Final = (
+    "advance_window",
     "convert_deletes",
     "drop_dead_deletes",
     "merge_range_deletes",
@@ -45,7 +56,7 @@ JOBS: Final = (
     "remove_orphan_files",
 )
 """In the order in which they run."""
-_REWRITE_FILES: Final = frozenset(JOBS[:4])
+_REWRITE_FILES: Final = frozenset(JOBS[:5])
 """Jobs that a branch which others are published to does not take (MT-30)."""
 
 
@@ -203,9 +214,21 @@ class _Run:
             return f"branch {sources[0]!r} is published here, so deletes and rewrites are made there"
         if name == "publish" and publish_target_of(metadata, self._branch) is None:
             return f"branch {self._branch!r} has no publish target"
+        if name == "advance_window":
+            return self._no_window(metadata)
         if name == "compact" and self._bytes_left() == 0:
             return f"the byte budget of {self._byte_budget:,} bytes is used up"
         return ""
+
+    def _no_window(self, metadata: TableMetadata) -> str:
+        """Why no window moves: the table has none, or one over numbers, which have no clock."""
+        try:
+            defined = range_partitions_of(metadata.properties, metadata.schema())
+        except UnsupportedFeatureError as error:
+            return str(error)
+        if defined is None or not defined.window.is_set:
+            return "the table has no window of range partitions"
+        return "" if has_clock(defined) else f"{defined.key.names[0]} is a number and has no clock"
 
     def _report(self, name: str) -> JobReport:
         started = time.perf_counter()
@@ -226,6 +249,7 @@ class _Run:
     def _job(self, name: str) -> _Job:
         iceberg, branch, dry_run = self._iceberg, self._branch, self._dry_run
         jobs: dict[str, _Job] = {
+            "advance_window": partial(TableRangePartitions(iceberg, branch).advance, dry_run=dry_run),
             "convert_deletes": partial(
                 convert_deletes,
                 iceberg,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
@@ -68,6 +68,8 @@ class PartitionContents:
     contents: list[_Contents]
     elsewhere: _Contents
     """Files, or parts of files, that no bound covers."""
+    straddling_file_count: int = 0
+    """Each counted once."""
 
     def at(self, place: _Place) -> list[_Contents]:
         """What lies at a place, in each partition of it and outside."""
@@ -141,7 +143,7 @@ def partition_contents(view: SnapshotView, defined: DefinedPartitions) -> Partit
                 if contents.file_count:
                     contents.deletes[entry.file.kind] += 1
                     contents.is_exact = False
-    return found
+    return replace(found, straddling_file_count=sum(place.count > 1 for place in data.values()))
 
 
 def _place_of(places: FilePlaces, bounds: KeyBounds) -> _Place:

@@ -36,7 +36,8 @@ class Finding:
     """Something to do."""
 
     name: str
-    """small-files, deleted-rows, overlap, keyed-deletes, range-delete-files, dead-deletes, manifests, snapshots."""
+    """small-files, deleted-rows, overlap, uncovered-rows, straddling-files, overdue-window, keyed-deletes,
+    range-delete-files, dead-deletes, manifests, snapshots."""
     what: str
     """One sentence with the numbers."""
     command: str

@@ -13,6 +13,7 @@ from tableformat.maintenance.compaction.compaction_plan import DELETE_RATIO_THRE
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
 from tableformat.maintenance.health.health import Finding, TableHealth
 from tableformat.maintenance.health.health_statistics import measure
+from tableformat.maintenance.health.range_findings import range_findings
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import (
@@ -40,6 +41,7 @@ def table_health(view: SnapshotView, metadata_location: str, *, table: str, bran
 def _findings(health: TableHealth, view: SnapshotView, branch: str) -> Iterator[Finding]:
     yield from _about_deletes(health, view, branch)
     yield from _about_files(health)
+    yield from range_findings(view)
     yield from _about_metadata(health, view)
 
 

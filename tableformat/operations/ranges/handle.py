@@ -16,13 +16,14 @@ from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.ranges.alter import Altered, alter, committed, defined_partitions
 from tableformat.operations.ranges.result import RangePartitionsResult
 from tableformat.operations.ranges.retire import PlannedRetirement, new_retired_tag, restore
-from tableformat.operations.ranges.window import advanced, now_of
+from tableformat.operations.ranges.window import advanced
 from tableformat.range_partitions.alteration import added, check_whole_partitions, divided, dropped, merged
 from tableformat.range_partitions.cuts import cut_at
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.definition import range_of
 from tableformat.range_partitions.listing import partition_contents
 from tableformat.range_partitions.model import Bound, BoundLike, Values, bound
+from tableformat.range_partitions.window import now_of
 
 
 @checked_methods

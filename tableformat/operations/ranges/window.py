@@ -1,83 +1,17 @@
-"""The moving window: steps ahead of now are added, partitions that are old are dropped, in one commit (RP-11)."""
+"""A window that moves: steps ahead of now are added, partitions that are old are dropped, in one commit (RP-11)."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
-
-import numpy as np
-from pyiceberg.types import DateType, IntegerType, LongType, PrimitiveType, TimestamptzNanoType, TimestamptzType
-
-from tableformat.errors import InvalidArgumentError
 from tableformat.operations.ranges.alter import Altered
-from tableformat.range_partitions.alteration import added, dropped, step_range, without
-from tableformat.range_partitions.cuts import Range, cut_at
-from tableformat.range_partitions.defined import DefinedPartitions, first_value
-from tableformat.range_partitions.steps import Steps
-
-_ZONED = (TimestamptzType, TimestamptzNanoType)
-
-
-def now_of(defined: DefinedPartitions, now: Any) -> int:
-    """The moment of a window as a value of the range column; by default the clock's. InvalidArgumentError for a column
-    of numbers, which has no clock, and for a table without a window."""
-    if defined.steps is None or not defined.window.is_set:
-        raise InvalidArgumentError(
-            "the table has no window: give create_table(range_partitions=...) a step, and retain= or ahead=."
-        )
-    column_type = defined.key.types[0]
-    if now is None:
-        now = _clock(column_type)
-    if isinstance(column_type, DateType) and isinstance(now, datetime):
-        now = now.date()
-    return first_value(cut_at(defined.key, now, after=False, side="now"))
-
-
-def _clock(column_type: PrimitiveType) -> datetime:
-    if isinstance(column_type, IntegerType | LongType):
-        raise InvalidArgumentError(f"a column of {column_type} has no clock: give now=.")
-    now = datetime.now(UTC)
-    return now if isinstance(column_type, _ZONED) else now.replace(tzinfo=None)
+from tableformat.range_partitions.alteration import added, dropped
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.window import old_partitions, steps_ahead
 
 
 def advanced(defined: DefinedPartitions, now: int) -> Altered:
     """RP-11: what exists when the window has moved to `now`."""
-    assert defined.steps is not None, "looked at before"
     comes = steps_ahead(defined, now)
     goes = old_partitions(defined, now)
     after = dropped(defined, goes) if goes else defined
     after = added(after, comes) if comes else after
     return Altered(after, tuple(comes), tuple(goes))
-
-
-def steps_ahead(defined: DefinedPartitions, now: int) -> list[Range]:
-    """The step of now and the `ahead` ones after it, without what exists of them; none where nothing is added ahead."""
-    steps = _steps(defined)
-    if not defined.window.ahead:
-        return []
-    current = int(steps.ordinals(np.array([now]))[0])
-    return without(step_range(defined, current, current + defined.window.ahead), defined.bounds)
-
-
-def old_partitions(defined: DefinedPartitions, now: int) -> list[Range]:
-    """RP-11: whole partitions whose upper end is at or below now less `retain`, the oldest first, as many as
-    `max_drops` allows; never one that is protected, nor one of the newest `keep_latest`."""
-    window = defined.window
-    if window.retain is None:
-        return []
-    horizon = _steps(defined).less(now, window.retain)
-    partitions = list(defined.partitions())
-    droppable = partitions[: len(partitions) - window.keep_latest]
-    old = [
-        each
-        for each in droppable
-        if not each.upper.is_open
-        and first_value(each.upper) + each.upper.after <= horizon
-        and not any(each.meets(protected) for protected in window.protect)
-    ]
-    return old[: window.max_drops]
-
-
-def _steps(defined: DefinedPartitions) -> Steps:
-    assert defined.steps is not None, "looked at before"
-    return defined.steps

@@ -13,8 +13,9 @@ from pyiceberg.types import DateType, NestedField, TimestamptzType
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
-from tableformat.operations.ranges.window import advanced, now_of
+from tableformat.operations.ranges.window import advanced
 from tableformat.range_partitions.definition import define
+from tableformat.range_partitions.window import now_of
 from tableformat.testing.table_files import live_data_files, live_files
 from tableformat.testing.table_rows import live_values
 
