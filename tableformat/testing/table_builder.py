@@ -30,6 +30,7 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile
+from tableformat.range_partitions.model import RangePartitions
 from tableformat.storage.location import local_path
 from tableformat.table import Table
 from tableformat.testing.json_values import (
@@ -114,8 +115,30 @@ def create(catalog: Catalog, case: Mapping[str, Any], *, identifier: str = "db.t
         key=case.get("key", ()),
         partition_by=case.get("partition_by", ()),
         properties=case.get("properties"),
+        range_partitions=_range_partitions(case),
     )
     return BuiltTable(catalog, identifier)
+
+
+def _range_partitions(case: Mapping[str, Any]) -> RangePartitions | None:
+    """The entry "range_partitions" of a case: the arguments of RangePartitions, values as JSON has them."""
+    given = case.get("range_partitions")
+    if given is None:
+        return None
+    schema, on = schema_from_json(case["schema"], case.get("required", ())), given["on"]
+    values = {name: value for name, value in given.items() if name not in ("bounds", "splits", "on_demand_limits")}
+    limits = given.get("on_demand_limits")
+    return RangePartitions(
+        **values,
+        bounds=[_bound(each, schema, on) for each in given.get("bounds", ())],
+        splits=[tuple_from_json(each, schema, on) for each in given.get("splits", ())],
+        on_demand_limits=None if limits is None else _bound(limits, schema, on),
+    )
+
+
+def _bound(pair: Sequence[Any], schema: Schema, on: Sequence[str]) -> tuple[Any, Any]:
+    lower, upper = pair
+    return tuple_from_json(lower, schema, on), tuple_from_json(upper, schema, on)
 
 
 def split_step(step: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
@@ -276,6 +299,13 @@ def _set_properties(_built: BuiltTable, table: Table, properties: Any, _options:
     table.set_properties(**properties)
 
 
+def _alter_range_partitions(_built: BuiltTable, table: Table, changes: Any, _options: dict[str, Any]) -> None:
+    schema, on = table.metadata.schema(), table.range_partitions.on
+    pairs = {name: [_bound(each, schema, on) for each in changes.get(name, ())] for name in ("add", "drop", "merge")}
+    splits = [tuple_from_json(each, schema, on) for each in changes.get("split", ())]
+    table.range_partitions.alter(add=pairs["add"], drop=pairs["drop"], merge=pairs["merge"], split=splits)
+
+
 def _set_key(_built: BuiltTable, table: Table, columns: Any, _options: dict[str, Any]) -> None:
     table.set_key(columns)
 
@@ -295,6 +325,7 @@ _RUNNERS: Final[Mapping[str, Callable[[BuiltTable, Table, Any, dict[str, Any]], 
     "update_schema": _update_schema,
     "update_spec": _update_spec,
     "set_properties": _set_properties,
+    "alter_range_partitions": _alter_range_partitions,
     "set_key": _set_key,
     "damage": _damage,
 }

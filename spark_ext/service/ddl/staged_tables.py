@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
@@ -49,7 +49,8 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.references import commit_updates
 from tableformat.operations.run import run_verb
 from tableformat.operations.verbs.delete import stage_delete
-from tableformat.properties import KEY_FIELD_IDS, checked_properties
+from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
+from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.rows.checks import refuse_check_set_by_hand
 
@@ -136,6 +137,10 @@ def _replaced(session: Session, request: Request) -> StagedTable:
     return StagedTable(request.table, table.metadata, None, table.metadata, table.iceberg.io)
 
 
+_OF_OLD_COLUMNS: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS})
+"""Properties that name columns by ids, which a table that replaces another does not have."""
+
+
 def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) -> tuple[TableUpdate, ...]:
     """New schema, spec, sort order and properties, with ids that the table never had: its history stays readable."""
     ids = itertools.count(metadata.last_column_id + 1)
@@ -150,13 +155,14 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     properties = checked_properties(user_properties(arguments["properties"]))
     properties.pop(FORMAT_VERSION, None)
     refuse_check_set_by_hand(properties, {}, schema)
+    refuse_coverage_set_by_hand(properties)
     if key:
         properties[KEY_FIELD_IDS] = ",".join(map(str, key))
     properties |= check_properties(arguments["checks"], schema)
     removed = [
         name
         for name in metadata.properties
-        if (name == KEY_FIELD_IDS or is_check_property(name)) and name not in properties
+        if (name in _OF_OLD_COLUMNS or is_check_property(name)) and name not in properties
     ]
     return (
         AddSchemaUpdate.model_validate({"schema": schema}),
