@@ -147,9 +147,19 @@ def test_unknown_option_is_told_with_the_nearest(spark: SparkSession, table: Tab
 
 
 def test_options_of_spark_are_left_to_it(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
-    assert ids(read(spark, table, versionAsOf=first["snapshot-id"])) == [1, 2]
-    assert ids(read(spark, table, timestampAsOf="2999-01-01")) == [1, 2, 3]
     assert ids(read(spark, table, path="/x", header="true", inferSchema="true", mergeSchema="true")) == [1, 2, 3]
+
+
+def test_time_travel_by_options_of_spark(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+    """ST-6: heeded, or refused where Spark itself passes them over."""
+    version, moment = {"versionAsOf": first["snapshot-id"]}, {"timestampAsOf": "2999-01-01"}
+    if spark.version < "4":
+        for options in (version, moment):
+            with pytest.raises(AnalysisException, match=r"no effect in Spark 3\.5"):
+                read(spark, table, **options).collect()
+    else:
+        assert ids(read(spark, table, **version)) == [1, 2]
+        assert ids(read(spark, table, **moment)) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

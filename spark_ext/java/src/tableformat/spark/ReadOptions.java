@@ -14,6 +14,7 @@ final class ReadOptions {
 
   /** Python knows the names. */
   static void check(LakeCatalog catalog, JsonNode pin, CaseInsensitiveStringMap options) {
+    TimeTravelOptions.check(options);
     if (!options.isEmpty()) {
       ObjectNode arguments = Json.object().set("pin", pin);
       catalog.call("check_read", arguments.set("options", Json.object(options.asCaseSensitiveMap())));
