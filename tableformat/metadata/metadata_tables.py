@@ -173,10 +173,15 @@ def manifests_table(view: SnapshotView) -> pa.Table:
 
 
 def partitions_table(view: SnapshotView) -> pa.Table:
-    """Rows, files and deletes of each partition; one row for an unpartitioned table. Deleted rows are counted too."""
+    """Rows, files and deletes of each partition; one row for an unpartitioned table. Deleted rows are counted too.
+
+    Deletes that reach every partition (FM-5) are in none of them, and so in no row.
+    """
     groups: dict[tuple[int, tuple[Any, ...]], list[ManifestEntry]] = {}
     for entry in _live_entries(view):
         groups.setdefault((entry.file.spec_id, entry.file.partition), []).append(entry)
+    if any(spec.fields for spec in view.metadata.partition_specs):
+        groups = {group: entries for group, entries in groups.items() if group[1] or _has_data(entries)}
     rows = [_partition_row(entries, view.metadata) for entries in groups.values()]
     table = pa.Table.from_pylist(rows, schema=_PARTITIONS)
     partition = partition_column(view.metadata, [entries[0].file for entries in groups.values()])
@@ -267,6 +272,10 @@ def _kind(file: DataFile | DeleteFile) -> str:
 
 def _cell(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
+
+
+def _has_data(entries: Iterable[ManifestEntry]) -> bool:
+    return any(entry.file.content is FileContent.DATA for entry in entries)
 
 
 def _partition_row(entries: Sequence[ManifestEntry], metadata: TableMetadata) -> dict[str, Any]:

@@ -81,19 +81,23 @@ def _add(update: UpdateSchema, change: Change, metadata: TableMetadata) -> None:
     path = _path(change)
     default = change.get("default")
     if default is not None and metadata.format_version < 3:
-        raise InvalidArgumentError(
-            f"column {path[-1]!r}: DEFAULT needs format version 3. ALTER TABLE ... SET TBLPROPERTIES "
-            "('format-version' = '3') upgrades the table."
-        )
+        raise _needs_version_3(path)
     column = iceberg_type(change["type"], ".".join(path))
     update.add_column(
         path,
         column,
         doc=change.get("comment"),
         required=not change["nullable"],
-        default_value=None if default is None else default_value(default, column),
+        default_value=None if default is None else default_value(default, column, path[-1]),
     )
     _move(update, change, metadata)
+
+
+def _needs_version_3(path: Sequence[str]) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"column {path[-1]!r}: DEFAULT needs format version 3. ALTER TABLE ... SET TBLPROPERTIES "
+        "('format-version' = '3') upgrades the table."
+    )
 
 
 def _delete(update: UpdateSchema, change: Change, metadata: TableMetadata) -> None:
@@ -130,6 +134,15 @@ def _require(update: UpdateSchema, change: Change, metadata: TableMetadata) -> N
     update.update_column(path, required=not change["nullable"])
 
 
+def _set_default(update: UpdateSchema, change: Change, metadata: TableMetadata) -> None:
+    """SET and DROP DEFAULT: what rows get that are added from now on."""
+    path, default = _path(change), change.get("default")
+    if default is not None and metadata.format_version < 3:
+        raise _needs_version_3(path)
+    column = metadata.schema().find_field(".".join(path)).field_type
+    update.set_default_value(path, None if default is None else default_value(default, column, path[-1]))
+
+
 def _comment(update: UpdateSchema, change: Change, _metadata: TableMetadata) -> None:
     update.update_column(_path(change), doc=change["comment"])
 
@@ -154,6 +167,7 @@ _COLUMN_CHANGES: Final[dict[str, Callable[[UpdateSchema, Change, TableMetadata],
     "UpdateColumnNullability": _require,
     "UpdateColumnComment": _comment,
     "UpdateColumnPosition": _move,
+    "UpdateColumnDefaultValue": _set_default,
 }
 
 

@@ -32,8 +32,15 @@ from pyiceberg.table.update import (
 )
 
 from spark_ext.service.ddl.check_constraints import check_properties, is_check_property
+from spark_ext.service.ddl.column_defaults import defaults_of, with_defaults
 from spark_ext.service.ddl.key_property import key_of
-from spark_ext.service.ddl.tables import describe_table, partition_text, stage_creation, table_schema, user_properties
+from spark_ext.service.ddl.tables import (
+    describe_table,
+    partition_text,
+    stage_creation,
+    table_schema,
+    user_properties,
+)
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.staging import StagedTable
@@ -144,11 +151,11 @@ _OF_OLD_COLUMNS: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS})
 def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) -> tuple[TableUpdate, ...]:
     """New schema, spec, sort order and properties, with ids that the table never had: its history stays readable."""
     ids = itertools.count(metadata.last_column_id + 1)
-    schema = assign_fresh_schema_ids(table_schema(arguments["columns"]), lambda: next(ids))
+    schema = assign_fresh_schema_ids(table_schema(arguments["columns"], metadata.format_version), lambda: next(ids))
     key = check_key_columns(schema, key_of(arguments))
     schema = schema_with_key(schema, key)
     schema = Schema(
-        *schema.fields,
+        *with_defaults(schema, defaults_of(arguments["columns"])).fields,
         schema_id=max(each.schema_id for each in metadata.schemas) + 1,
         identifier_field_ids=schema.identifier_field_ids,
     )

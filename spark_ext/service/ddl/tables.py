@@ -16,6 +16,7 @@ from pyiceberg.transforms import BucketTransform, TruncateTransform, VoidTransfo
 from pyiceberg.types import NestedField
 
 from spark_ext.service.ddl.check_constraints import check_properties
+from spark_ext.service.ddl.column_defaults import defaults_of, set_defaults
 from spark_ext.service.ddl.key_property import KEY, key_of
 from spark_ext.service.reads import metadata_tables
 from spark_ext.service.registry import Request, method
@@ -29,7 +30,11 @@ from tableformat.errors import AlreadyExistsError, InvalidArgumentError, Snapsho
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS, ROW_LINEAGE_NAMES
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.format_version import format_version_of_new, refusals_of_version
+from tableformat.operations.format_version import (
+    format_version_of_new,
+    refusals_of_version,
+    requested_format_version,
+)
 from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
@@ -51,6 +56,7 @@ _TRANSFORMS: Final = {
     "hour": "hour",
     "date_hour": "hour",
 }
+_WHOLE_NUMBERS: Final = ("byte", "short", "integer", "long")
 _SPARK_TRANSFORMS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _IGNORED_PROPERTIES: Final = frozenset(
     {"provider", "owner", "location", "external", "is_managed_location", "collation", KEY}
@@ -232,6 +238,7 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
     CK-6: constraints of the statement were held to Spark's rules; those among the user's properties are set by hand.
     """
     arguments = request.arguments
+<<<<<<< HEAD
     schema = table_schema(arguments["columns"])
     creation = session.catalog.stage_table(
         request.table,
@@ -241,6 +248,21 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
         properties=user_properties(arguments["properties"]),
         location=arguments["properties"].get("location"),
     )
+=======
+    schema = table_schema(arguments["columns"], requested_format_version(arguments["properties"]))
+    try:
+        creation = session.catalog.stage_table(
+            request.table,
+            schema,
+            key=key_of(arguments),
+            partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
+            properties=user_properties(arguments["properties"]),
+            location=arguments["properties"].get("location"),
+        )
+    except TableAlreadyExistsError as error:
+        raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
+    set_defaults(creation, defaults_of(arguments["columns"]))
+>>>>>>> 21a5508 (Spark DDL and procedures: names in any case, defaults of new tables, what CALL lacked)
     checks = check_properties(arguments["checks"], schema)
     if checks:
         creation.set_properties(checks)
@@ -258,13 +280,14 @@ def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
 
 
-def table_schema(columns: list[dict[str, Any]]) -> Schema:
+def table_schema(columns: list[dict[str, Any]], format_version: int) -> Schema:
     """The schema of new columns; field ids are placeholders."""
     fields = []
     for column in columns:
-        if column.get("default") is not None:
+        default = column.get("default")
+        if default is not None and format_version < 3:
             raise InvalidArgumentError(
-                f"column {column['name']!r}: DEFAULT needs a table of format version 3, which new tables are not."
+                f"column {column['name']!r}: DEFAULT needs format version 3: TBLPROPERTIES ('format-version' = '3')."
             )
         fields.append(
             NestedField(
@@ -280,7 +303,7 @@ def table_schema(columns: list[dict[str, Any]]) -> Schema:
 
 def partition_text(transform: dict[str, Any]) -> str:
     """A transform of PARTITIONED BY as `Catalog.create_table` takes it."""
-    name = _TRANSFORMS.get(transform.get("transform", ""))
+    name = _TRANSFORMS.get(transform.get("transform", "").lower())
     arguments = transform.get("arguments", ())
     columns = [".".join(each["column"]) for each in arguments if "column" in each]
     numbers = [each["literal"] for each in arguments if "literal" in each]
@@ -288,6 +311,11 @@ def partition_text(transform: dict[str, Any]) -> str:
         raise InvalidArgumentError(
             f"PARTITIONED BY: {transform.get('transform')!r} over {columns} is no partition transform. There are "
             "identity, bucket(16, c), truncate(4, c), years(c), months(c), days(c) and hours(c)."
+        )
+    widths = [each for each in arguments if "literal" in each]
+    if any(each["type"] not in _WHOLE_NUMBERS or int(each["literal"]) < 1 for each in widths):
+        raise InvalidArgumentError(
+            f"PARTITIONED BY: {name}({', '.join([*numbers, *columns])}): the number is a whole one, from 1 on."
         )
     quoted = '"' + columns[0].replace('"', '""') + '"'
     return f"{name}({', '.join([*numbers, quoted])})"

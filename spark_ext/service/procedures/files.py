@@ -33,6 +33,7 @@ _STREAM_RESULTS: Final = Parameter("stream_results", "boolean", "A hint of Icebe
     Parameter("snapshot_ids", array_of("long"), "Snapshots that expire whatever their age."),
     Parameter("clean_expired_metadata", "boolean", "Only false: old schemas and partition specs stay."),
     DRY_RUN,
+    Parameter("clean_expired_files", "boolean", "Whether files that no snapshot needs go; true by default."),
     columns=pa.schema(
         [
             *((name, pa.int64()) for name in _EXPIRED),
@@ -51,6 +52,7 @@ def expire_snapshots(
     snapshot_ids: Sequence[int] = (),
     clean_expired_metadata: bool = False,
     dry_run: bool = False,
+    clean_expired_files: bool = True,
 ) -> Rows:
     """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more."""
     _check_positive(max_concurrent_deletes)
@@ -59,7 +61,11 @@ def expire_snapshots(
             "expire_snapshots: clean_expired_metadata is not supported: schemas and partition specs stay."
         )
     result = table.maintenance.expire_snapshots(
-        older_than=older_than, retain_last=retain_last, snapshot_ids=tuple(snapshot_ids), dry_run=dry_run
+        older_than=older_than,
+        retain_last=retain_last,
+        snapshot_ids=tuple(snapshot_ids),
+        dry_run=dry_run,
+        clean_expired_files=clean_expired_files,
     )
     ours = ("deleted_range_delete_files_count", "expired_snapshots_count", "freed_bytes")
     return [{name: getattr(result, name) for name in (*_EXPIRED, *ours)}]

@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any, Final
 
 import pyarrow as pa
-import sqlglot
 
+from spark_ext.service.procedures.conditions import condition
 from spark_ext.service.procedures.options import Options, boolean
 from spark_ext.service.procedures.procedure import (
     STRING_MAP,
@@ -19,7 +19,7 @@ from spark_ext.service.procedures.procedure import (
     not_null,
     procedure,
 )
-from tableformat.errors import InvalidArgumentError, InvalidPredicateError
+from tableformat.errors import InvalidArgumentError
 from tableformat.table import Table
 
 DRY_RUN: Final = Parameter("dry_run", "boolean", "Change nothing, and say what would be; false by default.")
@@ -107,7 +107,7 @@ def rewrite_data_files(
     # Iceberg's default is one commit.
     keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
     removes_dangling = keywords.pop("remove_dangling_deletes", False)
-    result = table.maintenance.compact(where=condition(where), dry_run=dry_run, **keywords)
+    result = table.maintenance.compact(where=condition(where, table), dry_run=dry_run, **keywords)
     removed = result.removed_position_delete_file_count + result.removed_deletion_vector_count
     if removes_dangling:
         dead = table.maintenance.drop_dead_deletes(dry_run=dry_run)
@@ -155,7 +155,7 @@ def convert_deletes(
     """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which every
     Iceberg engine reads the branch."""
     result = table.maintenance.convert_deletes(
-        where=condition(where), dry_run=dry_run, **_CONVERSION_OPTIONS.read(options or {})
+        where=condition(where, table), dry_run=dry_run, **_CONVERSION_OPTIONS.read(options or {})
     )
     row = {
         "removed_equality_delete_files_count": result.removed_equality_delete_file_count,
@@ -227,7 +227,7 @@ def rewrite_position_delete_files(
     """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector; those that
     match nothing any more leave."""
     keywords = _POSITION_OPTIONS.read(options or {})
-    result = table.maintenance.rewrite_position_delete_files(where=condition(where), dry_run=dry_run, **keywords)
+    result = table.maintenance.rewrite_position_delete_files(where=condition(where, table), dry_run=dry_run, **keywords)
     row = {"rewritten_bytes_count": result.rewritten_bytes, "added_bytes_count": result.added_bytes}
     return [result_fields(result) | row]
 
@@ -258,17 +258,6 @@ def rewrite_manifests(
             "rewrite_manifests: sort_by is not supported: entries are ordered by all fields of their partition spec."
         )
     return [result_fields(table.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id))]
-
-
-def condition(where: str | None) -> str | None:
-    """PR-8: a condition in Spark's SQL as the library reads it: double quotes are text, backticks quote names."""
-    if where is None:
-        return None
-    try:
-        translated = sqlglot.transpile(where, read="spark", write="duckdb")
-    except sqlglot.errors.SqlglotError as error:
-        raise InvalidPredicateError(f"where is no SQL condition: {where}") from error
-    return ";".join(translated)
 
 
 def _check_order(table: Table, strategy: str | None, sort_order: str | None) -> None:

@@ -187,9 +187,14 @@ def _metadata(field: NestedField) -> dict[str, Any]:
     return metadata
 
 
-def default_value(literal: Mapping[str, Any], column: IcebergType) -> Any:
-    """The value of a DEFAULT, an expression that Spark folded to a literal, for a column of that type."""
-    text = literal.get("literal")
+def default_value(literal: Mapping[str, Any], column: IcebergType, name: str) -> Any:
+    """The value of a DEFAULT, an expression that Spark folded to a literal, for the column of that type and name.
+
+    InvalidArgumentError for a value that a schema cannot hold: one with parts, or one that is no constant.
+    """
+    if "literal" not in literal or (literal["literal"] is not None and not isinstance(column, PrimitiveType)):
+        raise InvalidArgumentError(f"column {name!r}: the DEFAULT of a {column} is NULL; only single values are kept.")
+    text = literal["literal"]
     return None if text is None else _DEFAULTS.get(type(column), str)(text)
 
 

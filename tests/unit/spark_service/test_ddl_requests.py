@@ -1,0 +1,101 @@
+"""CREATE and ALTER TABLE as the Java side words them; no Spark needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_ext.service.ddl.tables import partition_text
+from spark_ext.service.registry import Request, handler_of
+from spark_ext.service.session import Session
+from tableformat.errors import InvalidArgumentError
+
+STRUCT = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    opened = Session.open("lake", {"warehouse": str(tmp_path / "lake")})
+    opened.catalog.create_namespace("db")
+    return opened
+
+
+def text(value: str | None) -> dict[str, Any]:
+    return {"literal": value, "type": "string"}
+
+
+def create(session: Session, version: str) -> dict[str, Any]:
+    """Columns a, and b with the default x."""
+    columns = [
+        {"name": "a", "nullable": True, "type": "integer"},
+        {"name": "b", "nullable": True, "type": "string", "default": text("x")},
+    ]
+    properties = {"format-version": version}
+    arguments = {"columns": columns, "partitioning": [], "key": [], "checks": [], "properties": properties}
+    described: dict[str, Any] = handler_of("create_table")(session, Request({"table": ["db", "t"], **arguments}))
+    return described
+
+
+def alter(session: Session, change: str, column: str, **arguments: Any) -> None:
+    changes = [{"change": change, "column": [column], **arguments}]
+    handler_of("alter_table")(session, Request({"table": ["db", "t"], "changes": changes}))
+
+
+def defaults(session: Session) -> dict[str, tuple[Any, Any]]:
+    fields = session.load(("db", "t")).iceberg.schema().fields
+    return {field.name: (field.initial_default, field.write_default) for field in fields}
+
+
+def test_default_of_a_new_table(session: Session) -> None:
+    """No row is older than it, so that only rows to come have one."""
+    create(session, "3")
+    assert defaults(session) == {"a": (None, None), "b": (None, "x")}
+
+
+def test_default_of_a_table_that_replaces_another(session: Session) -> None:
+    create(session, "3")
+    column = {"name": "n", "nullable": True, "type": "long", "default": {"literal": "7", "type": "long"}}
+    new: dict[str, Any] = {"columns": [column], "partitioning": [], "key": [], "checks": [], "properties": {}}
+    staged = handler_of("stage_table")(session, Request({"table": ["db", "t"], "kind": "replace", **new}))
+    handler_of("commit_staged_table")(session, Request({"pin": staged["pin"]}))
+    assert defaults(session) == {"n": (None, 7)}
+
+
+def test_default_needs_version_3(session: Session) -> None:
+    with pytest.raises(InvalidArgumentError, match="'format-version' = '3'"):
+        create(session, "2")
+
+
+def test_default_is_set_and_dropped_for_rows_to_come(session: Session) -> None:
+    create(session, "3")
+    alter(session, "UpdateColumnDefaultValue", "b", default=text("y"))
+    assert defaults(session)["b"] == (None, "y")
+    alter(session, "UpdateColumnDefaultValue", "b", default=None)
+    assert defaults(session)["b"] == (None, None)
+
+
+@pytest.mark.parametrize("default", [{"unknown": "named_struct('x', 1)"}, {"literal": "1", "type": "integer"}])
+def test_default_with_parts_is_refused(session: Session, default: dict[str, Any]) -> None:
+    create(session, "3")
+    with pytest.raises(InvalidArgumentError, match="only single values"):
+        alter(session, "AddColumn", "s", type=STRUCT, nullable=True, comment=None, default=default)
+    alter(session, "AddColumn", "s", type=STRUCT, nullable=True, comment=None, default=text(None))
+    assert defaults(session)["s"] == (None, None)
+
+
+def transform(name: str, number: str | None = None, number_type: Any = "integer") -> dict[str, Any]:
+    numbers = [] if number is None else [{"literal": number, "type": number_type}]
+    return {"transform": name, "arguments": [*numbers, {"column": ["c"]}]}
+
+
+def test_transforms_in_any_case() -> None:
+    assert partition_text(transform("Bucket", "2")) == 'bucket(2, "c")'
+    assert partition_text(transform("HOURS")) == 'hour("c")'
+
+
+@pytest.mark.parametrize(("number", "number_type"), [("0", "integer"), ("-1", "long"), ("2.5", "decimal(2,1)")])
+def test_widths_that_are_no_whole_numbers(number: str, number_type: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="whole one, from 1 on"):
+        partition_text(transform("bucket", number, number_type))
