@@ -75,6 +75,41 @@ def test_partition_transforms(spark: SparkSession, lake: Catalog, namespace: str
     assert {"bucket(16, a)", "truncate(4, s)", "days(ts)", "country"} <= set(described)
 
 
+def test_transforms_are_named_in_any_case(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT, ts TIMESTAMP) PARTITIONED BY (Bucket(2, a), HOURS(ts))")
+    spec = lake.load_table((namespace, "t")).iceberg.spec()
+    assert [str(field.transform) for field in spec.fields] == ["bucket[2]", "hour"]
+    with pytest.raises(AnalysisException, match="whole"):
+        spark.sql(f"CREATE TABLE lake.{namespace}.u (a INT) PARTITIONED BY (bucket(0, a))")
+
+
+def test_new_name_may_begin_with_the_catalog(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
+    spark.sql(f"ALTER TABLE lake.{namespace}.t RENAME TO lake.{namespace}.u")
+    assert lake.list_tables(namespace) == [f"{namespace}.u"]
+
+
+def test_defaults_of_new_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (a INT, b STRING DEFAULT 'x') TBLPROPERTIES ('format-version' = '3')")
+    spark.sql(f"INSERT INTO {name} (a) VALUES (1)")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN n INT DEFAULT 7")
+    assert [tuple(row) for row in spark.table(name).collect()] == [(1, "x", 7)]
+    assert lake.load_table((namespace, "t")).scan().to_arrow().to_pylist() == [{"a": 1, "b": "x", "n": 7}]
+    with pytest.raises(AnalysisException, match="only single values"):
+        spark.sql(f"ALTER TABLE {name} ADD COLUMN s STRUCT<x: INT> DEFAULT named_struct('x', 1)")
+
+
+@pytest.mark.since_spark("4.1", "a new default comes as a value, not as the statement's text alone")
+def test_default_of_a_column_that_is_there(spark: SparkSession, namespace: str) -> None:
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (a INT, b STRING DEFAULT 'x') TBLPROPERTIES ('format-version' = '3')")
+    for n, change in enumerate(("SET DEFAULT 'y'", "DROP DEFAULT")):
+        spark.sql(f"ALTER TABLE {name} ALTER COLUMN b {change}")
+        spark.sql(f"INSERT INTO {name} (a) VALUES ({n})")
+    assert sorted(map(tuple, spark.table(name).collect())) == [(0, "y"), (1, None)]
+
+
 def test_unknown_transform_names_the_known_ones(spark: SparkSession, namespace: str) -> None:
     with pytest.raises(AnalysisException, match="truncate"):
         spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) PARTITIONED BY (zorder(a))")

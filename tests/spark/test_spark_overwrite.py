@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 import pyarrow as pa
 import pytest
@@ -128,7 +129,21 @@ def test_functions_are_there_for_users(spark: SparkSession) -> None:
             lake.system.bucket(16, CAST(NULL AS BIGINT)), lake.system.years(CAST(NULL AS DATE)),
             lake.system.truncate(3, 'iceberg'), lake.system.hours(TIMESTAMP '1970-01-01 02:30:00')
     """).collect()[0]
-    assert tuple(row) == (3, -10, 2, None, None, "ice", 2)
+    assert tuple(row) == (3, -10, date(1970, 1, 3), None, None, "ice", 2)
+
+
+def test_functions_take_small_integers(spark: SparkSession) -> None:
+    row = spark.sql("""
+        SELECT lake.system.bucket(16, 34), lake.system.bucket(16, 34Y), lake.system.bucket(16S, 34S),
+            lake.system.truncate(10Y, -1S)
+    """).collect()[0]
+    assert tuple(row) == (3, 3, 3, -10)
+
+
+@pytest.mark.parametrize(("call", "message"), [("bucket(2.5, 3)", "whole number"), ("bucket(0, 3)", "1 or more")])
+def test_numbers_of_buckets_that_are_none(spark: SparkSession, call: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        spark.sql(f"SELECT lake.system.{call}").collect()
 
 
 def test_insert_overwrite_replaces_all_rows(spark: SparkSession, events: Table) -> None:

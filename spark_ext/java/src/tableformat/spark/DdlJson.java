@@ -72,6 +72,8 @@ final class DdlJson {
       json.put("comment", comment.newComment());
     } else if (change instanceof TableChange.UpdateColumnPosition position) {
       putPosition(json, position.position());
+    } else if (change instanceof TableChange.UpdateColumnDefaultValue update) {
+      NewDefaults.put(json, update);
     } else if (change instanceof TableChange.DeleteColumn delete) {
       json.put("if_exists", Boolean.TRUE.equals(delete.ifExists()));
     } else if (!ConstraintJson.putChange(json, change)) {

@@ -277,13 +277,20 @@ public final class LakeCatalog
   @Override public void renameTable(Identifier from, Identifier to)
       throws NoSuchTableException, TableAlreadyExistsException {
     try {
-      sidecar.callOnce("rename_table", Json.table(from).set("to", Json.identifier(to)));
+      sidecar.callOnce("rename_table", Json.table(from).set("to", Json.identifier(withoutCatalog(to))));
     } catch (RemoteException error) {
       if (error.is("AlreadyExistsError")) {
         throw new TableAlreadyExistsException(to);
       }
       throw Errors.forTable(error, from);
     }
+  }
+
+  /** RENAME TO takes the new name as it is written, which may begin with the catalog's. */
+  private Identifier withoutCatalog(Identifier to) {
+    String[] namespace = to.namespace();
+    return namespace.length > 1 && namespace[0].equals(name)
+        ? Identifier.of(Arrays.copyOfRange(namespace, 1, namespace.length), to.name()) : to;
   }
 
   // -- functions: the partition transforms, in the namespace "system", where users call them, and in none, where Spark looks

@@ -5,6 +5,7 @@ import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
@@ -12,6 +13,7 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
@@ -46,9 +48,13 @@ final class Transforms {
         throw new UnsupportedOperationException(description() + " takes " + (hasWidth ? "two arguments" : "one argument"));
       }
       DataType source = input.apply(input.size() - 1).dataType();
+      if (hasWidth && !isWhole(input.apply(0).dataType())) {
+        throw new UnsupportedOperationException(
+            description() + " takes a whole number first, not " + input.apply(0).dataType().sql());
+      }
       BoundFunction bound = switch (name) {
-        case "bucket" -> isBucketed(source) ? new Bucket(source) : null;
-        case "truncate" -> isTruncated(source) ? new Truncate(source) : null;
+        case "bucket" -> isBucketed(source) ? new Bucket(widened(source)) : null;
+        case "truncate" -> isTruncated(source) ? new Truncate(widened(source)) : null;
         default -> isDateLike(source) && !(name.equals("hours") && source instanceof DateType)
             ? new DatePart(name, source) : null;
       };
@@ -62,8 +68,17 @@ final class Transforms {
       return type instanceof DateType || type instanceof TimestampType || type instanceof TimestampNTZType;
     }
 
+    private static boolean isWhole(DataType type) {
+      return type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType;
+    }
+
+    /** Tables have no integers of less than 32 bits. */
+    private static DataType widened(DataType type) {
+      return isWhole(type) ? DataTypes.IntegerType : type;
+    }
+
     private static boolean isTruncated(DataType type) {
-      return type instanceof IntegerType || type instanceof LongType || type instanceof DecimalType
+      return isWhole(type) || type instanceof LongType || type instanceof DecimalType
           || type instanceof StringType || type instanceof BinaryType;
     }
 
@@ -182,8 +197,9 @@ final class Transforms {
       return new DataType[] {source};
     }
 
+    /** A day is a date, as in Iceberg; the others are numbers of years, months and hours since 1970. */
     @Override public DataType resultType() {
-      return DataTypes.IntegerType;
+      return name.equals("days") ? DataTypes.DateType : DataTypes.IntegerType;
     }
 
     public int invoke(int day) {

@@ -1,0 +1,18 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.catalog.TableChange;
+
+/** ALTER COLUMN SET and DROP DEFAULT. */
+final class NewDefaults {
+  private NewDefaults() {}
+
+  /** Of a new default Spark hands over the text alone. */
+  static void put(ObjectNode json, TableChange.UpdateColumnDefaultValue change) {
+    if (!change.newDefaultValue().isEmpty()) {
+      throw Errors.unsupported(
+          "ALTER COLUMN SET DEFAULT needs Spark 4.1; CREATE TABLE and ADD COLUMN take a DEFAULT in this version.");
+    }
+    json.putNull("default");
+  }
+}
