@@ -238,8 +238,7 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
     CK-6: constraints of the statement were held to Spark's rules; those among the user's properties are set by hand.
     """
     arguments = request.arguments
-<<<<<<< HEAD
-    schema = table_schema(arguments["columns"])
+    schema = table_schema(arguments["columns"], requested_format_version(arguments["properties"]))
     creation = session.catalog.stage_table(
         request.table,
         schema,
@@ -248,21 +247,7 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
         properties=user_properties(arguments["properties"]),
         location=arguments["properties"].get("location"),
     )
-=======
-    schema = table_schema(arguments["columns"], requested_format_version(arguments["properties"]))
-    try:
-        creation = session.catalog.stage_table(
-            request.table,
-            schema,
-            key=key_of(arguments),
-            partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
-            properties=user_properties(arguments["properties"]),
-            location=arguments["properties"].get("location"),
-        )
-    except TableAlreadyExistsError as error:
-        raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
     set_defaults(creation, defaults_of(arguments["columns"]))
->>>>>>> 21a5508 (Spark DDL and procedures: names in any case, defaults of new tables, what CALL lacked)
     checks = check_properties(arguments["checks"], schema)
     if checks:
         creation.set_properties(checks)
