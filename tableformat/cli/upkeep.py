@@ -1,4 +1,4 @@
-"""`health`, `maintain`, `upgrade`: commands on a table as a whole."""
+"""`health`, `maintain`, `upkeep`, `upgrade`: commands on a table as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tableformat.cli.options import (
 )
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
-from tableformat.cli.watch import refuse_with_watch, watch_tables
+from tableformat.cli.watch import line_of, refuse_with_watch, told_of, watch_tables
 
 if TYPE_CHECKING:
     from tableformat.table import Table
@@ -113,6 +113,31 @@ def maintain(
     emit_result(session, handle, result)
     if any(report.status is JobStatus.FAILED for report in result.jobs):
         raise typer.Exit(1)
+
+
+def upkeep(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Do now what writers do with tableformat.upkeep=writer: merge small files in levels, and expire old snapshots as
+    far as the table says."""
+    from rich.text import Text
+
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    if not (dry_run or yes):
+        ask(f"Keep {handle.name} in shape, which expires snapshots that the table does not retain?", session)
+    with running(session, handle, dry_run=dry_run) as progress:
+        results = handle.maintenance.upkeep(dry_run=dry_run, progress=progress)
+    would = "dry run, nothing was changed: " if dry_run else ""
+    session.output.emit(
+        lambda: {**told_of(handle.name, results), "dry_run": dry_run},
+        lambda: Text(f"{would}{line_of(handle.name, results)}"),
+    )
 
 
 def upgrade(

@@ -83,10 +83,14 @@ def _keep(session: Session, table: Table) -> None:
     except TableFormatError as error:
         session.output.error(error, f"{table.name}: {error}")
         return
-    session.output.emit(lambda: _told(table.name, results), lambda: Text(_line(table.name, results)))
+    session.output.emit(
+        lambda: told_of(table.name, results),
+        lambda: Text(f"{time.strftime('%H:%M:%S')} {line_of(table.name, results)}"),
+    )
 
 
-def _told(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:
+def told_of(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:
+    """What all rounds did together."""
     return {
         "table": name,
         "merged_data_file_count": sum(each.merged_data_file_count for each in results),
@@ -98,10 +102,11 @@ def _told(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:
     }
 
 
-def _line(name: str, results: Sequence[UpkeepResult]) -> str:
-    told = _told(name, results)
+def line_of(name: str, results: Sequence[UpkeepResult]) -> str:
+    """The same for people."""
+    told = told_of(name, results)
     return (
-        f"{time.strftime('%H:%M:%S')} {name}: {told['merged_data_file_count']:,} data files became "
+        f"{name}: {told['merged_data_file_count']:,} data files became "
         f"{told['added_data_file_count']:,}, {told['expired_snapshot_count']:,} snapshots expired, "
         f"{told['lost_race_count']:,} races lost, {told['duration_seconds']:.1f} s"
     )

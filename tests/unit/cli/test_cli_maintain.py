@@ -112,6 +112,7 @@ def names(result: type) -> set[str]:
 def test_every_job_has_a_command_of_its_name() -> None:
     commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
     jobs = {name for name in vars(Maintenance) if not name.startswith("_")} - {"iceberg", "branch"}
+    jobs -= {"upkeep_metrics", "wait_for_upkeep"}  # of the process
     # `maintain`, `compact --dry-run` and `verify --repair`.
     jobs -= {"run", "plan_compaction", "repair"}
     assert {name.replace("_", "-") for name in jobs} | {"maintain"} <= commands
@@ -549,6 +550,17 @@ def test_watch_keeps_all_tables_in_shape_that_do_not_forbid_it(lake: Lake) -> No
         assert catalog.load_table("db.left").inspect.files().num_rows == 4
         named = lake.run("maintain", "db.left", "--watch", "--for", "0s")
         assert "db.left: 4 data files became 1" in named.stdout
+
+
+def test_upkeep_does_once_what_is_due(lake: Lake) -> None:
+    with tf.open_catalog(str(lake.directory)) as catalog:
+        table = catalog.create_table("db.small", rows("a", [1]).schema, key=["id1", "id2"], properties=EAGER)
+        for number in range(4):
+            table.append(rows("a", [number]))
+        tried = lake.json("upkeep", "db.small", "--dry-run")
+        assert (tried["dry_run"], tried["merged_data_file_count"]) == (True, 4)
+        assert "db.small: 4 data files became 1" in lake.run("upkeep", "db.small", "--yes").stdout
+        assert table.refresh().inspect.data_files().num_rows == 1
 
 
 @pytest.mark.parametrize(
