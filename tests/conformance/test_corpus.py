@@ -38,6 +38,7 @@ FILES = sorted(CORPUS.glob("*.json"))
 CASES: dict[str, dict[str, Any]] = {
     f"{path.stem}:{case['title']}": case for path in FILES for case in json.loads(path.read_text())
 }
+pytestmark = pytest.mark.slow
 RULES = [f"DA-{n}" for n in range(1, 12)] + [f"RD-{n}" for n in range(1, 14)]
 RANGE_RULES = [f"RP-{n}" for n in (2, 5, 8, 9, 10, 12, 15)]
 """Those of range partitions on which rows depend."""

@@ -36,6 +36,8 @@ FOREVER: Final = 1_000
 IMPATIENT: Final = {"s3.connect-timeout": "2", "s3.request-timeout": "2"}
 REQUESTS_OF_SHORT_FORM: Final = 12
 
+pytestmark = pytest.mark.slow
+
 
 class TwoAttempts(AwsStandardS3RetryStrategy):
     """Arrow's client gives up soon, so that a test meets what it says then."""
