@@ -22,8 +22,15 @@ from tableformat.commit.snapshot_summary import build_summary, count_totals, tot
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.vectors_of_removed_data import with_vectors_of_removed_data
 from tableformat.errors import CommitConflictError
+from tableformat.filters.key_summaries import column_summaries
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
-from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from tableformat.metadata.manifests.manifest_entry import (
+    ColumnSummary,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
 from tableformat.metadata.manifests.manifest_list import manifests_of, next_row_id, write_manifest_list
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.manifests.manifest_writer import write_manifest
@@ -204,7 +211,7 @@ class SnapshotProducer:
         key = (*reuse_key, content, spec_id, metadata.format_version)
         if key not in self._reusable:
             location = self._new_location(metadata, f"{self._commit_uuid}-m{self._file_count}.avro")
-            self._reusable[key] = write_manifest(
+            written = write_manifest(
                 base.io,
                 location,
                 entries=entries,
@@ -215,6 +222,7 @@ class SnapshotProducer:
                 format_version=metadata.format_version,
                 snapshot_id=self.snapshot_id,
             )
+            self._reusable[key] = replace(written, columns=_key_summaries(metadata, entries))
         return self._reusable[key]
 
     def _write_list(self, base: SnapshotView, manifests: Sequence[ManifestFile], sequence_number: int) -> _WrittenList:
@@ -242,6 +250,15 @@ class SnapshotProducer:
         # Noted before the file is written: a write that fails half-way is cleaned up too.
         self._written.append(location)
         return location
+
+
+def _key_summaries(metadata: TableMetadata, entries: Sequence[ManifestEntry]) -> tuple[ColumnSummary, ...] | None:
+    """FM-26: of the live data files; None for delete manifests and for a table without a key."""
+    schema = metadata.schema()
+    columns = [schema.find_field(field_id) for field_id in sorted(schema.identifier_field_ids)]
+    live = [entry.file for entry in entries if entry.status is not EntryStatus.DELETED]
+    files = [file for file in live if isinstance(file, DataFile)]
+    return column_summaries(files, columns) or None
 
 
 def _entry_key(entry: ManifestEntry) -> FileKey:

@@ -23,6 +23,7 @@ from pyiceberg.schema import Schema
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison, comparisons
 from tableformat.filters.column_pruning import Question, StatisticsColumns, may_match, must_match, statistics_columns
 from tableformat.filters.file_statistics import column_statistics
+from tableformat.filters.key_summaries import summary_of_column
 from tableformat.filters.partition_pruning import PartitionPruning
 from tableformat.filters.pruning import decide, residual
 from tableformat.metadata.columns.data_columns import DataColumns, Indices
@@ -65,10 +66,15 @@ class FilePruning:
         self._by_spec: dict[int, PartitionPruning] = {}
 
     def manifest_may_match(self, manifest: ManifestFile) -> bool:
-        """Whether the partition summaries leave room for a matching row."""
+        """Whether the summaries of partitions and of key columns leave room for a matching row."""
         if self._bound is TRUE:
             return True
-        return self._bound is not FALSE and self._of_spec(manifest.partition_spec_id).manifest_may_match(manifest)
+        if self._bound is FALSE or not self._of_spec(manifest.partition_spec_id).manifest_may_match(manifest):
+            return False
+        if not manifest.columns:
+            return True
+        by_key = residual(self._bound, lambda leaf: decide(leaf, summary_of_column(manifest, leaf.field)))
+        return by_key is not FALSE
 
     def may_hold_match(self, data: DataFile) -> bool:
         """Whether partition and bounds of a file leave room for a row that passes the filter."""

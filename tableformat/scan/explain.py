@@ -114,7 +114,7 @@ def _report(explanation: ScanExplanation) -> Iterator[str]:
     yield f"Scan of {snapshot}, where {explanation.where}"
     yield (
         f"  manifests   {counts['data_manifest_count']} of data, "
-        f"{counts['skipped_data_manifest_count']} of them ruled out by partition; "
+        f"{counts['skipped_data_manifest_count']} of them ruled out by partition or key; "
         f"{counts['delete_manifest_count']} of deletes, {counts['skipped_delete_manifest_count']} of them not needed"
     )
     covered = explanation.of_verdict("covered")

@@ -16,7 +16,7 @@ class PruningCounts:
 
     data_manifest_count: int = 0
     skipped_data_manifest_count: int = 0
-    """Data manifests whose partition summaries leave no room for a matching row."""
+    """Data manifests whose summaries of partitions and keys leave no room for a matching row."""
     delete_manifest_count: int = 0
     skipped_delete_manifest_count: int = 0
     """Delete manifests that are older than all data."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from many_files import partner, table_of_many_files
 from measuring import Contender, Timing, against_target, bytes_under, heading, race, show, show_all
 from nine_million_rows import KEY_FIELD_IDS, adopt, loaded, new_table
 from pyiceberg.types import IntegerType, LongType, StringType
@@ -17,6 +22,7 @@ from tableformat.metadata.columns import read_columns
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.manifests import manifest_list, manifest_reader
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.cache_directory import DIRECTORY_VARIABLE
 
 _SNAPSHOTS = 2_000
 _FILES = 10_000
@@ -128,3 +134,42 @@ def test_planning_of_ten_thousand_files_with_a_thousand_prefix_deletes(benchmark
     timings = race(benchmark, contenders, rounds=_ROUNDS)
     heading(f"planning of {_FILES:,} files with 1,000 prefix deletes in a file each")
     show_all(timings)
+
+
+@pytest.mark.parametrize("file_count", [100_000, 1_000_000])
+def test_plans_of_very_many_files_in_processes_of_their_own(benchmark: Any, tmp_path: Path, file_count: int) -> None:
+    """Manifests clustered by key; nothing of an earlier plan is in memory, but what the cache directory holds."""
+    lake = tmp_path / "lake"
+    table_of_many_files(lake, file_count)
+    one = f"id1 = '{partner(file_count // 2)}'"
+    directory = {DIRECTORY_VARIABLE: str(tmp_path / "cache")}
+
+    def plan(where: str, file_count: int, *others: str, **variables: str) -> dict[str, Any]:
+        figures: dict[str, Any] = run_alone("plan_once.py", str(lake), where, *others, **variables)
+        assert figures["files"] == file_count
+        return figures
+
+    heading(f"plans of {file_count:,} files, manifests clustered by key: seconds, CPU seconds")
+    contenders: dict[str, tuple[str, int, dict[str, str]]] = {
+        "one partner": (one, 1, {}),
+        "one partner, cache directory": (one, 1, directory),
+    }
+    if file_count <= 100_000:
+        contenders["no filter"] = ("", file_count, {})
+        contenders["no filter, cache directory"] = ("", file_count, directory)
+    for name, (where, count, variables) in contenders.items():
+        figures = [plan(where, count, **variables) for _ in range(3)]
+        for when in ("first", "again"):
+            show(f"{name}, {when}", min(tuple(each[when]) for each in figures))
+        show(f"{name}, most memory", f"{max(each['peak_bytes'] for each in figures):,}")
+    if file_count <= 100_000:
+        for name, where, count in (("one partner", one, 1), ("no filter", "", file_count)):
+            show(f"PyIceberg, {name}", tuple(plan(where, count, "pyiceberg")["first"]))
+    benchmark.pedantic(lambda: plan(one, 1), rounds=1)
+
+
+def run_alone(script: str, *arguments: str, **variables: str) -> Any:
+    """What a script of this folder prints, as JSON."""
+    command = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, env={**os.environ, **variables})
+    return json.loads(done.stdout)

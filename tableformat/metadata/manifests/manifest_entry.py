@@ -47,6 +47,18 @@ class PartitionFieldSummary:
     upper_bound: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """FM-26: bounds of one column over all live data files of a manifest."""
+
+    field_id: int
+    contains_null: bool
+    """Whether there may be a null in it."""
+    lower_bound: bytes | None
+    """In Iceberg's single-value binary form; None where the bound of some file is not known."""
+    upper_bound: bytes | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
     """One manifest as a manifest list names it."""
@@ -68,6 +80,8 @@ class ManifestFile:
     deleted_rows_count: int
     partitions: tuple[PartitionFieldSummary, ...] | None = None
     key_metadata: bytes | None = None
+    columns: tuple[ColumnSummary, ...] | None = None
+    """FM-26: of key columns; None where the manifest, or the list that names it, is of another writer."""
     first_row_id: int | None = None
     """v3 only: first row id assigned to data files of this manifest that have none."""
 

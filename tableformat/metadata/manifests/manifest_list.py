@@ -24,6 +24,7 @@ from tableformat.metadata.manifests.avro_container import (
     write_container,
 )
 from tableformat.metadata.manifests.manifest_entry import (
+    ColumnSummary,
     EntryStatus,
     ManifestContent,
     ManifestFile,
@@ -116,7 +117,7 @@ def write_manifest_list(
         assert first_row_id is not None, "a v3 manifest list assigns row ids"
         header["first-row-id"] = str(first_row_id)
         assigned = _with_row_ids(assigned, first_row_id)
-    schema_text, codec = _writing(format_version)
+    schema_text, codec = _writing(format_version, any(manifest.columns for manifest in assigned))
     data = write_container(
         header_bytes({"avro.schema": schema_text, **header}), codec, [_record(manifest) for manifest in assigned]
     )
@@ -164,8 +165,8 @@ def _with_row_ids(manifests: tuple[ManifestFile, ...], first_row_id: int) -> tup
 
 
 @lru_cache
-def _writing(format_version: int) -> tuple[str, RecordCodec]:
-    schema = manifest_list_schema(format_version)
+def _writing(format_version: int, has_column_summaries: bool) -> tuple[str, RecordCodec]:
+    schema = manifest_list_schema(format_version, has_column_summaries=has_column_summaries)
     return json.dumps(schema, separators=(",", ":")), RecordCodec.of(rename_by_field_id(schema).schema)
 
 
@@ -188,6 +189,7 @@ def _record(manifest: ManifestFile) -> dict[str, Any]:
         "partitions": None if partitions is None else [_summary_record(summary) for summary in partitions],
         "key_metadata": manifest.key_metadata,
         "first_row_id": manifest.first_row_id,
+        "column_summaries": _stored_summaries(manifest.columns) if manifest.columns else None,
     }
 
 
@@ -220,7 +222,38 @@ def _manifest_file(io: FileIO, record: Mapping[str, Any], location: str) -> Mani
         partitions=None if partitions is None else tuple(_summary(summary) for summary in partitions),
         key_metadata=record.get("key_metadata"),
         first_row_id=record.get("first_row_id"),
+        columns=_column_summaries(record.get("column_summaries"), location),
     )
+
+
+def _stored_summaries(columns: Sequence[ColumnSummary]) -> bytes:
+    """FM-26: a JSON list of [field id, contains null, lower bound, upper bound], bounds in hexadecimal or null."""
+    rows = [
+        [each.field_id, each.contains_null, *(None if bound is None else bound.hex() for bound in _bounds(each))]
+        for each in columns
+    ]
+    return json.dumps(rows, separators=(",", ":")).encode()
+
+
+def _bounds(summary: ColumnSummary) -> tuple[bytes | None, bytes | None]:
+    return summary.lower_bound, summary.upper_bound
+
+
+def _column_summaries(stored: bytes | None, location: str) -> tuple[ColumnSummary, ...] | None:
+    if stored is None:
+        return None
+    try:
+        return tuple(
+            ColumnSummary(
+                int(field_id),
+                bool(contains_null),
+                None if lower is None else bytes.fromhex(lower),
+                None if upper is None else bytes.fromhex(upper),
+            )
+            for field_id, contains_null, lower, upper in json.loads(stored)
+        )
+    except (ValueError, TypeError) as error:
+        raise CorruptFileError(location, f"its column summaries are damaged ({error}).") from error
 
 
 def _summary(record: Mapping[str, Any]) -> PartitionFieldSummary:

@@ -28,6 +28,8 @@ Converter = Callable[[Any], Any]
 PARTITION_FIELD_ID: Final = 102
 RANGE_SPANS_FIELD_ID: Final = 2_147_483_533
 """RD-13: ours; next to those of the columns of range delete files."""
+COLUMN_SUMMARIES_FIELD_ID: Final = 2_147_483_534
+"""FM-26: ours, of manifest lists."""
 
 FIELD_NAMES: Final[Mapping[int, str]] = {
     0: "status",
@@ -78,6 +80,7 @@ FIELD_NAMES: Final[Mapping[int, str]] = {
     519: "key_metadata",
     520: "first_row_id",
     RANGE_SPANS_FIELD_ID: "range_spans",
+    COLUMN_SUMMARIES_FIELD_ID: "column_summaries",
 }
 """What this module calls a field, whatever its writer called it."""
 
@@ -130,7 +133,7 @@ def entry_schema(
     return {"type": "record", "name": "manifest_entry", "fields": fields}
 
 
-def manifest_list_schema(format_version: int) -> AvroSchema:
+def manifest_list_schema(format_version: int, *, has_column_summaries: bool = False) -> AvroSchema:
     """The Avro schema of a manifest list."""
     summary = [_required(509, "boolean"), _optional(518, "boolean"), _optional(510, "bytes"), _optional(511, "bytes")]
     summaries = {"type": "array", "element-id": 508, "items": {"type": "record", "name": "r508", "fields": summary}}
@@ -141,6 +144,9 @@ def manifest_list_schema(format_version: int) -> AvroSchema:
     fields += [_optional(507, summaries), _optional(519, "bytes")]
     if format_version >= 3:
         fields.append(_optional(520, "long"))
+    if has_column_summaries:
+        # Of a primitive type: PyIceberg cannot pass over a record that it does not know.
+        fields.append(_optional(COLUMN_SUMMARIES_FIELD_ID, "bytes"))
     return {"type": "record", "name": "manifest_file", "fields": fields}
 
 

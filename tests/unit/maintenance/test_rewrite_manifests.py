@@ -10,6 +10,7 @@ from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError
+from tableformat.maintenance import rewrite_manifests as job
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
@@ -158,3 +159,31 @@ def test_commits_of_others_between_planning_and_commit_are_taken_in(
     expected = [("b", key, "x") for key in range(12) if key != 7] + [("c", key, "x") for key in range(12)]
     assert live_tuples(table) == sorted([*expected, ("d", 1, "x")])
     assert {file.file_path for file in live_files(table)} == set(facts(table))
+
+
+def test_manifests_of_one_partition_are_clustered_by_key(tmp_path: Path) -> None:
+    """MT-48, FM-26: a filter on the key opens the manifest that holds its keys, in a table without partitions too."""
+    table = keyed_table(tmp_path)
+    for name in "fbdace":
+        table.append(rows(name, range(4)))
+    size = sum(manifest.manifest_length_bytes for manifest in of(table, ManifestContent.DATA))
+    table.set_properties(**{"commit.manifest.target-size-bytes": str(size // 3 + 1)})
+    table.maintenance.rewrite_manifests()
+    bounds = [
+        (summary.lower_bound, summary.upper_bound)
+        for manifest in of(table, ManifestContent.DATA)
+        for summary in (manifest.columns or ())[:1]
+    ]
+    assert bounds == [(b"a", b"b"), (b"c", b"d"), (b"e", b"f")]
+    plan = table.scan("id1 = 'c'").plan()
+    assert (plan.pruning.data_manifest_count, plan.pruning.skipped_data_manifest_count) == (3, 2)
+    assert [task.data_file.lower_bounds[1] for task in plan.tasks if task.data_file.lower_bounds] == [b"c"]
+
+
+def test_manifests_hold_a_bounded_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "ENTRIES_MAX", 2)
+    table = keyed_table(tmp_path)
+    for name in "abcde":
+        table.append(rows(name, range(2)))
+    table.maintenance.rewrite_manifests()
+    assert [manifest.existing_files_count for manifest in of(table, ManifestContent.DATA)] == [2, 2, 1]
