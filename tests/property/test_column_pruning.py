@@ -259,7 +259,9 @@ def test_columns_hold_what_entries_hold(way_of_decoding: str, drawn: Any) -> Non
         manifest = replace(assigned, first_row_id=first_row_id if version >= 3 else None)
         expected = [entry.file for entry in live_entries(read_manifest(LOCAL, manifest, metadata))]
         (raw,) = decode_manifests(LOCAL, [manifest])
-    found = list(data_files(live_files([(manifest, raw)], {spec.spec_id: spec})))
+    columns = live_files([(manifest, raw)], {spec.spec_id: spec})
+    assert {columns.partitions[index] for index in columns.partition_ids.tolist()} == set(columns.partitions)
+    found = list(data_files(columns))
     assert same(found, expected)
 
 

@@ -100,7 +100,9 @@ def _partitions(
     """For each file the index of its partition, and the distinct partitions."""
     manifest, raw = member
     count = len(stored)
-    if count == 0 or not spec.fields:
+    if count == 0:
+        return np.zeros(0, np.int64), ()
+    if not spec.fields:
         return np.zeros(count, np.int64), ((spec.spec_id, ()),)
     places = partition_fields(spec, layout_of_schema(raw.avro_schema, manifest.manifest_path), manifest.manifest_path)
     ids = np.zeros(count, np.int64)

@@ -14,6 +14,7 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from scan_tables import TableBuilder, partitioned
 
+import tableformat as tf
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
 from tableformat.scan.plan import ScanPlan
@@ -49,6 +50,17 @@ def test_manifests_and_files_are_ruled_out_by_partition(tmp_path: Path) -> None:
     assert (pruning.data_manifest_count, pruning.skipped_data_manifest_count) == (2, 1)
     assert (pruning.data_file_count, pruning.skipped_by_partition_count) == (2, 1)
     assert ids_in(scan.plan(), scan) == [2]
+
+
+def test_a_manifest_of_which_every_file_is_gone_has_no_partition(tmp_path: Path) -> None:
+    catalog = tf.open_catalog(f"{tmp_path}/")
+    catalog.create_namespace("db")
+    schema = pa.schema([("p", pa.string()), ("id", pa.int64())])
+    partitioned_table = catalog.create_table("db.t", schema, partition_by=("p",))
+    partitioned_table.append(pa.table({"p": ["a"], "id": [1]}, schema=schema))
+    partitioned_table.overwrite(pa.table({"p": ["b"], "id": [2]}, schema=schema))
+    assert partitioned_table.scan("p = 'a'").to_arrow().num_rows == 0
+    assert partitioned_table.scan("p = 'b'").to_arrow()["id"].to_pylist() == [2]
 
 
 def test_identity_partition_leaves_no_filter_for_rows(tmp_path: Path) -> None:
