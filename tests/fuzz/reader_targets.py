@@ -49,9 +49,16 @@ class Target:
 
 
 @cache
+def scratch_directory() -> tempfile.TemporaryDirectory[str]:
+    """Removed with the process."""
+    memory = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(
+        prefix="fuzz-", dir=memory if memory.is_dir() else None, ignore_cleanup_errors=True
+    )
+
+
 def scratch_file() -> Path:
-    directory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="fuzz-", dir=directory if directory.is_dir() else None)) / "file"
+    return Path(scratch_directory().name, "file")
 
 
 def as_file(data: bytes) -> str:
