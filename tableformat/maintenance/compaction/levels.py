@@ -1,7 +1,7 @@
 """Chooses data files of one level to merge, as a log-structured merge tree does (MT-80 to MT-82).
 
-    level 0   30 KB each   |=| |=| |=| ... 16 of them      merged into one file of level 1
-    level 1  480 KB each   |================| ...          16 of them make one of level 2
+    level 0   30 KB each   |=| |=| |=| ... 12 of them      merged into one file of level 1
+    level 1  300 KB each   |================| ...          12 of them make one of level 2
     base       75 MB       |===================================|
 
 A row is written again once a level, and not at every merge of small files. Files of any age may be merged, since a

@@ -239,10 +239,10 @@ def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     """MT-81."""
     table = table_of(tmp_path, "off")
     table.append(rows("a", range(20_000)))
-    for first in (0, 4_000):
-        table.replace(rows("a", range(first, first + 4_000)), prefix=["id1", "id2"])
+    for first in (0, 3_000):
+        table.replace(rows("a", range(first, first + 3_000)), prefix=["id1", "id2"])
         assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 0
-    table.replace(rows("a", range(8_000, 12_000)), prefix=["id1", "id2"])
+    table.replace(rows("a", range(6_000, 9_000)), prefix=["id1", "id2"])
     merge = table.maintenance.upkeep()[0].jobs[0]
     assert isinstance(merge, CompactResult)
     assert merge.plan is not None
