@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tableformat.table import Table
 
 _TAKES_AWAY = ("expire_snapshots", "remove_orphan_files")
+_COMMANDS = {"table.range_partitions.advance": "advance_window", "table.range_partitions.list": "partitions"}
+"""Commands that do not have the name of the method."""
 
 
 def health(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
@@ -104,7 +106,7 @@ def maintain(
     jobs = None if only is None else [name.replace("-", "_") for name in names_of(only) or ()]
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    if not (dry_run or yes) and (jobs is None or set(jobs) & set(_TAKES_AWAY)):
+    if not (dry_run or yes) and (jobs is None or set(jobs) & {*_TAKES_AWAY, "advance_window"}):
         ask(f"Maintain {handle.name}, which expires old snapshots and removes files that nothing needs?", session)
     with running(session, handle, dry_run=dry_run) as progress:
         result = handle.maintenance.run(
@@ -184,4 +186,5 @@ def _parsed(call: str) -> tuple[str, dict[str, str]]:
     node = ast.parse(call, mode="eval").body
     assert isinstance(node, ast.Call), call
     assert isinstance(node.func, ast.Attribute), call
-    return node.func.attr, {keyword.arg or "": str(ast.literal_eval(keyword.value)) for keyword in node.keywords}
+    method = _COMMANDS.get(ast.unparse(node.func), node.func.attr)
+    return method, {keyword.arg or "": str(ast.literal_eval(keyword.value)) for keyword in node.keywords}

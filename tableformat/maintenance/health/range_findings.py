@@ -18,7 +18,7 @@ def range_findings(view: SnapshotView) -> Iterator[Finding]:
     try:
         defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
     except UnsupportedFeatureError as error:
-        yield Finding(name="unknown-range-partitions", what=str(error), command="pip install --upgrade tableformat")
+        yield Finding(name="unknown-range-partitions", what=str(error), command="table.range_partitions.list()")
         return
     if defined is None:
         return

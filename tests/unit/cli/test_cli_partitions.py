@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,6 +85,22 @@ def test_what_is_retired_comes_back(lake: Lake) -> None:
     assert run.stdout.splitlines()[1] == "Kept: tableformat restore db.sales retired-2020-2021"
     assert lake.run("restore", TABLE, "retired-2020-2021", "-o", "json").document["restored_data_file_count"] == 1
     assert lake.run("restore", TABLE, "retired-2020-2021").status == 1
+
+
+def test_health_names_the_commands_and_maintain_moves_windows(tmp_path: Path) -> None:
+    """RP-11, RP-18"""
+    lake = make_lake(tmp_path / "lake")
+    today = date.today()
+    days = tf.RangePartitions(on=["d"], bounds=[(today - timedelta(9), today)], step="day", retain="5 days", ahead=1)
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        schema = pa.schema([pa.field("d", pa.date32(), nullable=False)])
+        table = catalog.create_table("db.days", schema, range_partitions=days)
+        table.append(pa.table({"d": [today - timedelta(8), today - timedelta(1)]}, schema=schema))
+    assert "advance-window db.days" in lake.run("health", "db.days").stdout
+    page = lake.run("maintain", "db.days", "--only", "advance-window", "--yes").stdout
+    assert "advance-window" in page
+    assert "removed data files 1" in page
+    assert "advance-window db.days" not in lake.run("health", "db.days").stdout
 
 
 @pytest.mark.parametrize(
