@@ -7,12 +7,12 @@ column of the key, of rows and of cuts, and the spans of all files lie side by s
     file 1   [before(), before('B'))          ->     [before(1), before(1, 'B'))
 
 By RD-1 the cut before(1) lies below every key of file 1 and above those of file 0. Files that are sorted by the key
-are so end to end too.
+are so end to end too. A file with spans of two scopes, which may overlap, is there twice.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -39,8 +39,6 @@ class _Alike:
 
     field_ids: tuple[int, ...]
     types: tuple[PrimitiveType, ...]
-    layer: int
-    """Spans of one file from several scopes may overlap: each is in a layer of its own."""
     stored_types: tuple[pa.DataType, ...]
     is_sorted: bool
 
@@ -49,15 +47,12 @@ def joint_span_positions(files: Sequence[KeyRows]) -> PositionSet:
     """RD-1, RD-11: the rows, counted over all files end to end, that a span of their file's task covers."""
     groups: dict[_Alike, list[tuple[int, SpanArray]]] = defaultdict(list)
     for number, file in enumerate(files):
-        layers: Counter[tuple[int, ...]] = Counter()
         for spans in file.task.range_deletes:
             if len(spans):
                 field_ids = bound_columns(spans)
-                types, layer = spans.key.types[: len(field_ids)], layers[field_ids]
                 is_sorted = file.sorted_by[: len(field_ids)] == field_ids
-                alike = _Alike(field_ids, types, layer, file.stored_types(field_ids), is_sorted)
-                groups[alike].append((number, spans))
-                layers[field_ids] += 1
+                types = spans.key.types[: len(field_ids)]
+                groups[_Alike(field_ids, types, file.stored_types(field_ids), is_sorted)].append((number, spans))
     starts = starts_of(file.row_count for file in files)
     found = []
     for alike, members in groups.items():
