@@ -1,6 +1,7 @@
 """Changes of columns and partition fields: PyIceberg's builders, whose refusals are errors of this library.
 
-A change that would leave the key, or a partition field, without its column is refused with what to do first.
+A change that would leave the key, a partition field or range partitions without their column is refused with what to do
+first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from pyiceberg.types import IcebergType
 from tableformat.arguments import checked_arguments
 from tableformat.errors import InvalidArgumentError, TableFormatError
 from tableformat.operations.references import commit_updates
-from tableformat.properties import name_mapping
+from tableformat.properties import RANGE_PARTITIONS, name_mapping
+from tableformat.range_partitions.definition import ranges_text
+from tableformat.range_partitions.property_text import range_partitions_of
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -64,7 +67,7 @@ class SchemaChanges(UpdateSchema):
         super().__init__(Transaction(iceberg), name_mapping=name_mapping(iceberg.metadata.properties))
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
-        """Drop a column. InvalidArgumentError for one of the key, and for the source of a partition field."""
+        """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column."""
         name, metadata = _dotted(path), self._iceberg.metadata
         field_id = self._schema.find_field(name, self._case_sensitive).field_id
         if field_id in metadata.schema().identifier_field_ids:
@@ -72,11 +75,12 @@ class SchemaChanges(UpdateSchema):
                 f"column {name!r} belongs to the key and cannot be dropped. Name another key with set_key() first."
             )
         _refuse_partition_source(metadata, field_id, name)
+        _refuse_range_column(metadata, field_id, f"column {name!r} cannot be dropped")
         return super().delete_column(path)
 
     def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
-        """Let a column be null. InvalidArgumentError for one of the key."""
-        self._refuse_optional_key(path)
+        """Let a column be null. InvalidArgumentError for one of the key, and for a range column."""
+        self._refuse_optional(path)
         return super().make_column_optional(path)
 
     def update_column(
@@ -86,9 +90,10 @@ class SchemaChanges(UpdateSchema):
         required: bool | None = None,
         doc: str | None = None,
     ) -> UpdateSchema:
-        """Change type, nullability or comment of a column. InvalidArgumentError for a key that would be optional."""
+        """Change type, nullability or comment of a column. InvalidArgumentError for a column of the key, or a range
+        column, that would be optional."""
         if required is False:
-            self._refuse_optional_key(path)
+            self._refuse_optional(path)
         return super().update_column(path, field_type, required, doc)
 
     def set_identifier_fields(self, *fields: str) -> None:
@@ -104,10 +109,12 @@ class SchemaChanges(UpdateSchema):
         if updates:
             commit_updates(self._iceberg, requirements, updates)
 
-    def _refuse_optional_key(self, path: str | tuple[str, ...]) -> None:
+    def _refuse_optional(self, path: str | tuple[str, ...]) -> None:
         name = _dotted(path)
-        if self._schema.find_field(name, self._case_sensitive).field_id in self._schema.identifier_field_ids:
+        field_id = self._schema.find_field(name, self._case_sensitive).field_id
+        if field_id in self._schema.identifier_field_ids:
             raise InvalidArgumentError(f"column {name!r} belongs to the key and cannot be optional.")
+        _refuse_range_column(self._iceberg.metadata, field_id, f"column {name!r} cannot be optional")
 
 
 @_refusals_are_ours
@@ -148,6 +155,17 @@ def _refuse_partition_source(metadata: TableMetadata, field_id: int, name: str) 
                 f"column {name!r} is the source of the partition field {field.name!r} and cannot be dropped. Remove "
                 f"that first: update_spec().remove_field({field.name!r})."
             )
+
+
+def _refuse_range_column(metadata: TableMetadata, field_id: int, refusal: str) -> None:
+    """RP-2: what exists is said by these columns, and a null lies nowhere."""
+    defined = range_partitions_of(metadata.properties, metadata.schema())
+    if defined is not None and field_id in defined.key.field_ids:
+        exists = ranges_text(defined.key, defined.bounds) or "nothing"
+        raise InvalidArgumentError(
+            f"{refusal}: the range partitions of the table go by {', '.join(defined.key.names)}; what exists: "
+            f"{exists}. remove_properties({RANGE_PARTITIONS!r}) takes them away, and with them all limits."
+        )
 
 
 def _dotted(path: str | tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, StringType
 
-from tableformat import Table, open_catalog
+from tableformat import RangePartitions, Table, open_catalog
 from tableformat.errors import CommitConflictError, InvalidArgumentError, TableNotFoundError
 
 SCHEMA = pa.schema(
@@ -71,6 +71,37 @@ def test_a_spec_that_cannot_be_is_refused_and_nothing_changes(table: Table, name
     with pytest.raises(InvalidArgumentError, match=told), table.update_spec() as update:
         call(update)
     assert table.refresh().iceberg.metadata_location == before
+
+
+RANGE_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "dropped": (lambda update: update.delete_column("day"), "cannot be dropped"),
+    "optional": (lambda update: update.make_column_optional("day"), "cannot be optional"),
+    "not required": (lambda update: update.update_column("day", required=False), "cannot be optional"),
+}
+
+
+@pytest.mark.parametrize("name", RANGE_REFUSALS)
+def test_a_range_column_stays_and_is_never_null(table: Table, name: str, tmp_path: Path) -> None:
+    """RP-2: also one outside of the key; without range partitions it is a column like others."""
+    call, told = RANGE_REFUSALS[name]
+    bounds = RangePartitions(on=["day"], bounds=[(0, 10), (20, 30)])
+    schema = pa.schema([("id", pa.int64()), pa.field("day", pa.int64(), nullable=False), ("v", pa.string())])
+    with open_catalog(str(tmp_path / "lake")) as catalog:
+        ranged = catalog.create_table("db.r", schema, key=["id"], range_partitions=bounds)
+        before = ranged.iceberg.metadata_location
+        with (
+            pytest.raises(InvalidArgumentError, match=rf"'day' {told}.*go by day; what exists: \[0, 10\), \[20, 30\)"),
+            ranged.update_schema() as update,
+        ):
+            call(update)
+        assert ranged.refresh().iceberg.metadata_location == before
+        with ranged.update_schema() as update:
+            update.rename_column("day", "number").delete_column("v")
+        assert ranged.refresh().range_partitions.on == ("number",)
+        ranged.remove_properties("tableformat.range-partitions")
+        with ranged.update_schema() as update:
+            update.delete_column("number")
+        assert ranged.refresh().view.schema.column_names == ["id"]
 
 
 def test_a_column_of_a_partition_field_can_go_when_the_field_went(table: Table) -> None:
