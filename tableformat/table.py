@@ -40,8 +40,10 @@ from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
 from tableformat.operations.verbs.delete_rows import delete_rows
 from tableformat.operations.verbs.overwrite import overwrite
-from tableformat.operations.verbs.replace import replace, replace_interval
+from tableformat.operations.verbs.replace import replace
+from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
 from tableformat.operations.verbs.upsert import upsert
+from tableformat.range_partitions.model import BoundLike
 from tableformat.table_reads import TableReads
 from tableformat.write.staged import StagedFiles
 
@@ -227,6 +229,7 @@ class Table(TableReads):
         lower: Any,
         upper: Any,
         everything: bool = False,
+        blind: bool = False,
         on_refused: str = "fail",
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
@@ -234,15 +237,37 @@ class Table(TableReads):
         refused. None as a bound is open; with two of them all rows are replaced, which has to be said:
         `everything=True`.
 
+        Data files that lie inside by their bounds leave the table unopened; where others may have rows in it, one range
+        delete covers it (RP-19). `blind=True`, and a transaction, write the range delete without reading any metadata.
+
         >>> result = table.replace_interval(
         ...     pa.table({"id1": ["E"], "id2": [2], "num_cal": [1]}), on="id2", lower=0, upper=3
         ... )
         >>> table.scan(columns=["id1", "id2"]).to_arrow().sort_by("id1").to_pydict()
         {'id1': ['A', 'A', 'E'], 'id2': [3, 3, 2]}
         """
-        verb = partial(
-            replace_interval, rows=rows, on=on, lower=lower, upper=upper, everything=everything, on_refused=on_refused
-        )
+        span = {"on": on, "lower": lower, "upper": upper, "everything": everything}
+        verb = partial(replace_interval, rows=rows, **span, blind=blind, on_refused=on_refused)
+        return self._run(verb, rows, commit)
+
+    def replace_partition(
+        self, rows: Any, partition: str | BoundLike, *, on_refused: str = "fail", **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Delete the rows of one range partition and add `rows`, in one snapshot, as `replace_interval` does. Rows
+        outside of the partition are refused.
+
+        `partition`: as `range_partitions.list()` names it, or its bound, such as `(lower, upper)`.
+
+        >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
+        >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+        >>> sold = catalog.create_table("db.sold", columns, key=["year", "id"], range_partitions=years)
+        >>> result = sold.append(pa.table({"year": [2020, 2021], "id": [1, 2]}))
+        >>> sold.replace_partition(pa.table({"year": [2021], "id": [7]}), (2021, 2022)).deleted_row_count
+        1
+        >>> sold.scan().to_arrow().sort_by("id").to_pydict()
+        {'year': [2020, 2021], 'id': [1, 7]}
+        """
+        verb = partial(replace_partition, rows=rows, partition=partition, on_refused=on_refused)
         return self._run(verb, rows, commit)
 
     def upsert(self, rows: Any, *, on_refused: str = "fail", **commit: Unpack[CommitKeywords]) -> CommitResult:

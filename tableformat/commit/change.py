@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -128,6 +128,13 @@ class TableChange:
         return tuple(
             delete for delete in self.added_delete_files if is_keyed(delete) and delete.sequence_number is None
         )
+
+
+def operation_of(added: Collection[DataFile], others: Collection[ContentFile]) -> Operation:
+    """What a snapshot says of itself: APPEND promises that nothing but rows were added."""
+    if not others:
+        return Operation.APPEND
+    return Operation.OVERWRITE if added else Operation.DELETE
 
 
 def file_key(file: ContentFile) -> FileKey:

@@ -38,6 +38,7 @@ from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.replaced_files import ReplacedSpans
 from tableformat.operations.result import CommitResult
 from tableformat.operations.staging import StagedChange, StagedChangeByVersion
 from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, RANGE_PARTITIONS, property_one_of
@@ -225,6 +226,17 @@ class Draft:
         """Delete the rows that the spans cover, by a range delete."""
         if len(spans):
             self._pending_spans.setdefault(spans.key.field_ids, []).append(spans)
+
+    def replace_spans(self, spans: SpanArray) -> None:
+        """RP-19: delete what the spans cover, as the commit finds it. For drafts of one verb."""
+        spec_id = self._global_spec_id()
+
+        def write() -> DeleteFile:
+            delete = write_range_delete_file(self.context, spans, spec_id=spec_id)
+            self._written.append(delete.file_path)
+            return delete
+
+        self._change.replaced = ReplacedSpans(spans, write)
 
     def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
         """Delete live rows of a planned file by position; with its last row gone the file leaves the table.

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
-from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.by_format_version import ChangeByFormatVersion
-from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
+from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, operation_of
 from tableformat.commit.coverage_change import coverage_for
+from tableformat.commit.transaction import CommitOutcome
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
@@ -20,6 +21,7 @@ from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, 
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
+from tableformat.operations.replaced_files import ReplacedSpans
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
@@ -64,6 +66,8 @@ class StagedChange:
         """Data files whose rows were not held against the table's range partitions."""
         self._adopted: dict[str, int] = {}
         """Files that other processes staged, each with the table's last sequence number before it was written."""
+        self.replaced: ReplacedSpans | None = None
+        """What the head of each attempt is asked for; the draft has no other verb then."""
         self._named_twice: frozenset[str] = frozenset()
         """Planned data files that stay in the table even without a row (MT-64)."""
 
@@ -91,6 +95,8 @@ class StagedChange:
     @property
     def deleted_row_count(self) -> int | None:
         """Rows that verbs found and deleted; None when a blind delete was staged, which counts nothing."""
+        if self.replaced is not None:
+            return self.replaced.deleted_row_count
         is_blind = any(verb.delete_files for verb in self._verbs)
         return None if is_blind or self._is_uncounted else self._counted_row_count
 
@@ -173,7 +179,7 @@ class StagedChange:
         added_deletes = (*(delete for verb in self._verbs for delete in verb.delete_files), *row_deletes.added)
         removed_deletes = (*self._removed_deletes.values(), *row_deletes.replaced)
         return TableChange(
-            operation=_operation(added, (*added_deletes, *removed)),
+            operation=operation_of(added, (*added_deletes, *removed)),
             kind=ChangeKind.SCAN_BASED if self._reads else ChangeKind.BLIND,
             added_data_files=added,
             added_delete_files=added_deletes,
@@ -273,6 +279,16 @@ class StagedChangeByVersion(ChangeByFormatVersion):
                 table=self._table,
             )
             change = replace(change, coverage=coverage)
+        replaced = self._staged.replaced
+        return change if replaced is None else replaced.added_to(change, head, attempt)
+
+    def committed(self, outcome: CommitOutcome, io: FileIO) -> TableChange | None:
+        change, replaced = super().committed(outcome, io), self._staged.replaced
+        if change is None or replaced is None:
+            return change
+        if outcome.change is None:
+            return replaced.change
+        replaced.remove_unused(change, io)
         return change
 
 
@@ -294,10 +310,3 @@ _File = TypeVar("_File", bound=ContentFile)
 def _numbered(file: _File, sequence_number: int) -> _File:
     """The staged file as if its verb had been a snapshot."""
     return replace(file, sequence_number=sequence_number)
-
-
-def _operation(added: tuple[DataFile, ...], others: tuple[ContentFile, ...]) -> Operation:
-    """What the snapshot says of itself: APPEND promises that nothing but rows were added."""
-    if not others:
-        return Operation.APPEND
-    return Operation.OVERWRITE if added else Operation.DELETE

@@ -20,8 +20,10 @@ from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
 from tableformat.operations.verbs.delete_rows import delete_rows
 from tableformat.operations.verbs.overwrite import overwrite
-from tableformat.operations.verbs.replace import replace, replace_interval
+from tableformat.operations.verbs.replace import replace
+from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
 from tableformat.operations.verbs.upsert import upsert
+from tableformat.range_partitions.model import BoundLike
 
 
 @checked_methods
@@ -113,9 +115,11 @@ class Transaction:
         lower: Any,
         upper: Any,
         everything: bool = False,
+        blind: bool = False,
         on_refused: str = "fail",
     ) -> None:
         """See `Table.replace_interval`."""
+        del blind
         if self._is_open():
             replace_interval(
                 self._draft,
@@ -124,8 +128,14 @@ class Transaction:
                 lower=lower,
                 upper=upper,
                 everything=everything,
+                blind=True,  # RP-19: it has to reach what earlier verbs staged
                 on_refused=on_refused,
             )
+
+    def replace_partition(self, rows: Any, partition: str | BoundLike, *, on_refused: str = "fail") -> None:
+        """See `Table.replace_partition`."""
+        if self._is_open():
+            replace_partition(self._draft, rows=rows, partition=partition, blind=True, on_refused=on_refused)
 
     def upsert(self, rows: Any, *, on_refused: str = "fail") -> None:
         """See `Table.upsert`."""

@@ -111,9 +111,17 @@ class ModelVerbs:
         self.current.extend(new)
 
     def replace_interval(
-        self, rows: Iterable[Row], *, on: str | Sequence[str], lower: Any, upper: Any, everything: bool = False
+        self,
+        rows: Iterable[Row],
+        *,
+        on: str | Sequence[str],
+        lower: Any,
+        upper: Any,
+        everything: bool = False,
+        blind: bool = False,
     ) -> None:
-        """Delete lower <= on < upper and add rows, all of which lie in there."""
+        """Delete lower <= on < upper and add rows, all of which lie in there; the same rows however it is written."""
+        del blind
         names = (on,) if isinstance(on, str) else tuple(on)
         lower_bound, upper_bound = _as_bound(lower), _as_bound(upper)
         _check_bounds(names, lower_bound, upper_bound)

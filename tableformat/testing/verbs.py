@@ -148,14 +148,14 @@ def _changes() -> st.SearchStrategy[Verb]:
 
 
 def _interval_replacements() -> st.SearchStrategy[Verb]:
-    return st.builds(_interval_replacement, rows(max_size=3), ranges(), st.integers(0, 9))
+    return st.builds(_interval_replacement, rows(max_size=3), ranges(), st.integers(0, 9), st.booleans())
 
 
-def _interval_replacement(new: Sequence[Row], found: Range, chance: int) -> Verb:
+def _interval_replacement(new: Sequence[Row], found: Range, chance: int, blind: bool) -> Verb:
     """Mostly with rows that lie in the interval; an outside one is refused."""
     inside = [row for row in new if is_covered(tuple(row[name] for name in found.on), found.lower, found.upper)]
     kept = inside if inside and chance else new
-    return Verb("replace_interval", tuple(kept), _range_options(found))
+    return Verb("replace_interval", tuple(kept), {**_range_options(found), "blind": blind})
 
 
 def _range_options(found: Range) -> dict[str, Any]:

@@ -221,6 +221,7 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/storage/storage.py",
         "tableformat/operations/draft.py",
         "tableformat/operations/ranges/alter.py",
+        "tableformat/operations/replaced_files.py",
         "tableformat/write/created_files.py",
         "tableformat/write/staged.py",
     }

@@ -1,4 +1,4 @@
-"""How live files lie to what is dropped, from their manifest entries alone (RP-12)."""
+"""How live files lie to what is dropped or replaced, from their manifest entries alone (RP-12, RP-19)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tableformat.deletes.spans.coverage import Coverage, classify_many
-from tableformat.deletes.spans.spans import sort_and_merge
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.named_twice import paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.range_partitions.cuts import Range, spans_of
 from tableformat.range_partitions.defined import DefinedPartitions
@@ -19,10 +20,10 @@ from tableformat.range_partitions.defined import DefinedPartitions
 
 @dataclass(frozen=True, slots=True)
 class DroppedFiles:
-    """RP-12: the files that a drop is about."""
+    """RP-12: the files that a drop, or a replacement, is about."""
 
     inside: tuple[DataFile, ...] = ()
-    """All of their rows are dropped."""
+    """All of their rows go."""
     straddling: tuple[DataFile, ...] = ()
     """Some of their rows may be."""
     row_deletes: tuple[DeleteFile, ...] = ()
@@ -41,16 +42,31 @@ def live_delete_files(view: SnapshotView) -> list[DeleteFile]:
 
 def dropped_files(view: SnapshotView, defined: DefinedPartitions, dropped: Sequence[Range]) -> DroppedFiles:
     """RP-12: files of which all rows lie in what is dropped, and those of which some may. Reads manifests only."""
-    if not dropped:
-        return DroppedFiles()
+    return files_in_spans(view, spans_of(defined.key, dropped)) if dropped else DroppedFiles()
+
+
+def files_in_spans(view: SnapshotView, spans: SpanArray) -> DroppedFiles:
+    """RP-12, RP-19: how the live data files of a snapshot lie to spans. Reads manifests only.
+
+    A file that is named twice counts as straddling: its removal could not mean one entry alone (MT-64).
+    """
     files = live_data_files(view)
-    spans = sort_and_merge(spans_of(defined.key, dropped)).with_sequence_number(view.sequence_number + 1)
-    places = [coverage for coverage, _ in classify_many(spans, files)]
-    inside = tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.COVERED)
+    newest = sort_and_merge(spans).with_sequence_number(view.sequence_number + 1)
+    places = [coverage for coverage, _ in classify_many(newest, files)]
+    twice = paths_named_twice(files)
+    inside = tuple(
+        data
+        for data, place in zip(files, places, strict=True)
+        if place is Coverage.COVERED and data.file_path not in twice
+    )
     paths = {data.file_path for data in inside}
     return DroppedFiles(
         inside,
-        tuple(data for data, place in zip(files, places, strict=True) if place is Coverage.PARTIAL),
+        tuple(
+            data
+            for data, place in zip(files, places, strict=True)
+            if place is not Coverage.CLEAN and data.file_path not in paths
+        ),
         tuple(
             delete
             for delete in (live_delete_files(view) if inside else ())

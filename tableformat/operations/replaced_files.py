@@ -1,0 +1,70 @@
+"""What a replacement deletes, found on the head of each attempt (RP-19).
+
+replaced         [================)
+head        [--]  [--]  [----]  [----]     in the middle: removed; on the right: one range delete of what is replaced
+next head   [--]  [--]  [----]  [----] []  somebody appended: looked at anew
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from pyiceberg.io import FileIO
+
+from tableformat.commit.change import ChangeKind, TableChange, operation_of
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.ranges.dropped import DroppedFiles, files_in_spans, live_delete_files
+from tableformat.storage.storage import delete_if_present
+
+_PLANNED_ATTEMPTS: Final = 2
+"""After so many lost races a replacement is written blind: it has to get through beside writers that never pause."""
+
+
+class ReplacedSpans:
+    """Adds to a change the removal of all rows in some spans. The commit asserts the head that it was made for, so
+    that nothing can come between."""
+
+    def __init__(self, spans: SpanArray, write: Callable[[], DeleteFile]) -> None:
+        """`write` writes the range delete of the spans."""
+        self._spans = spans
+        self._write = write
+        self._delete: DeleteFile | None = None
+        self.change: TableChange | None = None
+        """What was made last."""
+        self.deleted_row_count: int | None = None
+        """Rows that went, where whole files did and no delete had reached them; None where nobody counted."""
+
+    def added_to(self, change: TableChange, head: SnapshotView, attempt: int) -> TableChange:
+        """RP-19: the change for this head. Without a file to remove and without a row it has its range delete all the
+        same: a batch that finds nothing is committed, and so is known when it is repeated (CP-14)."""
+        is_planned = attempt <= _PLANNED_ATTEMPTS
+        found = files_in_spans(head, self._spans) if is_planned else DroppedFiles()
+        changes_files = bool(found.inside or change.added_data_files)
+        deletes = (self._range_delete(),) if not is_planned or found.straddling or not changes_files else ()
+        is_counted = not deletes and not (found.inside and live_delete_files(head))
+        self.deleted_row_count = sum(data.record_count for data in found.inside) if is_counted else None
+        self.change = replace(
+            change,
+            operation=operation_of(change.added_data_files, (*deletes, *found.inside)),
+            kind=ChangeKind.SCAN_BASED if is_planned else ChangeKind.BLIND,
+            added_delete_files=(*change.added_delete_files, *deletes),
+            removed_data_files=found.inside,
+            removed_delete_files=found.row_deletes,
+            planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
+            planned_sequence_number=head.sequence_number,
+        )
+        return self.change
+
+    def remove_unused(self, committed: TableChange, io: FileIO) -> None:
+        """Remove the range delete that an earlier attempt needed and the committed one did not."""
+        if self._delete is not None and self._delete not in committed.added_delete_files:
+            delete_if_present(io, self._delete.file_path)
+
+    def _range_delete(self) -> DeleteFile:
+        if self._delete is None:
+            self._delete = self._write()
+        return self._delete

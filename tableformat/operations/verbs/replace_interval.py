@@ -1,0 +1,124 @@
+"""`replace_interval` and `replace_partition`: replace all rows of an interval, or of a range partition (RP-19)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tableformat.deletes.matching.range_match import deleted_mask
+from tableformat.deletes.spans.spans import SpanArray, span_of_bounds
+from tableformat.errors import InvalidArgumentError, nearest_hint
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import one_of
+from tableformat.operations.verbs.delete_range import check_everything_is_meant, range_columns
+from tableformat.range_partitions.alteration import check_whole_partitions, without
+from tableformat.range_partitions.cuts import END, START, Range, spans_of
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.definition import range_of
+from tableformat.range_partitions.model import BoundLike, as_bound
+from tableformat.write.rows.column_casts import Misfits
+
+
+def replace_interval(
+    draft: Draft,
+    *,
+    rows: Any,
+    on: str | Sequence[str],
+    lower: Any,
+    upper: Any,
+    everything: bool = False,
+    blind: bool = False,
+    on_refused: str = "fail",
+) -> None:
+    """Stage the rows, and the delete of the interval before(lower) .. before(upper) of the columns `on`.
+
+    Sub-intervals without new rows become empty. A row outside the interval is refused: repeating the call would add it
+    again. The interval is deleted whatever rows are diverted: its bounds are the caller's and not the rows'. `blind`
+    writes a range delete and looks at no file, as a draft of several verbs has to.
+    """
+    one_of(on_refused, ("fail", "divert"), option="on_refused")
+    check_everything_is_meant(lower, upper, everything=everything, consequence="every row would be replaced")
+    columns = range_columns(draft, [on] if isinstance(on, str) else on)
+    span = span_of_bounds(columns, _as_bound(lower), _as_bound(upper))
+    told = f"the interval {lower!r} <= {', '.join(columns.names)} < {upper!r}"
+    _stage(draft, rows, span, told, blind=blind, on_refused=on_refused)
+
+
+def replace_partition(
+    draft: Draft, *, rows: Any, partition: str | BoundLike, blind: bool = False, on_refused: str = "fail"
+) -> None:
+    """Stage the rows, and the delete of one range partition; see `replace_interval`. `partition` is its name, as it is
+    listed (RP-14), or its bound."""
+    one_of(on_refused, ("fail", "divert"), option="on_refused")
+    defined = draft.context.range_partitions
+    if defined is None:
+        raise InvalidArgumentError(
+            f"table {draft.name} has no range partitions: all of its key space exists. replace_interval(rows, on=, "
+            "lower=, upper=) replaces an interval of it."
+        )
+    ranges = _ranges_of(defined, partition)
+    told = f"the partition {defined.text(ranges[0])}" if partition != "default" else "the default partition"
+    _stage(draft, rows, spans_of(defined.key, ranges), told, blind=blind, on_refused=on_refused)
+
+
+def _stage(draft: Draft, rows: Any, spans: SpanArray, told: str, *, blind: bool, on_refused: str) -> None:
+    draft.begin_verb()
+    draft.add_rows(draft.conformed(rows, on_refused, tests=(_Inside(spans, told),)))
+    if blind:
+        draft.add_spans(spans)
+    elif len(spans):
+        draft.replace_spans(spans)
+
+
+def _ranges_of(defined: DefinedPartitions, partition: str | BoundLike) -> list[Range]:
+    """What a partition covers: one range, and all that no bound does for the default one. InvalidArgumentError where
+    there is no such partition."""
+    if partition == "default" and defined.has_default:
+        return without(Range(START, END), defined.bounds)
+    if isinstance(partition, str):
+        found = next((each for each in defined.partitions() if defined.text(each) == partition), None)
+        if found is None:
+            names = [defined.text(each) for each in defined.partitions()]
+            raise InvalidArgumentError(
+                f"there is no range partition {partition!r}.{nearest_hint(partition, names)} Nothing was changed. "
+                "range_partitions.list() names those that exist."
+            )
+        return [found]
+    ranges = check_whole_partitions(defined, range_of(defined.key, as_bound(partition)))
+    if len(ranges) > 1:
+        raise InvalidArgumentError(
+            f"{partition!r} is {len(ranges)} range partitions: {', '.join(map(defined.text, ranges[:3]))}, ... Nothing "
+            "was changed. Name one, or replace an interval with replace_interval()."
+        )
+    return ranges
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """What rows must fulfil to replace something."""
+
+    spans: SpanArray
+    told: str
+    """What is replaced, for the message."""
+
+    def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
+        names = self.spans.key.names
+        positions = np.flatnonzero(~deleted_mask([batch.column(name) for name in names], self.spans))
+        if not len(positions):
+            return None
+        return Misfits(
+            positions,
+            pa.repeat(pa.scalar(names[0], pa.large_string()), len(positions)),
+            pa.repeat(pa.scalar(f"lies outside {self.told}", pa.large_string()), len(positions)),
+        )
+
+
+def _as_bound(value: Any) -> tuple[Any, ...] | None:
+    """A bound as `span_of_bounds` takes it; a single value stands for a tuple of one, and None is open."""
+    if value is None or isinstance(value, tuple):
+        return value
+    return tuple(value) if isinstance(value, list) else (value,)
