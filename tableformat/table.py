@@ -270,16 +270,24 @@ class Table(TableReads):
         verb = partial(replace_partition, rows=rows, partition=partition, on_refused=on_refused)
         return self._run(verb, rows, commit)
 
-    def upsert(self, rows: Any, *, on_refused: str = "fail", **commit: Unpack[CommitKeywords]) -> CommitResult:
+    def upsert(
+        self, rows: Any, *, missing: str = "error", on_refused: str = "fail", **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
         """Add rows and delete the older rows with the same key; nothing is read. Of a key given twice the last row
         wins.
+
+        `missing`, where the rows lack columns: "error" raises InvalidArgumentError, "null" writes null, or the column's
+        default; "keep" reads the stored rows of these keys and keeps their values, so it may conflict (CP-27).
 
         >>> from datetime import date
         >>> result = table.upsert(pa.table({"id1": ["B"], "id2": [1], "num_cal": [1], "open_on": [date(2026, 1, 2)]}))
         >>> table.scan(where="id1 = 'B'", columns=["open_on"]).to_arrow().to_pylist()
         [{'open_on': datetime.date(2026, 1, 2)}]
+        >>> result = table.upsert([{"id1": id1, "id2": 1, "num_cal": 1} for id1 in "BC"], missing="keep")
+        >>> table.scan(where="id2 = 1", columns=["id1", "open_on"]).to_arrow().sort_by("id1").to_pylist()
+        [{'id1': 'B', 'open_on': datetime.date(2026, 1, 2)}, {'id1': 'C', 'open_on': None}]
         """
-        return self._run(partial(upsert, rows=rows, on_refused=on_refused), rows, commit)
+        return self._run(partial(upsert, rows=rows, on_refused=on_refused, missing=missing), rows, commit)
 
     def apply_changes(
         self,

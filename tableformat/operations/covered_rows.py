@@ -1,25 +1,28 @@
-"""Deletes that read: find the rows, delete them by position, count them; without a change where that is asked."""
+"""Verbs that read: find rows by a filter or by spans, delete them by position, count them, hand them over."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
-from tableformat.merge_on_read.task import FileScanTask, RowTask
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.draft import Draft
 from tableformat.scan.context import ReadContext, merge_context
 from tableformat.scan.matching_positions import matching_positions
 from tableformat.scan.planner import plan_scan
+from tableformat.scan.reader import read_tables
 
 _Found = TypeVar("_Found")
 
@@ -52,6 +55,33 @@ def delete_covered(draft: Draft, spans: SpanArray) -> None:
         _delete(draft, task, found)
 
 
+def take_matching(draft: Draft, where: BooleanExpression) -> Iterator[pa.Table]:
+    """The live rows that match, staged as deleted because the draft writes them anew (CP-6)."""
+    context = ReadContext.of(draft.view)
+    found = _in_threads(draft.plan(where), lambda task: matching_positions(task, context))
+    return read_tables(_taken(draft, found), context)
+
+
+def take_covered(
+    draft: Draft, spans: SpanArray, where: BooleanExpression | None, columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """Some columns of the live rows that the spans cover, staged as deleted because the draft writes them anew (CP-6).
+    `where`: a filter that all of them pass, for choosing files."""
+    newest = spans.with_sequence_number(draft.next_sequence_number)
+    found = _found_by(newest, draft.plan(where), ReadContext.of(draft.view).merge)
+    # Rows are chosen by position, and the filter may name columns that are not wanted.
+    return read_tables(_taken(draft, found), ReadContext.of(draft.view, columns))
+
+
+def read_covered(view: SnapshotView, spans: SpanArray, where: BooleanExpression | None) -> Iterator[pa.Table]:
+    """The live rows of a snapshot that the spans cover. `where` as in `take_covered`."""
+    context = ReadContext.of(view)
+    newest = spans.with_sequence_number(view.sequence_number + 1)
+    tasks = plan_scan(view, where, context=context.merge).tasks
+    found = _found_by(newest, tasks, context.merge)
+    return read_tables([_only(task, positions) for task, positions in found if positions], context)
+
+
 def preview_delete(view: SnapshotView, spans: SpanArray) -> DeletePreview:
     """Count the live rows that the spans cover; reads the span columns of the data files that they may meet."""
     context = merge_context(view)
@@ -81,6 +111,28 @@ def _covered_by(newest: SpanArray, context: MergeContext) -> Callable[[RowTask],
         return coverage, deleted_positions(by_spans, context).minus(deleted_positions(task, context))
 
     return find
+
+
+def _found_by(
+    newest: SpanArray, tasks: Sequence[RowTask], context: MergeContext
+) -> Iterator[tuple[RowTask, PositionSet]]:
+    for task, (_, found) in _in_threads(tasks, _covered_by(newest, context)):
+        yield task, found
+
+
+def _taken(draft: Draft, found_in: Iterable[tuple[RowTask, PositionSet]]) -> list[RowTask]:
+    taken: list[RowTask] = []
+    for task, found in found_in:
+        if found:
+            taken.append(_only(task, found))
+            draft.delete_positions(task, found, written_anew=True)
+    return taken
+
+
+def _only(task: RowTask, found: PositionSet) -> NarrowedTask:
+    """A task of the rows found alone."""
+    every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
+    return NarrowedTask(scan=scan_of(task), known_positions=every_row.minus(found))
 
 
 def _in_threads(tasks: Iterable[RowTask], find: Callable[[RowTask], _Found]) -> Iterator[tuple[RowTask, _Found]]:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual, Reference
-from pyiceberg.expressions.literals import literal
 
 from tableformat.errors import DuplicateKeyError
 from tableformat.operations.draft import Draft
+from tableformat.operations.key_rows import portions, within_bounds
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.write.rows.conform import ConformedRows
-
-_PORTION_ROWS: Final = 500_000
-"""Rows checked together. Each portion reads the keys of the files whose bounds meet its own."""
 
 
 def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> None:
@@ -29,7 +23,7 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
     Holds a portion of rows; later portions find the keys of earlier ones in the files that these became.
     """
     key = draft.key_names
-    for portion in _portions(rows):
+    for portion in portions(rows):
         new = _is_new(draft, portion, key)
         if fail and not new.all():
             raise _duplicate(portion, ~new, key)
@@ -39,20 +33,9 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
     draft.note_refused(rows)
 
 
-def _portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) >= _PORTION_ROWS:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
-
-
 def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
     """For each row whether it is the first one with its key, in the table and in the portion."""
-    tasks = draft.plan(_within_bounds(portion.column(key[0]), key[0]))
+    tasks = draft.plan(within_bounds(portion.column(key[0]), key[0]))
     context = ReadContext.of(draft.view, key)
     failures: list[BaseException] = []
     present = pa.RecordBatchReader.from_batches(
@@ -87,18 +70,6 @@ def _remembering(failures: list[BaseException], batches: Iterable[pa.RecordBatch
     except BaseException as error:
         failures.append(error)
         raise
-
-
-def _within_bounds(column: pa.ChunkedArray, name: str) -> BooleanExpression | None:
-    """The range of the first key column that the rows lie in; key columns have no nulls. None where it cannot be
-    stated."""
-    if isinstance(column.type, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(column.type):
-        return None
-    bounds = pc.min_max(column)
-    return And(
-        GreaterThanOrEqual(term=Reference(name), value=literal(bounds["min"].as_py())),
-        LessThanOrEqual(term=Reference(name), value=literal(bounds["max"].as_py())),
-    )
 
 
 def _duplicate(portion: pa.Table, is_duplicate: np.ndarray, key: tuple[str, ...]) -> DuplicateKeyError:

@@ -137,10 +137,10 @@ class Transaction:
         if self._is_open():
             replace_partition(self._draft, rows=rows, partition=partition, blind=True, on_refused=on_refused)
 
-    def upsert(self, rows: Any, *, on_refused: str = "fail") -> None:
+    def upsert(self, rows: Any, *, missing: str = "error", on_refused: str = "fail") -> None:
         """See `Table.upsert`."""
         if self._is_open():
-            upsert(self._draft, rows=rows, on_refused=on_refused)
+            upsert(self._draft, rows=rows, on_refused=on_refused, missing=missing)
 
     def apply_changes(
         self, changes: Any, *, op: str = "_op", order_by: str | None = "_ts", on_refused: str = "fail"

@@ -81,7 +81,7 @@ VERBS = {
     "replace": "rows, *, prefix=None, on_refused='fail'",
     "replace_interval": "rows, *, on, lower, upper, everything=False, blind=False, on_refused='fail'",
     "replace_partition": "rows, partition, *, on_refused='fail'",
-    "upsert": "rows, *, on_refused='fail'",
+    "upsert": "rows, *, missing='error', on_refused='fail'",
     "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
     "overwrite": "rows, *, where=None, on_refused='fail'",
 }

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.operations.draft import Draft
+from tableformat.operations.numbered_rows import numbered, unused_name
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.upsert import deleting_older
 from tableformat.write.rows.last_per_key import last_row_per_key
@@ -44,8 +45,8 @@ def apply_changes(
     row_columns = [name for name in events.schema.names if name not in (op, order_by)]
     key = draft.key_names
     draft.begin_verb()
-    number = _unused_name(events.schema)
-    newest = last_row_per_key(_numbered(events, number), key, order_by=order_by)
+    number = unused_name(events.schema)
+    newest = last_row_per_key(numbered(events, number), key, order_by=order_by)
     row_columns.append(number)
     upserts = pa.RecordBatchReader.from_batches(
         pa.schema([newest.schema.field(name) for name in row_columns]),
@@ -53,25 +54,6 @@ def apply_changes(
     )
     conformed = draft.conformed(upserts, on_refused, numbered_by=number)
     draft.add_rows(conformed, deleting_older(draft, conformed, key))
-
-
-def _unused_name(schema: pa.Schema) -> str:
-    """Longer than any name of a column."""
-    return "_" * (1 + max(map(len, schema.names), default=0))
-
-
-def _numbered(events: pa.RecordBatchReader, name: str) -> pa.RecordBatchReader:
-    """The events with their indexes in the input, which a refusal names although earlier events of a key are gone."""
-    schema = events.schema.append(pa.field(name, pa.int64(), nullable=False))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        first = 0
-        for batch in events:
-            numbers = pa.array(np.arange(first, first + batch.num_rows))
-            yield pa.RecordBatch.from_arrays([*batch.columns, numbers], schema=schema)
-            first += batch.num_rows
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _split(

@@ -1,4 +1,4 @@
-"""`upsert`: add rows and delete the older rows with the same key, without reading any."""
+"""`upsert`: add rows and delete the older rows with the same key, without reading any unless their values are kept."""
 
 from __future__ import annotations
 
@@ -8,27 +8,63 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.draft import Draft
+from tableformat.operations.kept_columns import stage_keeping
 from tableformat.operations.options import one_of
 from tableformat.write.rows.last_per_key import last_row_per_key
+from tableformat.write.rows.rows import as_reader
 
 _COPIES: Final = 2
 """What finds the last row of a key holds the rows, and their keys as often again."""
 
 
-def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail") -> None:
+MISSING: Final = ("error", "null", "keep")
+
+
+def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail", missing: str = "error") -> None:
     """Stage the last row of each key, and equality deletes of those keys: older rows with them disappear.
 
-    A diverted row takes all rows of its key along, so that no older state of it is stored as the newest (CP-24).
+    `missing`: what becomes of columns that the rows lack; only "keep" reads. A diverted row takes all rows of its key
+    along, so that no older state of it is stored as the newest (CP-24).
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
+    one_of(missing, MISSING, option="missing")
     key = draft.key_names
+    reader = as_reader(rows, schema=arrow_schema(draft.schema))
     draft.begin_verb()
-    conformed = draft.conformed(rows, on_refused, whole_groups=key)
+    if missing == "keep" and (lacking := _lacking(draft, reader)):
+        if on_refused == "divert":
+            raise InvalidArgumentError(
+                "missing='keep' goes with on_refused='fail' only: the rows are completed before they are checked. "
+                "Nothing was written. Give all columns to divert rows."
+            )
+        stage_keeping(draft, reader, lacking)
+        return
+    conformed = draft.conformed(reader, on_refused, whole_groups=key)
+    if missing == "error":
+        _refuse_lacking(_lacking(draft, reader))
     # Rows are held here while others are written (MT-63).
     half = draft.context.memory_bytes // 2
     newest = last_row_per_key(conformed.to_reader(), key, memory_bytes=half // _COPIES)
     draft.add_rows(conformed, deleting_older(draft, newest, key), memory_bytes=half)
+
+
+def _lacking(draft: Draft, reader: pa.RecordBatchReader) -> list[str]:
+    """The table's columns that the rows do not have, those of the key apart, which are never left out."""
+    given = {*reader.schema.names, *draft.key_names}
+    return [name for field in draft.schema.fields if (name := field.name) not in given]
+
+
+def _refuse_lacking(lacking: Sequence[str]) -> None:
+    """CP-27: an upsert replaces whole rows, so a column left out would lose what is stored, and nobody said so."""
+    if lacking:
+        raise InvalidArgumentError(
+            f"the rows to upsert lack {', '.join(map(repr, lacking))}, and an upsert replaces whole rows. Nothing was "
+            "written. Call upsert(rows, missing=...): 'keep' reads the stored rows and keeps their values, 'null' "
+            "writes null, or the column's default, in their place. Or give the columns."
+        )
 
 
 def deleting_older(draft: Draft, batches: Iterable[pa.RecordBatch], key: Sequence[str]) -> Iterator[pa.RecordBatch]:

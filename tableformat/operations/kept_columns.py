@@ -1,0 +1,96 @@
+"""`upsert(missing="keep")`: rows that lack columns are completed by the stored rows with their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+
+from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
+from tableformat.errors import DuplicateKeyError
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.key_matches import key_matches
+from tableformat.operations.covered_rows import take_covered
+from tableformat.operations.draft import Draft
+from tableformat.operations.key_rows import portions, within_bounds
+from tableformat.operations.numbered_rows import numbered, unused_name
+from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
+from tableformat.write.rows.last_per_key import last_row_per_key
+from tableformat.write.rows.nested_casts import default_column
+
+
+def stage_keeping(draft: Draft, rows: pa.RecordBatchReader, missing: Sequence[str]) -> None:
+    """Stage the last row of each key, with the values that the columns `missing` have in the table.
+
+    The stored rows are deleted by position, as rows that are written anew (CP-6). A key that is not stored gets what
+    `append` gives. DuplicateKeyError for a key that is stored more than once.
+    """
+    number = unused_name(rows.schema)
+    newest = last_row_per_key(numbered(rows, number), draft.key_names, memory_bytes=draft.context.memory_bytes // 4)
+    kept = [field for field in table_arrow_schema(draft.schema) if field.name in missing]
+    schema = pa.schema([*newest.schema, *kept])
+    completed = pa.RecordBatchReader.from_batches(schema, _completed(draft, newest, schema, missing, number))
+    draft.add_rows(draft.conformed(completed, numbered_by=number), memory_bytes=draft.context.memory_bytes // 2)
+
+
+def _completed(
+    draft: Draft, newest: pa.RecordBatchReader, schema: pa.Schema, missing: Sequence[str], number: str
+) -> Iterator[pa.RecordBatch]:
+    for portion in portions(newest):
+        keys = _keys(draft, portion, number)
+        stored = _take_stored(draft, keys, missing)
+        at = _stored_row_of_each(keys, stored.select(keys.column_names))
+        kept = [_kept(draft, stored, at, schema.field(name)) for name in missing_in_order(draft.schema, missing)]
+        yield from pa.table([*portion.columns, *kept], schema=schema).to_batches()
+
+
+def missing_in_order(schema: Schema, missing: Sequence[str]) -> list[str]:
+    """The names in the order of the table's columns."""
+    return [field.name for field in schema.fields if field.name in missing]
+
+
+def _keys(draft: Draft, portion: pa.Table, number: str) -> pa.Table:
+    """The keys in the table's types. RowsRefusedError for a row whose key is none."""
+    names = list(draft.key_names)
+    columns = Schema(*(draft.schema.find_field(name) for name in names))
+    reader = portion.select([*names, number]).to_reader()
+    return pa.Table.from_batches(ConformedRows(reader, columns, numbered_by=number), table_arrow_schema(columns))
+
+
+def _take_stored(draft: Draft, keys: pa.Table, missing: Sequence[str]) -> pa.Table:
+    names = keys.column_names
+    spans = sort_and_merge(spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), keys))
+    columns = [*names, *missing]
+    wanted = pa.schema([table_arrow_schema(draft.schema).field(name) for name in columns])
+    found = [
+        rows.cast(wanted)
+        for rows in take_covered(draft, spans, within_bounds(keys.column(names[0]), names[0]), columns)
+    ]
+    return pa.concat_tables(found) if found else wanted.empty_table()
+
+
+def _stored_row_of_each(keys: pa.Table, stored: pa.Table) -> np.ndarray:
+    """For each key the stored row that has it, -1 for none."""
+    given, found = key_matches(keys, stored)
+    repeated = np.flatnonzero(given[1:] == given[:-1])
+    if len(repeated):
+        example = keys.slice(int(given[repeated[0]]), 1).to_pylist()[0]
+        raise DuplicateKeyError(
+            f"{len(np.unique(given[repeated])):,} keys are in the table more than once, the first {example}, so it is "
+            "not said whose values stay. Nothing was committed. Give all columns, or upsert these keys in full first."
+        )
+    at = np.full(len(keys), -1, np.int64)
+    at[given] = found
+    return at
+
+
+def _kept(draft: Draft, stored: pa.Table, at: np.ndarray, target: pa.Field) -> pa.ChunkedArray:
+    is_new = at < 0
+    values = stored.column(target.name).take(pa.array(at, mask=is_new))
+    field = draft.schema.find_field(target.name)
+    if field.write_default is None or not is_new.any():
+        return values
+    return pc.if_else(pa.array(is_new), default_column(field, target, len(at)), values)
