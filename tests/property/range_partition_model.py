@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,11 +27,13 @@ class Existing:
 
     numbers: frozenset[int] = frozenset()
     borders: frozenset[int] = frozenset()
+    step: int | None = None
+    """Partitions also begin at its multiples, whatever is merged."""
 
     def partitions(self) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
         for number in sorted(self.numbers):
-            if found and found[-1][1] == number and number not in self.borders:
+            if found and found[-1][1] == number and not self._is_border(number):
                 found[-1] = (found[-1][0], number + 1)
             else:
                 found.append((number, number + 1))
@@ -39,24 +42,41 @@ class Existing:
     def added(self, lower: int, upper: int) -> Existing:
         if lower >= upper or self.numbers & set(range(lower, upper)):
             raise ImpossibleError
-        return Existing(self.numbers | set(range(lower, upper)), self.borders | {lower, upper})
+        borders = {border for border in self.borders if not lower < border < upper} | {lower, upper}
+        return replace(self, numbers=self.numbers | set(range(lower, upper)), borders=frozenset(borders))
+
+    def with_steps_of(self, numbers: Iterable[int]) -> Existing:
+        """What is missing of the steps of some numbers comes."""
+        assert self.step is not None, "asked of steps"
+        after = self
+        for begin in sorted({number // self.step * self.step for number in numbers if number not in self.numbers}):
+            missing = Existing(frozenset(range(begin, begin + self.step)) - self.numbers)
+            for lower, upper in missing.partitions():
+                after = after.added(lower, upper)
+        return after
 
     def dropped(self, lower: int, upper: int) -> Existing:
         self._check_whole(lower, upper)
         left = self.numbers - set(range(lower, upper))
-        return Existing(left, self.borders | {lower, upper})
+        return replace(self, numbers=left, borders=self.borders | {lower, upper})
 
     def divided(self, at: int) -> Existing:
-        if not {at - 1, at} <= self.numbers or at in self.borders:
+        if not {at - 1, at} <= self.numbers or self._is_border(at):
             raise ImpossibleError
-        return Existing(self.numbers, self.borders | {at})
+        return replace(self, borders=self.borders | {at})
 
     def merged(self, lower: int, upper: int) -> Existing:
         self._check_whole(lower, upper)
-        inside = {border for border in self.borders if lower < border < upper}
+        inside = {border for border in self.borders if lower < border < upper and not self._begins_a_step(border)}
         if not inside:
             raise ImpossibleError
-        return Existing(self.numbers, self.borders - inside)
+        return replace(self, borders=self.borders - inside)
+
+    def _is_border(self, number: int) -> bool:
+        return number in self.borders or self._begins_a_step(number)
+
+    def _begins_a_step(self, number: int) -> bool:
+        return self.step is not None and number % self.step == 0
 
     def _check_whole(self, lower: int, upper: int) -> None:
         ends = {end for partition in self.partitions() for end in partition}
@@ -75,6 +95,16 @@ class World:
     snapshots: list[tuple[int | None, dict[int, int], Existing | None]] = field(default_factory=list)
     """Id, rows after it, and what existed before it where it changed that."""
     retired: dict[str, tuple[dict[int, int], int, int]] = field(default_factory=dict)
+    other: World | None = None
+    """Another branch: other rows and snapshots; what exists is the table's."""
+
+    @classmethod
+    def on_demand(cls, catalog: tf.Catalog, name: str, version: str) -> World:
+        """Steps of four come on demand, and a window keeps two of them and one ahead."""
+        steps = tf.RangePartitions(on=["n"], bounds=[(2, 10)], step=4, on_demand=True, retain=8, ahead=1)
+        options = {"format-version": version, "commit.retry.min-wait-ms": "1"}
+        table = catalog.create_table(name, SCHEMA, key=["id"], range_partitions=steps, properties=options)
+        return cls(table, Existing(frozenset(range(2, 10)), frozenset({2, 10}), 4))
 
     @classmethod
     def made(cls, catalog: tf.Catalog, name: str, version: str) -> World:
@@ -85,8 +115,10 @@ class World:
         return cls(table, existing)
 
     def check(self) -> None:
-        """Rows and partitions are the model's."""
+        """Rows and partitions are the model's, those of the other branch too."""
         assert live_tuples(self.table) == sorted(self.rows.items())
+        if self.other is not None:
+            assert live_tuples(self.other.table.refresh()) == sorted(self.other.rows.items())
         listed = self.table.range_partitions.list()
         found = [(each["lower"], each["upper"]) for each in listed.to_pylist() if each["state"] != "uncovered"]
         assert found == self.existing.partitions()
@@ -95,7 +127,41 @@ class World:
         getattr(self, f"_{verb}")(*arguments)
         self.check()
 
+    def _branch(self) -> None:
+        """Go on on the other branch, which begins here the first time."""
+        if self.table.snapshot_id is None:
+            return
+        if self.other is None:
+            self.table.create_branch("b")
+            assert self.table.catalog is not None, "of a table that was created here"
+            branch = self.table.catalog.load_table(self.table.name, branch="b")
+            assert isinstance(branch, tf.Table), "as writers have it"
+            self.other = World(branch, self.existing, dict(self.rows), list(self.snapshots))
+        other = self.other
+        self.table, other.table = other.table.refresh(), self.table
+        self.rows, other.rows = other.rows, self.rows
+        self.snapshots, other.snapshots = other.snapshots, self.snapshots
+
+    def _advance(self, now: int) -> None:
+        before = self.existing
+        old = [(lower, upper) for lower, upper in before.partitions() if upper <= now - 8]
+        after = before
+        for lower, upper in old:
+            after = after.dropped(lower, upper)
+        result = self.table.range_partitions.advance(now=now)
+        assert len(result.dropped) == len(old)
+        self.existing = after.with_steps_of([now, now + 4])
+        gone = {number for lower, upper in old for number in range(lower, upper)}
+        self.rows = {key: number for key, number in self.rows.items() if number not in gone}
+        self._note(before)
+
     def _write(self, verb: str, given: dict[int, int]) -> None:
+        existing = self.existing
+        if existing.step is not None:
+            self.existing = existing.with_steps_of(given.values())
+        self._write_covered(verb, given, existing)
+
+    def _write_covered(self, verb: str, given: dict[int, int], existing: Existing) -> None:
         batch = pa.table({"id": list(given), "n": list(given.values())}, schema=SCHEMA)
         refused = {key for key, number in given.items() if number not in self.existing.numbers}
         before = self.table.snapshot_id
@@ -110,7 +176,7 @@ class World:
         result = getattr(self.table, verb)(batch, on_refused="divert")
         assert (set() if result.refused is None else set(result.refused["id"].to_pylist())) == refused
         self.rows = {**self.rows, **{key: number for key, number in given.items() if key not in refused}}
-        self._note(None)
+        self._note(existing if self.existing != existing else None)
 
     def _replace(self, given: dict[int, int]) -> None:
         self._write("replace", given)

@@ -50,6 +50,29 @@ def test_a_history_is_that_of_a_set_of_numbers(version: str, steps: list[tuple[A
             world.step(*step)
 
 
+@given(st.sampled_from("23"), st.lists(st.one_of(STEPS, st.just(("branch",))), min_size=4, max_size=9))
+@settings(max_examples=examples(0.08), suppress_health_check=[HealthCheck.too_slow])
+def test_a_history_on_two_branches(version: str, steps: list[tuple[Any, ...]]) -> None:
+    """RP-8, RP-12, RP-15: a drop takes the rows of its branch, and what exists is the table's."""
+    with fast_lake() as catalog:
+        world = World.made(catalog, "db.t", version)
+        for step in [("upsert", {0: 3, 1: 7, 2: 15}), ("branch",), *steps]:
+            if step[0] not in ("retire", "restore"):
+                world.step(*step)
+
+
+@given(
+    st.sampled_from("23"), st.lists(st.one_of(STEPS, st.tuples(st.just("advance"), NUMBERS)), min_size=3, max_size=8)
+)
+@settings(max_examples=examples(0.1), suppress_health_check=[HealthCheck.too_slow])
+def test_a_history_on_demand_and_of_a_window(version: str, steps: list[tuple[Any, ...]]) -> None:
+    """RP-4, RP-9, RP-11, RP-15: steps come with rows and ahead of now, and leave when they are old."""
+    with fast_lake() as catalog:
+        world = World.on_demand(catalog, "db.t", version)
+        for step in steps:
+            world.step(*step)
+
+
 def _inclusive_upper_end(original: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(key: Any, bound: Any) -> Any:
         found = original(key, bound)
@@ -242,3 +265,29 @@ def test_a_compaction_beside_a_split_and_a_drop(steps: int) -> None:
         job.finish()
         assert job.error is None or isinstance(job.error, CommitConflictError)
         assert live_values(table.refresh(), "n") == [5, 6, 15, 16, 55]
+
+
+@pytest.mark.parametrize("steps", range(10))
+def test_a_publish_beside_a_drop(steps: int) -> None:
+    """RP-8, MT-30: what is published shows the branch before the drop or after it, and the next publish the drop; rows
+    that others appended to the target are carried over."""
+    with fast_lake() as catalog:
+        table = made(catalog)
+        table.append(rows(5, 55))
+        table.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
+        branch = catalog.load_table("db.t", branch="ingest")
+        branch.append(rows(15, 56))
+        branch.delete("n = 5")
+        table.refresh().append(rows(25))
+        job = SteppedJob("publish", directory_of(catalog), lambda other: other.maintenance.publish("ingest"))
+        for _ in range(steps):
+            if not job.is_done:
+                job.step()
+        branch.refresh().range_partitions.drop(50, 60)
+        job.finish()
+        assert job.error is None or isinstance(job.error, CommitConflictError), job.error
+        seen = live_values(table.refresh(), "n")
+        assert seen in ([5, 25, 55], [15, 25, 55, 56], [15, 25]), seen
+        table.maintenance.publish("ingest")
+        assert live_values(table.refresh(), "n") == live_values(branch.refresh(), "n") == [15, 25]
+        assert "uncovered" not in table.range_partitions.list()["state"].to_pylist()
