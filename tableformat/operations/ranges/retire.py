@@ -31,7 +31,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.ranges.alter import PlannedAlteration, defined_partitions
-from tableformat.operations.ranges.dropped import dropped_files, live_delete_files
+from tableformat.operations.ranges.dropped import dropped_files, live_data_files, live_delete_files
 from tableformat.operations.ranges.result import RangePartitionsResult
 from tableformat.properties import RANGE_PARTITIONS, RETIRED_PREFIX
 from tableformat.range_partitions.alteration import added
@@ -96,7 +96,8 @@ class _PlannedRestoration(PlannedChange):
         ranges = retired_ranges(head.metadata.properties, self._tag, defined)
         after = added(defined, ranges)
         kept = view_of_tag(head.metadata, head.io, self._tag)
-        data_files = dropped_files(kept, defined, ranges).inside
+        live = {data.file_path for data in live_data_files(head)}
+        data_files = [data for data in dropped_files(kept, defined, ranges).inside if data.file_path not in live]
         deletes = _deletes_to_bring_back(kept, head, data_files)
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
         self.change = TableChange(
