@@ -31,7 +31,7 @@ SECRET, TOKEN = "sentinel/Secret+Key0123456789abcdefghijk", "sentinel-session-to
 BEFORE: Final = [("a", 1, "x"), ("a", 2, "again"), ("c", 1, "z")]
 IS_SOAK: Final = settings().max_examples >= 1_000
 SEED: Final = soak_seed("1")
-CASES: Final = int(os.environ.get("SOAK_CASES", "400")) if IS_SOAK else 4
+CASES: Final = int(os.environ.get("SOAK_CASES", "400")) if IS_SOAK else 2
 FOREVER: Final = 1_000
 IMPATIENT: Final = {"s3.connect-timeout": "2", "s3.request-timeout": "2"}
 REQUESTS_OF_SHORT_FORM: Final = 12

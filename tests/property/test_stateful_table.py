@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from example_counts import examples
 from fast_lake import fast_lake
 from hypothesis import settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
@@ -21,4 +22,4 @@ def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
             def count_step(self) -> None:
                 count("operations")
 
-        run_state_machine_as_test(Counted, settings=settings(stateful_step_count=STEP_COUNT))
+        run_state_machine_as_test(Counted, settings=settings(max_examples=examples(0.6), stateful_step_count=STEP_COUNT))

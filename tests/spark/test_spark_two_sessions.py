@@ -20,7 +20,7 @@ from tableformat import Catalog, Table
 SCHEMA = pa.schema(
     [pa.field("p", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False), ("v", pa.int64())]
 )
-ROUNDS = 4
+ROUNDS = 3
 _SCRIPT = """
 import json, sys
 from pyspark.sql import SparkSession
