@@ -49,7 +49,7 @@ class Existing:
         """What is missing of the steps of some numbers comes."""
         assert self.step is not None, "asked of steps"
         after = self
-        for begin in sorted({number // self.step * self.step for number in numbers if number not in self.numbers}):
+        for begin in sorted({number // self.step * self.step for number in numbers}):
             missing = Existing(frozenset(range(begin, begin + self.step)) - self.numbers)
             for lower, upper in missing.partitions():
                 after = after.added(lower, upper)
@@ -158,7 +158,7 @@ class World:
     def _write(self, verb: str, given: dict[int, int]) -> None:
         existing = self.existing
         if existing.step is not None:
-            self.existing = existing.with_steps_of(given.values())
+            self.existing = existing.with_steps_of(set(given.values()) - existing.numbers)
         self._write_covered(verb, given, existing)
 
     def _write_covered(self, verb: str, given: dict[int, int], existing: Existing) -> None:
