@@ -77,7 +77,8 @@ class Table(TableReads):
 
     @property
     def range_partitions(self) -> TableRangePartitions:
-        """Which ranges of the key space exist, for tables that were created with `range_partitions`.
+        """Which ranges of the key space exist, for tables that were created with `range_partitions`, or got them by
+        `range_partitions.define`.
 
         >>> years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
         >>> columns = pa.schema([("year", pa.int32()), ("id", pa.int64())])

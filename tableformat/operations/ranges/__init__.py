@@ -1,1 +1,1 @@
-"""What exists, changed: `TableRangePartitions` adds, drops, splits, merges, moves windows and retires (RP-8)."""
+"""What exists, changed: `TableRangePartitions` defines, adds, drops, splits, merges, moves and retires (RP-8)."""

@@ -140,7 +140,7 @@ def defined_partitions(iceberg: IcebergTable, view: SnapshotView) -> DefinedPart
     if defined is None:
         raise InvalidArgumentError(
             f"table {'.'.join(iceberg.name())} has no range partitions: all of its key space exists. They are given to "
-            "create_table(range_partitions=...)."
+            "create_table(range_partitions=...), or to range_partitions.define(...) later."
         )
     return defined
 

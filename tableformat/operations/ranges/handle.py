@@ -14,6 +14,7 @@ from tableformat.commit.read_only import refuse_read_only
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.ranges.alter import Altered, alter, committed, defined_partitions
+from tableformat.operations.ranges.define import define_partitions
 from tableformat.operations.ranges.result import RangePartitionsResult
 from tableformat.operations.ranges.retire import PlannedRetirement, new_retired_tag, restore
 from tableformat.operations.ranges.window import advanced
@@ -22,7 +23,7 @@ from tableformat.range_partitions.cuts import cut_at
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.definition import range_of
 from tableformat.range_partitions.listing import partition_contents
-from tableformat.range_partitions.model import Bound, BoundLike, Values, bound
+from tableformat.range_partitions.model import Bound, BoundLike, RangePartitions, Values, bound
 from tableformat.range_partitions.window import now_of
 
 
@@ -64,6 +65,19 @@ class TableRangePartitions:
         """
         view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
         return partition_contents(view, self._defined()).to_arrow()
+
+    def define(self, given: RangePartitions, *, dry_run: bool = False) -> RangePartitionsResult:
+        """RP-20: give range partitions to a table that has none, in one commit. Rows that lie elsewhere by then stay
+        and are read; `uncovered_file_count` and `list()` tell of them. The partition spec stays as it is.
+
+        >>> events = catalog.create_table("db.events", columns, key=["year", "id"])
+        >>> events.append(pa.table({"year": [1999, 2020], "id": [1, 2]})).added_row_count
+        2
+        >>> result = events.range_partitions.define(tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1))
+        >>> result.added, result.uncovered_file_count, events.scan().count()
+        (('[2020, 2024)',), 1, 2)
+        """
+        return define_partitions(self._iceberg, self._branch, given, dry_run=dry_run)
 
     def alter(
         self,

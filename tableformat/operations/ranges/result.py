@@ -22,6 +22,8 @@ class RangePartitionsResult:
     removed_bytes: int = 0
     straddling_file_count: int = 0
     """Data files with rows on both sides of a border: their rows are deleted by one range delete."""
+    uncovered_file_count: int = 0
+    """Data files that may have rows which nothing covers, of a table that had no range partitions before."""
     added_delete_file_count: int = 0
     restored_data_file_count: int = 0
     tag: str | None = None

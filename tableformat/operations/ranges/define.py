@@ -1,0 +1,72 @@
+"""Range partitions of a table that had none: from one snapshot on rows elsewhere are refused (RP-20)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.coverage_change import CoverageChange
+from tableformat.commit.planned_change import PlannedChange
+from tableformat.commit.publish_target import check_publish_target
+from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.ranges.result import RangePartitionsResult
+from tableformat.properties import RANGE_PARTITIONS
+from tableformat.range_partitions.definition import define
+from tableformat.range_partitions.listing import partition_contents
+from tableformat.range_partitions.model import RangePartitions
+from tableformat.range_partitions.property_text import to_property
+
+
+def define_partitions(
+    iceberg: IcebergTable, branch: str, given: RangePartitions, *, dry_run: bool = False
+) -> RangePartitionsResult:
+    """RP-20: define them in one commit and move the handle to it. InvalidArgumentError where there are some already."""
+    refuse_read_only(iceberg)
+    move_to_newest(iceberg)
+    planned = _PlannedDefinition(iceberg, given)
+    change = planned.change_on(head_view(iceberg.metadata, iceberg.io, branch), 1)
+    check_publish_target(change, iceberg.metadata, branch)
+    if dry_run:
+        return replace(planned.result, dry_run=True)
+    outcome = commit_change(iceberg, planned, ref=branch)
+    outcome.move(iceberg)
+    return replace(planned.result, snapshot_id=outcome.snapshot_id, attempts=outcome.attempts)
+
+
+class _PlannedDefinition(PlannedChange):
+    """The property, with a snapshot: rows that were taken are refused from then on (RP-8)."""
+
+    def __init__(self, iceberg: IcebergTable, given: RangePartitions) -> None:
+        self._iceberg = iceberg
+        self._given = given
+        self.result = RangePartitionsResult()
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del attempt
+        if RANGE_PARTITIONS in head.metadata.properties:
+            raise InvalidArgumentError(
+                f"table {'.'.join(self._iceberg.name())} has range partitions already. Nothing was changed. "
+                "range_partitions.alter(add=, drop=, split=, merge=) changes them."
+            )
+        defined = define(self._given, head.metadata.schema())
+        contents = partition_contents(head, defined)
+        self.result = RangePartitionsResult(
+            added=tuple(map(defined.text, defined.bounds)),
+            straddling_file_count=contents.straddling_file_count,
+            uncovered_file_count=0 if defined.takes_every_row else contents.elsewhere.file_count,
+        )
+        return TableChange(
+            operation=Operation.APPEND,
+            kind=ChangeKind.SCAN_BASED,
+            planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
+            planned_sequence_number=head.sequence_number,
+            coverage=CoverageChange(None, to_property(defined)),
+        )
