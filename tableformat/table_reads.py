@@ -5,9 +5,9 @@ The verbs that write are those of `table.Table`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -27,6 +27,7 @@ from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations import references
 from tableformat.operations.inspect import Inspect
+from tableformat.operations.lookup import row_of_key, rows_of_keys
 from tableformat.scan.scan import Scan
 
 
@@ -135,6 +136,29 @@ class TableReads:
         (1, 3)
         """
         return Scan(self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch), where, columns, limit=limit)
+
+    def get(self, key: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any] | None:
+        """The row with the key, or None; DuplicateKeyError where several have it.
+
+        `key`: a value for each key column, as a tuple in key order or a mapping of names. Files and row groups are
+        chosen by their statistics.
+
+        >>> table.get(("A", 3, 2))
+        {'id1': 'A', 'id2': 3, 'num_cal': 2, 'open_on': None}
+        >>> print(table.get({"id1": "A", "id2": 3, "num_cal": 9}))
+        None
+        """
+        return row_of_key(self.view, key)
+
+    def get_many(self, keys: Any) -> pa.Table:
+        """The rows with the keys, in the order of `keys`, an Arrow table of the key columns; keys without a row are
+        left out. A key that is given twice, or that several rows have, comes as often.
+
+        >>> keys = pa.table({"id1": ["B", "X", "A"], "id2": [1, 1, 3], "num_cal": [1, 1, 1]})
+        >>> table.get_many(keys)["id1"].to_pylist()
+        ['B', 'A']
+        """
+        return rows_of_keys(self.view, keys)
 
     def at(
         self,

@@ -73,15 +73,6 @@ def take_covered(
     return read_tables(_taken(draft, found), ReadContext.of(draft.view, columns))
 
 
-def read_covered(view: SnapshotView, spans: SpanArray, where: BooleanExpression | None) -> Iterator[pa.Table]:
-    """The live rows of a snapshot that the spans cover. `where` as in `take_covered`."""
-    context = ReadContext.of(view)
-    newest = spans.with_sequence_number(view.sequence_number + 1)
-    tasks = plan_scan(view, where, context=context.merge).tasks
-    found = _found_by(newest, tasks, context.merge)
-    return read_tables([_only(task, positions) for task, positions in found if positions], context)
-
-
 def preview_delete(view: SnapshotView, spans: SpanArray) -> DeletePreview:
     """Count the live rows that the spans cover; reads the span columns of the data files that they may meet."""
     context = merge_context(view)

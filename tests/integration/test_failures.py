@@ -46,7 +46,11 @@ BAD_CALLS: dict[str, tuple[type[Exception], str, Callable[[tf.Table], object]]] 
     "unknown column": (errors.UnknownColumnError, "'prt'", lambda t: t.append(pa.table({**ROW, "prt": [1]}))),
     "wrong type": (errors.SchemaMismatchError, "'id'", lambda t: t.append(pa.table({**ROW, "id": ["three"]}))),
     "value too large": (errors.RowsRefusedError, "'small'", lambda t: t.append(pa.table({**ROW, "small": [2**40]}))),
-    "null key": (errors.RowsRefusedError, "'part'", lambda t: t.upsert(pa.table({"id": [3], "part": pa.nulls(1)}))),
+    "null key": (
+        errors.RowsRefusedError,
+        "'part'",
+        lambda t: t.upsert(pa.table({"id": [3], "part": pa.nulls(1)}), missing="null"),
+    ),
     "missing key": (errors.SchemaMismatchError, "'part'", lambda t: t.append(pa.table({"id": [3]}))),
     "prefix not leading": (errors.InvalidKeyError, "id, part", lambda t: t.delete_prefix({"part": "a"})),
     "prefix of no key": (errors.UnknownColumnError, "'small'", lambda t: t.delete_prefix({"small": 1})),

@@ -98,6 +98,8 @@ TABLE = {
     "scan": "where=None, columns=None, *, snapshot_id=None, as_of=None, tag=None, branch=None, limit=None",
     "changes": "where=None, columns=None, *, from_snapshot_id=None, to_snapshot_id=None, "
     "from_timestamp=None, to_timestamp=None, limit=None",
+    "get": "key",
+    "get_many": "keys",
     "history": "",
     "verify": "*, deep=False, snapshot_id=None, progress=None",
     "remove_properties": "*names",
