@@ -42,6 +42,7 @@ from tableformat.operations.verbs.delete_rows import delete_rows
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
 from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
+from tableformat.operations.verbs.update import update
 from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
 from tableformat.table_reads import TableReads
@@ -289,6 +290,27 @@ class Table(TableReads):
         [{'id1': 'B', 'open_on': datetime.date(2026, 1, 2)}, {'id1': 'C', 'open_on': None}]
         """
         return self._run(partial(upsert, rows=rows, on_refused=on_refused, missing=missing), rows, commit)
+
+    def update(
+        self,
+        where: str | BooleanExpression,
+        *,
+        set: Mapping[str, Any],
+        dry_run: bool = False,
+        **commit: Unpack[CommitKeywords],
+    ) -> CommitResult:
+        """Give the rows that match new values, in one snapshot; rows are read, deleted by position and written anew.
+
+        `set`: by column, text is a SQL expression of DuckDB over the row as it was, anything else the value. Key
+        columns stay as they are. New rows are held against constraints and range partitions, as appended ones are.
+
+        >>> result = table.update("id1 = 'A'", set={"open_on": "DATE '2026-01-01' + num_cal"})
+        >>> result.deleted_row_count, result.added_row_count
+        (2, 2)
+        >>> table.get(("A", 3, 2))["open_on"]
+        datetime.date(2026, 1, 3)
+        """
+        return self._run(partial(update, where=where, set=set), None, commit, dry_run=dry_run)
 
     def apply_changes(
         self,

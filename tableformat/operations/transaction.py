@@ -22,6 +22,7 @@ from tableformat.operations.verbs.delete_rows import delete_rows
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
 from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
+from tableformat.operations.verbs.update import update
 from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
 
@@ -141,6 +142,11 @@ class Transaction:
         """See `Table.upsert`."""
         if self._is_open():
             upsert(self._draft, rows=rows, on_refused=on_refused, missing=missing)
+
+    def update(self, where: str | BooleanExpression, *, set: Mapping[str, Any]) -> None:
+        """See `Table.update`."""
+        if self._is_open():
+            update(self._draft, where=where, set=set)
 
     def apply_changes(
         self, changes: Any, *, op: str = "_op", order_by: str | None = "_ts", on_refused: str = "fail"

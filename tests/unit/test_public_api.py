@@ -82,11 +82,12 @@ VERBS = {
     "replace_interval": "rows, *, on, lower, upper, everything=False, blind=False, on_refused='fail'",
     "replace_partition": "rows, partition, *, on_refused='fail'",
     "upsert": "rows, *, missing='error', on_refused='fail'",
+    "update": "where, *, set",
     "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
     "overwrite": "rows, *, where=None, on_refused='fail'",
 }
-DRY_RUNS = {"delete": "", "delete_prefix": "", "delete_range": "", "delete_rows": ", *"}
-"""Verbs that delete and add nothing: a table's may be tried, a transaction's may not."""
+DRY_RUNS = {"delete": "", "delete_prefix": "", "delete_range": "", "delete_rows": ", *", "update": ""}
+"""Verbs that delete rows of the table, and take none: a table's may be tried, a transaction's may not."""
 TABLE = {
     **{
         name: f"{parameters}{f'{DRY_RUNS[name]}, dry_run=False' if name in DRY_RUNS else ''}, **commit"

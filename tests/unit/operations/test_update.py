@@ -1,0 +1,137 @@
+"""`update`: rows that match get new values, in one snapshot."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import (
+    InvalidArgumentError,
+    RowsRefusedError,
+    SchemaMismatchError,
+    UncoveredRowsError,
+    UnknownColumnError,
+    UnknownOptionError,
+)
+
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("a", pa.int32()), ("x", pa.float64()), ("text", pa.string()), ("day", pa.date32())]
+)
+DAY = dt.date(2026, 1, 1)
+SMALL = '{"type": "lt", "term": "a", "value": 100}'
+
+
+@pytest.fixture(params=["2", "3"])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> tf.Table:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
+    for first in (0, 3):
+        numbers = [first, first + 1, first + 2]
+        table.append(pa.table([numbers, numbers, numbers, ["t"] * 3, [DAY] * 3], names=SCHEMA.names))
+    table.delete_prefix({"id": 1})
+    return table
+
+
+def stored(table: tf.Table, *columns: str) -> list[tuple[Any, ...]]:
+    rows = table.refresh().scan(columns=["id", *columns]).to_arrow().sort_by("id").to_pylist()
+    return [tuple(row.values()) for row in rows]
+
+
+def test_expressions_see_the_row_as_it_was(table: tf.Table) -> None:
+    result = table.update("id < 4", set={"a": "a + 10", "x": "a * 1.5", "text": "text || '-' || id", "day": None})
+    assert (result.deleted_row_count, result.added_row_count) == (3, 3)
+    changed = [(i, i + 10, i * 1.5, f"t-{i}", None) for i in (0, 2, 3)]
+    assert stored(table, "a", "x", "text", "day") == [*changed, (4, 4, 4.0, "t", DAY), (5, 5, 5.0, "t", DAY)]
+    assert [row["operation"] for row in table.inspect.snapshots().to_pylist()][-1] == "overwrite"
+
+
+def test_values_are_taken_as_they_are(table: tf.Table) -> None:
+    table.update("true", set={"a": 7, "x": 0.5, "text": "'quoted'", "day": dt.date(2020, 2, 2)})
+    assert stored(table, "a", "x", "text", "day") == [
+        (i, 7, 0.5, "quoted", dt.date(2020, 2, 2)) for i in (0, 2, 3, 4, 5)
+    ]
+    table.update("id = 2", set={"text": "NULL"})
+    assert stored(table, "text")[1] == (2, None)
+
+
+def test_nothing_matches_and_dry_runs_change_nothing(table: tf.Table) -> None:
+    before, rows = table.snapshot_id, stored(table, "a")
+    assert table.update("id = 1", set={"a": 1}).snapshot_id == before
+    preview = table.update("id >= 4", set={"a": 1}, dry_run=True)
+    assert (preview.dry_run, preview.deleted_row_count) == (True, 2)
+    assert (table.refresh().snapshot_id, stored(table, "a")) == (before, rows)
+
+
+def test_sees_what_its_transaction_did_before(table: tf.Table) -> None:
+    with table.transaction() as tx:
+        tx.append(pa.table({"id": [9], "a": pa.array([9], pa.int32())}))
+        tx.update("id >= 5", set={"a": "a + 1"})
+        tx.update("id >= 5", set={"a": "a * 2"})
+        tx.delete_prefix({"id": 0})
+    assert stored(table, "a") == [(2, 2), (3, 3), (4, 4), (5, 12), (9, 20)]
+
+
+@pytest.mark.parametrize("change", ["delete", "update", "upsert"])
+def test_a_concurrent_change_is_not_lost(table: tf.Table, change: str) -> None:
+    """CP-5, CP-6: the update is made again of the rows that are there then."""
+    other = table.catalog.load_table("db.t")
+    if change == "delete":
+        other.delete_prefix({"id": 4})
+    elif change == "update":
+        other.update("id = 4", set={"a": 50})
+    else:
+        other.upsert(pa.table({"id": [4], "a": pa.array([50], pa.int32())}), missing="null")
+    table.update("id >= 4", set={"a": "a + 1"})
+    assert stored(table, "a") == [(0, 0), (2, 2), (3, 3), *([] if change == "delete" else [(4, 51)]), (5, 6)]
+
+
+def test_new_rows_are_held_against_constraints(table: tf.Table) -> None:
+    before = stored(table, "a")
+    table.set_properties({"tableformat.check.small": "a < 100", "tableformat.check-expression.small": SMALL})
+    for value in (100, "a + 98", "2147483648 + a"):
+        with pytest.raises(RowsRefusedError):
+            table.update("true", set={"a": value})
+    assert stored(table, "a") == before
+
+
+def test_new_rows_are_held_against_range_partitions(tmp_path: Path) -> None:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    years = tf.RangePartitions(on=["a"], bounds=[(0, 10)], step=5)
+    schema = pa.schema([("id", pa.int64()), pa.field("a", pa.int32(), nullable=False)])
+    table = catalog.create_table("db.t", schema, range_partitions=years)
+    table.append(pa.table({"id": [1], "a": pa.array([7], pa.int32())}))
+    with pytest.raises(UncoveredRowsError):
+        table.update("true", set={"a": "a + 3"})
+    table.update("true", set={"a": "a + 2"})
+    assert stored(table, "a") == [(1, 9)]
+
+
+_NOT_OF_ONE_ROW = ("", "a +", "a, a", "max(a)", "rank() over ()", "(select 1)", "unnest([1])", "a from x", "*")
+
+
+def test_what_cannot_be_set(table: tf.Table) -> None:
+    before = table.snapshot_id
+    with pytest.raises(InvalidArgumentError, match=r"'id' is part of the key.*transaction"):
+        table.update("true", set={"id": "id + 1"})
+    with pytest.raises(UnknownColumnError):
+        table.update("true", set={"b": 1})
+    for expression in _NOT_OF_ONE_ROW:
+        with pytest.raises(InvalidArgumentError, match="set"):
+            table.update("true", set={"a": expression})
+    for expression in ("no_such_column", "no_such_function(a)", "CAST(text AS INT)"):
+        with pytest.raises(InvalidArgumentError, match="cannot be computed"):
+            table.update("true", set={"a": expression})
+    with pytest.raises(SchemaMismatchError, match="decimal"):
+        table.update("true", set={"a": "a + 0.5"})
+    with pytest.raises(InvalidArgumentError, match="at least one"):
+        table.update("true", set={})
+    with pytest.raises(UnknownOptionError):
+        table.update("true", set={"a": 1}, mode="scan")
+    assert table.refresh().snapshot_id == before
