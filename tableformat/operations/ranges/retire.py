@@ -19,9 +19,10 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpdate, SetPropertiesUpdate
 
 from tableformat.commit.change import ChangeKind, TableChange, file_key, is_keyed
-from tableformat.commit.coverage_change import CoverageChange
+from tableformat.commit.coverage_change import COVERAGE_BEFORE, CoverageChange
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.table_diff import lineage
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, nearest_hint
@@ -97,7 +98,11 @@ class _PlannedRestoration(PlannedChange):
         after = added(defined, ranges)
         kept = view_of_tag(head.metadata, head.io, self._tag)
         live = {data.file_path for data in live_data_files(head)}
-        data_files = [data for data in dropped_files(kept, defined, ranges).inside if data.file_path not in live]
+        data_files = (
+            []
+            if _never_retired(head, kept)
+            else [data for data in dropped_files(kept, defined, ranges).inside if data.file_path not in live]
+        )
         deletes = _deletes_to_bring_back(kept, head, data_files)
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
         self.change = TableChange(
@@ -119,6 +124,17 @@ class _PlannedRestoration(PlannedChange):
     def result(self, change: TableChange) -> RangePartitionsResult:
         count = len(change.added_data_files)
         return RangePartitionsResult(added=self._restored, restored_data_file_count=count, tag=self._tag)
+
+
+def _never_retired(head: SnapshotView, kept: SnapshotView) -> bool:
+    """RP-13: whether the branch went on from the tag's snapshot by another one than that of the retirement, so that the
+    rows never left it, whatever files they are in by now."""
+    assert kept.snapshot is not None, "a tag has one"
+    line = lineage(head.metadata, head.snapshot, kept.snapshot.snapshot_id)
+    if line is None:
+        return False
+    summary = line[0].summary if line else None
+    return summary is None or COVERAGE_BEFORE not in summary.additional_properties
 
 
 def retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPartitions) -> list[Range]:

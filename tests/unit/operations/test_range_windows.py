@@ -126,7 +126,8 @@ def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog)
         table.range_partitions.restore(retired.tag)
 
 
-def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(catalog: tf.Catalog) -> None:
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(is_compacted: bool, catalog: tf.Catalog) -> None:
     """RP-13: what was retired on one branch is restored on another that has its files."""
     table = made(catalog)
     table.append(rows(5, 15, 25))
@@ -135,7 +136,9 @@ def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(catalog: tf.
     assert tag is not None
     branch = catalog.load_table("db.t", branch="b")
     before = live_values(branch, "n")
-    assert branch.range_partitions.restore(tag).restored_data_file_count == 0
+    if is_compacted:
+        branch.maintenance.compact(rewrite_all=True)
+    assert branch.refresh().range_partitions.restore(tag).restored_data_file_count == 0
     assert live_values(branch.refresh(), "n") == before == [5, 15, 25]
     assert "[10, 20)" in branch.range_partitions.list()["partition"].to_pylist()
 
