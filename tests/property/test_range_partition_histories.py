@@ -291,3 +291,35 @@ def test_a_publish_beside_a_drop(steps: int) -> None:
         table.maintenance.publish("ingest")
         assert live_values(table.refresh(), "n") == live_values(branch.refresh(), "n") == [15, 25]
         assert "uncovered" not in table.range_partitions.list()["state"].to_pylist()
+
+
+BESIDE: dict[str, tuple[Callable[[tf.Table], Any], list[list[int]]]] = {
+    "an append": (lambda table: table.append(rows(20, 80)), [[5, 18, 65, 80], [5, 18, 20, 65, 80]]),
+    "a compaction": (lambda table: table.maintenance.compact(rewrite_all=True), [[5, 18, 65]]),
+    "a delete that reads": (lambda table: table.delete("n = 15", mode="scan"), [[5, 18, 65]]),
+}
+
+
+@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("replacement_waits", [True, False])
+def test_a_replacement_beside_others(replacement_waits: bool, beside: str, steps: int) -> None:
+    """RP-19: of the interval there are the new rows, and those of a commit after it."""
+    other, allowed = BESIDE[beside]
+    with fast_lake() as catalog:
+        table = made(catalog, step=None)
+        for numbers in ((5, 11), (15,), (55, 65)):
+            table.append(rows(*numbers))
+
+        def replacement(mine: tf.Table) -> None:
+            mine.replace_interval(rows(18), on="n", lower=10, upper=60)
+
+        first, second = (replacement, other) if replacement_waits else (other, replacement)
+        job = SteppedJob("first", directory_of(catalog), first)
+        for _ in range(steps):
+            if not job.is_done:
+                job.step()
+        second(table.refresh())
+        job.finish()
+        assert job.error is None or (isinstance(job.error, CommitConflictError) and not replacement_waits), job.error
+        assert live_values(table.refresh(), "n") in allowed
