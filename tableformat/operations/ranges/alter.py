@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table as IcebergTable
@@ -34,6 +35,9 @@ from tableformat.range_partitions.property_text import range_partitions_of, to_p
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
+
+RETIRED_TAG: Final = "tableformat.retired-tag"
+"""In the summary of a snapshot that retired partitions: the tag that keeps them (RP-13)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +190,8 @@ def _widened(iceberg: IcebergTable, alteration: Alteration, altered: Altered) ->
 def committed(iceberg: IcebergTable, branch: str, planned: PlannedAlteration) -> RangePartitionsResult:
     """Commit a planned alteration, with its tag."""
     try:
-        outcome = commit_change(iceberg, planned, ref=branch)
+        retired = None if planned.tag is None else {RETIRED_TAG: planned.tag}
+        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=retired)
     except CommitStateUnknownError:
         raise
     except BaseException:

@@ -185,7 +185,7 @@ class TableRangePartitions:
         defined = self._defined()
         tag = new_retired_tag(self._iceberg.metadata, defined.text(range_of(defined.key, given)))
         drops = partial(_altered, add=(), drop=(given,), split=(), merge=())
-        planned = PlannedRetirement(self._iceberg, drops, metadata_only=True, tag=tag)
+        planned = PlannedRetirement(self._iceberg, self._branch, drops, tag=tag)
         return committed(self._iceberg, self._branch, planned)
 
     def restore(self, tag: str, *, dry_run: bool = False) -> RangePartitionsResult:

@@ -19,7 +19,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpdate, SetPropertiesUpdate
 
 from tableformat.commit.change import ChangeKind, TableChange, file_key, is_keyed
-from tableformat.commit.coverage_change import COVERAGE_BEFORE, CoverageChange
+from tableformat.commit.coverage_change import CoverageChange
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.table_diff import lineage
@@ -31,7 +31,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.ranges.alter import PlannedAlteration, defined_partitions
+from tableformat.operations.ranges.alter import RETIRED_TAG, Alteration, PlannedAlteration, defined_partitions
 from tableformat.operations.ranges.dropped import dropped_files, live_data_files, live_delete_files
 from tableformat.operations.ranges.result import RangePartitionsResult
 from tableformat.properties import RANGE_PARTITIONS, RETIRED_PREFIX
@@ -53,6 +53,10 @@ def new_retired_tag(metadata: TableMetadata, ranges: str) -> str:
 class PlannedRetirement(PlannedAlteration):
     """RP-13: a drop of whole files that leaves a tag at the snapshot before, and says what the tag is about."""
 
+    def __init__(self, iceberg: IcebergTable, branch: str, alteration: Alteration, *, tag: str) -> None:
+        super().__init__(iceberg, alteration, metadata_only=True, tag=tag)
+        self._branch = branch
+
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
         assert self.tag is not None, "a retirement has a tag"
         assert self.altered is not None, "asked after the change"
@@ -62,6 +66,7 @@ class PlannedRetirement(PlannedAlteration):
         key = self.altered.defined.key
         value = {
             "field-ids": list(key.field_ids),
+            "branch": self._branch,
             "ranges": [range_to_json(key, each) for each in self.altered.dropped],
         }
         record = SetPropertiesUpdate(updates={RETIRED_PREFIX + self.tag: json.dumps(value, separators=(",", ":"))})
@@ -72,7 +77,7 @@ def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = Fal
     """RP-13: bring back what was retired under the tag, in one commit, which takes the tag away."""
     refuse_read_only(iceberg)
     move_to_newest(iceberg)
-    planned = _PlannedRestoration(iceberg, tag)
+    planned = _PlannedRestoration(iceberg, branch, tag)
     if dry_run:
         from_head = planned.change_on(_head(iceberg, branch), 1)
         return replace(planned.result(from_head), dry_run=True)
@@ -85,8 +90,9 @@ def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = Fal
 class _PlannedRestoration(PlannedChange):
     """The files of the tag's snapshot, for the head of each attempt."""
 
-    def __init__(self, iceberg: IcebergTable, tag: str) -> None:
+    def __init__(self, iceberg: IcebergTable, branch: str, tag: str) -> None:
         self._iceberg = iceberg
+        self._branch = branch
         self._tag = tag
         self._restored: tuple[str, ...] = ()
         self.change: TableChange | None = None
@@ -99,9 +105,9 @@ class _PlannedRestoration(PlannedChange):
         kept = view_of_tag(head.metadata, head.io, self._tag)
         live = {data.file_path for data in live_data_files(head)}
         data_files = (
-            []
-            if _never_retired(head, kept)
-            else [data for data in dropped_files(kept, defined, ranges).inside if data.file_path not in live]
+            [data for data in dropped_files(kept, defined, ranges).inside if data.file_path not in live]
+            if self._lost_the_rows(head, kept)
+            else []
         )
         deletes = _deletes_to_bring_back(kept, head, data_files)
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
@@ -116,6 +122,24 @@ class _PlannedRestoration(PlannedChange):
         )
         return self.change
 
+    def _lost_the_rows(self, head: SnapshotView, kept: SnapshotView) -> bool:
+        """RP-13: whether the retirement is in the history of the branch. Otherwise it went on from the tag's snapshot
+        by another one, and has the rows, whatever files they are in by now. InvalidArgumentError where nothing
+        tells."""
+        assert kept.snapshot is not None, "a tag has one"
+        line = lineage(head.metadata, head.snapshot, kept.snapshot.snapshot_id)
+        if line is not None:
+            summary = line[0].summary if line else None
+            return summary is not None and summary.additional_properties.get(RETIRED_TAG) == self._tag
+        retired_on = json.loads(head.metadata.properties[RETIRED_PREFIX + self._tag])["branch"]
+        if retired_on != self._branch:
+            raise InvalidArgumentError(
+                f"{self._tag!r} was retired on branch {retired_on!r}, and the history of {self._branch!r} does not "
+                f"lead to it, so nobody knows whether {self._branch!r} still has the rows. Nothing was changed. "
+                f"Restore it on {retired_on!r}, or read the tag and append the rows that are missing."
+            )
+        return True
+
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
         del head, snapshot
         forgotten = RemovePropertiesUpdate(removals=[RETIRED_PREFIX + self._tag])
@@ -124,17 +148,6 @@ class _PlannedRestoration(PlannedChange):
     def result(self, change: TableChange) -> RangePartitionsResult:
         count = len(change.added_data_files)
         return RangePartitionsResult(added=self._restored, restored_data_file_count=count, tag=self._tag)
-
-
-def _never_retired(head: SnapshotView, kept: SnapshotView) -> bool:
-    """RP-13: whether the branch went on from the tag's snapshot by another one than that of the retirement, so that the
-    rows never left it, whatever files they are in by now."""
-    assert kept.snapshot is not None, "a tag has one"
-    line = lineage(head.metadata, head.snapshot, kept.snapshot.snapshot_id)
-    if line is None:
-        return False
-    summary = line[0].summary if line else None
-    return summary is None or COVERAGE_BEFORE not in summary.additional_properties
 
 
 def retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPartitions) -> list[Range]:

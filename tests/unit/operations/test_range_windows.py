@@ -143,6 +143,25 @@ def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(is_compacted
     assert "[10, 20)" in branch.range_partitions.list()["partition"].to_pylist()
 
 
+def test_only_the_branch_that_lost_the_rows_restores_them_when_history_is_gone(catalog: tf.Catalog) -> None:
+    """RP-13: elsewhere they may be in other files by now, and would be there twice."""
+    table = made(catalog)
+    table.append(rows(5, 15))
+    table.create_branch("b")
+    table.append(rows(25))
+    tag = table.range_partitions.retire(10, 20).tag
+    assert tag is not None
+    branch = catalog.load_table("db.t", branch="b")
+    branch.maintenance.compact(rewrite_all=True)
+    with pytest.raises(InvalidArgumentError, match="Restore it on 'main'"):
+        branch.refresh().range_partitions.restore(tag)
+    assert live_values(branch.refresh(), "n") == [5, 15]
+    table.refresh().append(rows(26))
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    assert table.range_partitions.restore(tag).restored_data_file_count == 1
+    assert live_values(table.refresh(), "n") == [5, 15, 25, 26]
+
+
 def test_a_delete_that_came_since_keeps_rows_from_coming_back(catalog: tf.Catalog) -> None:
     """RP-13"""
     table = made(catalog)
