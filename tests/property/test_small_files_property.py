@@ -167,7 +167,7 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
         st.integers(0, 7),
     ),
     st.builds(lambda ids: lambda table, _: table.delete_rows(pa.table({"id": pa.array(ids, pa.int32())})), IDS),
-    st.builds(lambda part, ids: lambda table, stamp: table.upsert(rows(part, ids, stamp)), PARTS, IDS),
+    st.builds(lambda part, ids: lambda table, stamp: table.upsert(rows(part, ids, stamp), missing="null"), PARTS, IDS),
     st.just(widened),
     st.just(with_another_column),
 )
