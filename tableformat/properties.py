@@ -123,6 +123,8 @@ _OURS: Final[dict[str, Values]] = {
     UPKEEP_MAX_SECONDS: ValueKind.POSITIVE,
     UPKEEP_WRITE_AMPLIFICATION: ValueKind.NUMBER,
 }
+_LEAST: Final = {UPKEEP_FILES_PER_LEVEL: 2, UPKEEP_WRITE_AMPLIFICATION: 1}
+"""A level of one file would be merged for ever; less than what writers write cannot be written."""
 _ELSEWHERE: Final[dict[str, Values]] = {
     MAX_SNAPSHOT_AGE_MS: ValueKind.POSITIVE,
     MIN_SNAPSHOTS_TO_KEEP: ValueKind.POSITIVE,
@@ -154,8 +156,17 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
         if values is not None and not _parses(value, values):
             raise InvalidArgumentError(f"table property {name} must be {_told(values)}, not {value!r}.")
     name_mapping(properties)
+    check_least(properties)
     _warn_of_no_effect(properties)
     return dict(properties)
+
+
+def check_least(properties: Mapping[str, str]) -> None:
+    """InvalidArgumentError for a number that is less than it can mean anything."""
+    for name, least in _LEAST.items():
+        value = properties.get(name)
+        if value is not None and _is_number(value) and float(value) < least:
+            raise InvalidArgumentError(f"table property {name} must be at least {least}, not {value!r}.")
 
 
 def _is_text(value: object) -> bool:

@@ -38,7 +38,7 @@ def watch_tables(
     started = time.monotonic()
     try:
         while True:
-            for table in in_order_of_gain(catalog, names or None, branch or "main"):
+            for table in in_order_of_gain(session, catalog, names or None, branch or "main"):
                 _keep(session, table)
             if seconds is not None and time.monotonic() - started + pause_seconds > seconds:
                 return
@@ -47,9 +47,10 @@ def watch_tables(
         return
 
 
-def in_order_of_gain(catalog: Catalog, names: Sequence[str] | None, branch: str) -> Iterator[Table]:
-    """MT-88: the tables of which upkeep is due, best first. Those that went away meanwhile are left out."""
-    from tableformat.errors import SnapshotNotFoundError, TableNotFoundError
+def in_order_of_gain(session: Session, catalog: Catalog, names: Sequence[str] | None, branch: str) -> Iterator[Table]:
+    """MT-88: the tables of which upkeep is due, best first. Those that went away meanwhile are left out, and one
+    that cannot be looked at is told, and stops no other."""
+    from tableformat.errors import SnapshotNotFoundError, TableFormatError, TableNotFoundError
     from tableformat.maintenance.upkeep.debt import Debt
     from tableformat.maintenance.upkeep.policy import UpkeepPolicy
     from tableformat.properties import UPKEEP
@@ -58,11 +59,14 @@ def in_order_of_gain(catalog: Catalog, names: Sequence[str] | None, branch: str)
     for name in names if names is not None else _all_names(catalog):
         try:
             table = catalog.load_table(name, branch=branch)
+            if names is None and table.properties.get(UPKEEP, "").lower() == "off":
+                continue
+            debt = Debt.of(table.iceberg, branch, UpkeepPolicy.of(table.properties))
         except (TableNotFoundError, SnapshotNotFoundError):
             continue
-        if names is None and table.properties.get(UPKEEP, "").lower() == "off":
+        except TableFormatError as error:
+            session.output.error(error, f"{name}: {error}")
             continue
-        debt = Debt.of(table.iceberg, branch, UpkeepPolicy.of(table.properties))
         if debt.is_due:
             due.append((-debt.per_byte, name, table))
     for _, _, table in sorted(due, key=lambda each: each[:2]):

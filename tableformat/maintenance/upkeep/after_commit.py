@@ -7,7 +7,7 @@ import logging
 
 from pyiceberg.table import Table as IcebergTable
 
-from tableformat.errors import InvalidArgumentError, TableFormatError
+from tableformat.errors import InvalidArgumentError
 from tableformat.maintenance.upkeep.background import BACKGROUND
 from tableformat.maintenance.upkeep.debt import Debt
 from tableformat.maintenance.upkeep.metrics import metrics_of
@@ -41,6 +41,6 @@ def after_commit(iceberg: IcebergTable, branch: str) -> None:
     try:
         for result in run_rounds(handle, branch):
             metrics.add(result)
-    except TableFormatError as error:
+    except Exception as error:  # noqa: BLE001 - the commit has happened: an error would say that it has not
         metrics.fail(error)
         logger.warning("upkeep of %s failed; the commit before it stands: %s", ".".join(iceberg.name()), error)

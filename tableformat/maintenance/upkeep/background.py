@@ -51,7 +51,7 @@ class Background:
         """Something is due. Returns at once; `iceberg` is a handle that nobody else moves."""
         with self._changed:
             self._waiting[iceberg.metadata.table_uuid, branch] = iceberg
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="tableformat-upkeep", daemon=False)
                 self._thread.start()
             self._changed.notify_all()

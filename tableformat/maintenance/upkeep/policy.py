@@ -20,6 +20,7 @@ from tableformat.properties import (
     UPKEEP_MODES,
     UPKEEP_WRITE_AMPLIFICATION,
     UPKEEP_WRITE_AMPLIFICATION_DEFAULT,
+    check_least,
     positive_int,
     positive_number,
     property_one_of,
@@ -59,10 +60,11 @@ class UpkeepPolicy:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> UpkeepPolicy:
-        """InvalidArgumentError for a value that does not parse."""
+        """InvalidArgumentError for a value that does not parse, or is less than it can be."""
+        check_least(properties)
         return UpkeepPolicy(
             mode=UpkeepMode(property_one_of(properties, UPKEEP, UPKEEP_MODES)),
-            files_per_level=max(positive_int(properties, UPKEEP_FILES_PER_LEVEL, UPKEEP_FILES_PER_LEVEL_DEFAULT), 2),
+            files_per_level=positive_int(properties, UPKEEP_FILES_PER_LEVEL, UPKEEP_FILES_PER_LEVEL_DEFAULT),
             max_bytes=positive_int(properties, UPKEEP_MAX_BYTES, UPKEEP_MAX_BYTES_DEFAULT),
             max_seconds=positive_int(properties, UPKEEP_MAX_SECONDS, UPKEEP_MAX_SECONDS_DEFAULT),
             write_amplification=positive_number(

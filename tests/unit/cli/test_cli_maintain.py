@@ -546,6 +546,12 @@ def test_watch_keeps_all_tables_in_shape_that_do_not_forbid_it(lake: Lake) -> No
         done = lake.run("maintain", "--watch", "--for", "0s", "--interval", "1s")
         assert "db.small: 4 data files became 1" in done.stdout
         assert "db.left" not in done.stdout
+        bad = catalog.create_table("db.bad", rows("a", [1]).schema, key=["id1", "id2"])
+        with bad.iceberg.transaction() as by_another:
+            by_another.set_properties({"tableformat.upkeep.files-per-level": "1"})
+        done = lake.run("maintain", "--watch", "--for", "0s")
+        assert done.status == 0
+        assert "db.bad: table property tableformat.upkeep.files-per-level must be at least 2" in done.stderr
         assert catalog.load_table("db.small").scan().count() == 4
         assert catalog.load_table("db.left").inspect.files().num_rows == 4
         named = lake.run("maintain", "db.left", "--watch", "--for", "0s")

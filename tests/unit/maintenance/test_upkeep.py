@@ -176,6 +176,19 @@ def test_a_failure_is_not_the_writers(tmp_path: Path, caplog: pytest.LogCaptureF
     assert metrics.last_failure.startswith("CorruptFileError")
 
 
+def test_no_error_of_upkeep_is_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-83: also what is no error of the library, as of a full disk."""
+    table = table_of(tmp_path, "writer")
+    replace_often(table, 3)
+
+    def fails(*_arguments: object, **_options: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(rounds, "plan_levels", fails)
+    assert table.replace(rows("b", [1]), prefix=["id1", "id2"]).added_row_count == 1
+    assert table.maintenance.upkeep_metrics.last_failure == "OSError: no space left"
+
+
 def test_snapshots_expire_as_far_as_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-87."""
     table = table_of(tmp_path, "writer")
@@ -210,6 +223,8 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     [
         ("tableformat.upkeep", "sometimes"),
         ("tableformat.upkeep.files-per-level", "0"),
+        ("tableformat.upkeep.files-per-level", "1"),
+        ("tableformat.upkeep.write-amplification", "0.5"),
         ("tableformat.upkeep.write-amplification", "much"),
         ("tableformat.history.max-snapshots", "none"),
     ],
