@@ -57,13 +57,18 @@ $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt --editable '.[dev]'
 	@touch $@
 
+# Java processes of the tests start with it; it is made once, and not where there is no Java.
+$(VENV)/.spark-classes: $(VENV)/.ready tests/spark/class_archive.py
+	$(BIN)/python tests/spark/class_archive.py $(VENV)/spark-classes.jsa
+	@touch $@
+
 demo: setup
 	$(BIN)/tableformat demo
 
 check: lint test
 
 # Bounds on memory are measured in the allocator of the system, which memray sees into.
-test: setup $(ORACLE)/.ready
+test: setup $(ORACLE)/.ready $(VENV)/.spark-classes
 	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python $(PYTEST)
 
 test-memory: setup

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,8 +19,14 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[1]
 
+SPARK_CLASSES: Final = Path(sys.prefix) / "spark-classes.jsa"
+"""What `tests/spark/class_archive.py` writes for `make test`. Java ignores one that is missing or of another Java."""
+
 # What the JVM's second compiler makes faster is not worth its own time here: it takes as much as the tests do.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault(
+    "JDK_JAVA_OPTIONS",
+    f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:SharedArchiveFile={SPARK_CLASSES}",
+)
 
 OWN_JAVA: Final = frozenset(
     {
@@ -68,11 +76,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def scope_of(test_id: str) -> str:
-    """All tests of the one Spark session share a process; others stay with their file, whose fixtures they share."""
+    """Tests stay with their file, whose fixtures they share. Those of Spark share two sessions, each in a process."""
     path, _, name = test_id.partition("::")
     if path.startswith("tests/property/") or f"{Path(path).name}::{name}" in OWN_JAVA:
         return test_id
-    return "tests/spark" if path.startswith("tests/spark/") else path
+    return f"tests/spark {crc32(Path(path).name.encode()) % 2}" if path.startswith("tests/spark/") else path
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from botocore.exceptions import BotoCoreError
-from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
+from test_object_store import FILE_IOS, few_attempts, s3_options  # noqa: F401 - the fixtures
 
 import tableformat as tf
 from tableformat.metadata.reachable_files import reachable_files
@@ -45,6 +45,7 @@ def test_only_what_is_needed_is_left(s3_options: dict[str, str], tmp_path: Path,
     assert live_values(table, "id") == [0, 2, 3]
 
 
+@pytest.mark.usefixtures("few_attempts")
 @pytest.mark.parametrize("file_io", FILE_IOS)
 def test_a_table_is_verified_where_it_is(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
     """MT-71, MT-74: a missing object and one that is not as long as stated; and an outage, which is neither."""

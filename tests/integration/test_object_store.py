@@ -45,6 +45,20 @@ def s3_options() -> Iterator[dict[str, str]]:
     server.stop()
 
 
+@pytest.fixture
+def few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For stores that are not there: as they are set, the clients ask for ten seconds."""
+    make_few_attempts(monkeypatch)
+
+
+def make_few_attempts(patch: pytest.MonkeyPatch) -> None:
+    """The clients of fsspec make two attempts: botocore one, and s3fs one more."""
+    patch.setenv("AWS_MAX_ATTEMPTS", "1")
+    from s3fs import S3FileSystem
+
+    patch.setattr(S3FileSystem, "retries", 2)
+
+
 def rows(*tuples: tuple) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in tuples], schema=SCHEMA)
 

@@ -20,7 +20,7 @@ from fault_proxy import Fault, FaultProxy
 from hypothesis import settings
 from pyarrow.fs import AwsStandardS3RetryStrategy, S3RetryStrategy
 from soak_figures import count, soak_seed
-from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
+from test_object_store import FILE_IOS, make_few_attempts, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
 from tableformat.errors import CommitStateUnknownError, TableFormatError
@@ -31,7 +31,7 @@ SECRET, TOKEN = "sentinel/Secret+Key0123456789abcdefghijk", "sentinel-session-to
 BEFORE: Final = [("a", 1, "x"), ("a", 2, "again"), ("c", 1, "z")]
 IS_SOAK: Final = settings().max_examples >= 1_000
 SEED: Final = soak_seed("1")
-CASES: Final = int(os.environ.get("SOAK_CASES", "400")) if IS_SOAK else 2
+CASES: Final = int(os.environ.get("SOAK_CASES", "400")) if IS_SOAK else 1
 FOREVER: Final = 1_000
 IMPATIENT: Final = {"s3.connect-timeout": "2", "s3.request-timeout": "2"}
 REQUESTS_OF_SHORT_FORM: Final = 12
@@ -87,11 +87,7 @@ ACTIONS: Final = {
 @pytest.fixture(scope="module")
 def proxy(s3_options: dict[str, str]) -> Iterator[FaultProxy]:  # noqa: F811
     patch = pytest.MonkeyPatch()
-    # The clients of fsspec make two attempts as well: botocore one, and s3fs one more.
-    patch.setenv("AWS_MAX_ATTEMPTS", "1")
-    from s3fs import S3FileSystem
-
-    patch.setattr(S3FileSystem, "retries", 2)
+    make_few_attempts(patch)
     with FaultProxy(s3_options["s3.endpoint"]).running() as running:
         yield running
     patch.undo()

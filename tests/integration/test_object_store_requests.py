@@ -9,6 +9,7 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 from fault_proxy import FaultProxy
+from long_forms import crossed
 from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
@@ -23,8 +24,7 @@ def rows(number: int) -> pa.Table:
     return pa.table({"id": ids, "part": [number] * len(ids), "note": ["x" * 50] * len(ids)}, schema=SCHEMA)
 
 
-@pytest.mark.parametrize("file_io", FILE_IOS)
-@pytest.mark.parametrize("verb", ["replace", "upsert"])
+@pytest.mark.parametrize(("file_io", "verb"), crossed(FILE_IOS, ["replace", "upsert"]))
 def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, file_io: str, verb: str) -> None:  # noqa: F811
     """Each data file is read once, and so is each delete file that is not carried in its entry (RD-13). To ask for the
     size before is up to the file system under PyIceberg."""

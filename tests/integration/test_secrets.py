@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 import pytest
-from test_object_store import FILE_IOS, s3_options  # noqa: F401 - the fixture
+from test_object_store import FILE_IOS, few_attempts, s3_options  # noqa: F401 - the fixtures
 
 import tableformat as tf
 from tableformat.errors import TableFormatError
@@ -24,6 +24,7 @@ def refuse_secrets(text: str) -> None:
         assert secret not in text
 
 
+@pytest.mark.usefixtures("few_attempts")
 @pytest.mark.parametrize("file_io", FILE_IOS)
 def test_no_secret_in_texts_errors_logs_or_files(
     s3_options: dict[str, str],  # noqa: F811

@@ -39,7 +39,7 @@ ACTS: Final = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(0.3))
+@settings(max_examples=examples(0.16))
 @given(
     acts=ACTS,
     upkeep=st.lists(st.none() | jobs(), min_size=12, max_size=12),

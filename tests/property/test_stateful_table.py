@@ -22,5 +22,5 @@ def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
             def count_step(self) -> None:
                 count("operations")
 
-        count_of_examples = settings(max_examples=examples(0.6), stateful_step_count=STEP_COUNT)
+        count_of_examples = settings(max_examples=examples(0.3), stateful_step_count=STEP_COUNT)
         run_state_machine_as_test(Counted, settings=count_of_examples)

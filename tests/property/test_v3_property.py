@@ -106,7 +106,7 @@ def check_ids(before: dict[Row, int | None], after: dict[Row, int | None]) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(0.25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(0.12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(STEPS, min_size=2, max_size=8),
     upgrade_at=st.integers(0, 6),

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb_iceberg_env
 import pyarrow as pa
 import pytest
+from long_forms import crossed
 from moved_tables import moved_copy
 from other_readers import COLUMNS, QUERIES, READERS, Answer, Answers, Row, outcome
 from pyspark.sql import SparkSession
@@ -69,8 +70,11 @@ def kinds(table: tf.Table) -> set[tuple[int, str]]:
     return {(file["content"], file["file_format"]) for file in files}
 
 
-@pytest.mark.parametrize("partition_by", [(), ("id1",), ("bucket(2, id2)",)], ids=["plain", "identity", "bucket"])
-@pytest.mark.parametrize("write", [written_by_python, written_by_spark])
+@pytest.mark.parametrize(
+    ("partition_by", "write"),
+    crossed([(), ("id1",), ("bucket(2, id2)",)], [written_by_python, written_by_spark]),
+    ids=lambda value: value.__name__ if callable(value) else "-".join(value) or "plain",
+)
 @pytest.mark.parametrize("version", [2, 3])
 def test_converted_tables_are_read_by_everybody(
     spark: SparkSession, lake: tf.Catalog, namespace: str, version: int, write: object, partition_by: tuple[str, ...]

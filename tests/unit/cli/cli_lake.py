@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import typer.main
+import typer.testing
 from typer.testing import CliRunner
 
 import tableformat as tf
@@ -28,6 +31,9 @@ SCHEMA = pa.schema(
     ]
 )
 TABLE = "db.calendars"
+
+# The runner makes the command anew for each call, which takes longer than most of the calls.
+typer.testing._get_command = cache(typer.main.get_command)  # type: ignore[attr-defined]
 
 
 def calendar_rows(*id1s: str) -> pa.Table:
