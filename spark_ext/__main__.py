@@ -9,7 +9,7 @@ import argparse
 import shlex
 import sys
 
-from spark_ext.configure import catalog_options
+from spark_ext.configure import SQL_EXTENSION_CLASS, SQL_EXTENSIONS, catalog_options
 from spark_ext.jar import JarError, catalog_jar
 
 
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         jar = catalog_jar(parsed.spark)
     except JarError as error:
         parser.exit(1, f"{error}\n")
-    words = ["--jars", str(jar)]
+    words = ["--jars", str(jar), "--conf", f"{SQL_EXTENSIONS}={SQL_EXTENSION_CLASS}"]
     for name, value in catalog_options(parsed.catalog, parsed.warehouse, **options).items():
         words += ["--conf", f"{name}={value}"]
     sys.stdout.write(f"{shlex.join(words)}\n")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 CATALOG_CLASS: Final = "tableformat.spark.LakeCatalog"
 _JARS: Final = "spark.jars"
+SQL_EXTENSIONS: Final = "spark.sql.extensions"
+SQL_EXTENSION_CLASS: Final = "tableformat.spark.SqlExtensions"
+"""Statements that Spark's grammar lacks (specs/spark-sql.md)."""
 
 
 def configure(
@@ -31,13 +34,14 @@ def configure(
     `tableformat.open_catalog`. Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled,
     and when this process runs Spark already, without it: Java takes jars when it starts. `attach` is for that.
 
-    Jars that the builder has already are kept.
+    Jars and SQL extensions that the builder has already are kept.
     """
     _refuse_running_java_without_jar(catalog)
     for name, value in catalog_options(catalog, warehouse, **options).items():
         builder = builder.config(name, value)
-    known = getattr(builder, "_options", {}).get(_JARS, "")
-    return builder.config(_JARS, ",".join(filter(None, [known, str(catalog_jar())])))
+    known: dict[str, str] = getattr(builder, "_options", {})
+    builder = builder.config(SQL_EXTENSIONS, _with(known.get(SQL_EXTENSIONS, ""), SQL_EXTENSION_CLASS))
+    return builder.config(_JARS, _with(known.get(_JARS, ""), str(catalog_jar())))
 
 
 def attach(
@@ -45,7 +49,8 @@ def attach(
 ) -> AnySession:
     """Add a catalog to a session that runs already, classic or Connect; arguments as for `configure`.
 
-    The jar is the one for the Spark that runs, which may be another version than the one that is installed here.
+    The jar is the one for the Spark that runs, which may be another version than the one that is installed here. Spark
+    takes SQL extensions when a session starts only, so the statements of specs/spark-sql.md are not added.
     """
     jar = str(catalog_jar(spark.version)).replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"ADD JAR '{jar}'")
@@ -73,6 +78,12 @@ def _refuse_running_java_without_jar(catalog: str) -> None:
             "Spark runs in this process already and was started without the catalog's jar, which it takes at its start "
             f"only. Add the catalog to the session: spark_ext.attach(spark, catalog={catalog!r}, warehouse=...)."
         )
+
+
+def _with(listed: str, name: str) -> str:
+    """A list with commas, and the name at its end: the parser of the last extension is the first that is asked."""
+    known = [each for each in listed.split(",") if each]
+    return ",".join(known if name in known else [*known, name])
 
 
 def _absolute(warehouse: str) -> str:

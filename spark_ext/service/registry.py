@@ -32,6 +32,7 @@ _MODULES: Final = (
     "writes.deletes",
     "ddl.staged_tables",
     "procedures.calls",
+    "statements.run",
 )
 
 

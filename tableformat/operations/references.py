@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
@@ -55,7 +56,7 @@ def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age
 def new_tag(name: str, snapshot_id: int) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
     """What makes a tag in the commit of something else, and that its name is free."""
     ref = _ref(snapshot_id, SnapshotRefType.TAG, None)
-    return (_set_ref(name, ref),), (assert_ref(name, None),)
+    return (set_ref(name, ref),), (assert_ref(name, None),)
 
 
 def create_branch(iceberg: IcebergTable, name: str, view: SnapshotView) -> None:
@@ -63,13 +64,85 @@ def create_branch(iceberg: IcebergTable, name: str, view: SnapshotView) -> None:
     _create(iceberg, name, _ref(_snapshot_id(view), SnapshotRefType.BRANCH, None))
 
 
-def drop(iceberg: IcebergTable, name: str, kind: str) -> None:
-    """Remove a tag or branch; its snapshots stay until they expire."""
-    refs = iceberg.metadata.refs
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefRetention:
+    """How long a ref stays, and a branch's snapshots with it; None leaves it to the table's properties."""
+
+    max_ref_age_ms: int | None = None
+    min_snapshots_to_keep: int | None = None
+    """Of a branch: its newest snapshots that stay however old they are."""
+    max_snapshot_age_ms: int | None = None
+    """Of a branch."""
+
+
+def new_ref(iceberg: IcebergTable, name: str, kind: str, snapshot_id: int, retention: RefRetention) -> None:
+    """Create a branch or tag at a snapshot of the table. AlreadyExistsError for a name in use."""
+    _create(iceberg, name, checked_ref(kind, snapshot_id, retention))
+
+
+def replace_ref(iceberg: IcebergTable, name: str, kind: str, snapshot_id: int | None, retention: RefRetention) -> None:
+    """Move a branch or tag to any snapshot, or leave it there (None), and set what the retention says; the rest of its
+    retention stays.
+
+    SnapshotNotFoundError where there is no such ref; InvalidArgumentError for a branch that others are published to
+    (MT-30): publishing converts deletes, moving does not.
+    """
+    metadata = iceberg.metadata
+    ref = ref_of_kind(metadata, name, kind)
+    sources = published_to(metadata, name)
+    if sources and snapshot_id not in (None, ref.snapshot_id):
+        raise InvalidArgumentError(
+            f"branch {name!r} is what branch {sources[0]!r} is published to: publish({sources[0]!r}, {name!r}) "
+            "converts deletes and moves it."
+        )
+    target_id = ref.snapshot_id if snapshot_id is None else snapshot_id
+    said = {key: value for key, value in asdict(retention).items() if value is not None}
+    replaced = checked_ref(
+        kind,
+        target_id,
+        RefRetention(
+            **{
+                "max_ref_age_ms": ref.max_ref_age_ms,
+                "min_snapshots_to_keep": ref.min_snapshots_to_keep,
+                "max_snapshot_age_ms": ref.max_snapshot_age_ms,
+            }
+            | said
+        ),
+    )
+    is_head = kind == SnapshotRefType.BRANCH
+    restored, unchanged = _coverage_of(iceberg, target_id, ref.snapshot_id) if is_head else ((), ())
+    commit_updates(iceberg, (assert_ref(name, ref.snapshot_id), *unchanged), (set_ref(name, replaced), *restored))
+
+
+def ref_of_kind(metadata: TableMetadata, name: str, kind: str) -> SnapshotRef:
+    """SnapshotNotFoundError with the nearest name where there is no branch, or no tag, of that name."""
+    refs = metadata.refs
     ref = refs.get(name)
     if ref is None or ref.snapshot_ref_type != kind:
         names = [other for other, candidate in refs.items() if candidate.snapshot_ref_type == kind]
         raise SnapshotNotFoundError(f"no {kind} {name!r}.{nearest_hint(name, names)}")
+    return ref
+
+
+def checked_ref(kind: str, snapshot_id: int, retention: RefRetention) -> SnapshotRef:
+    """InvalidArgumentError for a retention of nothing."""
+    for name, value in asdict(retention).items():
+        if value is not None and value < 1:
+            raise InvalidArgumentError(f"the retention of a {kind}: {name} must be above 0, not {value}.")
+    return SnapshotRef.model_validate(
+        {
+            "snapshot-id": snapshot_id,
+            "type": kind,
+            "max-ref-age-ms": retention.max_ref_age_ms,
+            "min-snapshots-to-keep": retention.min_snapshots_to_keep,
+            "max-snapshot-age-ms": retention.max_snapshot_age_ms,
+        }
+    )
+
+
+def drop(iceberg: IcebergTable, name: str, kind: str) -> None:
+    """Remove a tag or branch; its snapshots stay until they expire."""
+    ref = ref_of_kind(iceberg.metadata, name, kind)
     if name == MAIN_BRANCH:
         raise InvalidArgumentError("the branch 'main' cannot be dropped.")
     requirement = assert_ref(name, ref.snapshot_id)
@@ -95,7 +168,7 @@ def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay
         )
     undone = frozenset(line[: line.index(target_id)])
     moved = head.model_copy(update={"snapshot_id": target_id})
-    updates: tuple[TableUpdate, ...] = (_set_ref(branch, moved),)
+    updates: tuple[TableUpdate, ...] = (set_ref(branch, moved),)
     forgotten = batches_of_snapshots(metadata.properties, branch, undone) if replay else ()
     if forgotten:
         updates += (RemovePropertiesUpdate(removals=list(forgotten)),)
@@ -230,7 +303,7 @@ def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
         kind = iceberg.metadata.refs[name].snapshot_ref_type
         raise AlreadyExistsError(f"a {kind} {name!r} exists already; drop_{kind}({name!r}) removes it.")
     requirement = assert_ref(name, None)
-    commit_updates(iceberg, (requirement,), (_set_ref(name, ref),))
+    commit_updates(iceberg, (requirement,), (set_ref(name, ref),))
 
 
 def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:
@@ -245,7 +318,7 @@ def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:
         moved = head.model_copy(update={"snapshot_id": snapshot_id})
     requirement = assert_ref(branch, None if head is None else head.snapshot_id)
     restored, unchanged = ((), ()) if head is None else _coverage_of(iceberg, snapshot_id, head.snapshot_id)
-    commit_updates(iceberg, (requirement, *unchanged), (_set_ref(branch, moved), *restored))
+    commit_updates(iceberg, (requirement, *unchanged), (set_ref(branch, moved), *restored))
 
 
 def _ref_named(metadata: TableMetadata, name: str) -> SnapshotRef:
@@ -259,7 +332,8 @@ def _ref(snapshot_id: int, kind: SnapshotRefType, max_ref_age_ms: int | None) ->
     return SnapshotRef.model_validate({"snapshot-id": snapshot_id, "type": kind, "max-ref-age-ms": max_ref_age_ms})
 
 
-def _set_ref(name: str, ref: SnapshotRef) -> SetSnapshotRefUpdate:
+def set_ref(name: str, ref: SnapshotRef) -> SetSnapshotRefUpdate:
+    """The update that makes a branch or tag what the ref says."""
     return SetSnapshotRefUpdate.model_validate({"ref-name": name, **ref.model_dump(by_alias=True)})
 
 

@@ -103,6 +103,8 @@ def test_command_line_options(java: None, capsys: pytest.CaptureFixture[str], tm
     assert words[:2] == ["--jars", str(catalog_jar())]
     assert words[2:] == [
         "--conf",
+        "spark.sql.extensions=tableformat.spark.SqlExtensions",
+        "--conf",
         "spark.sql.catalog.shop=tableformat.spark.LakeCatalog",
         "--conf",
         f"spark.sql.catalog.shop.python={sys.executable}",

@@ -27,7 +27,7 @@ PARAMETERS_MAX = 13
 BANNED_MODULE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 BANNED_WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 """This file alone may hold them; its comments are ruff's."""
-RULE_ID = r"(?:DA|RD|FM|CP|MT|CF|CK|SP|ST|SS|PR|RP)-[1-9][0-9]?"
+RULE_ID = r"(?:DA|RD|FM|CP|MT|CF|CK|SP|ST|SS|PR|RP|SQ)-[1-9][0-9]?"
 RULE = re.compile(rf"\b{RULE_ID}\b")
 DEFINITION = re.compile(rf"^(?:#{{2,4}} |\*\*)({RULE_ID})\b", re.MULTILINE)
 JAVADOC = re.compile(r"/\*\*.*?\*/", re.DOTALL)
@@ -220,6 +220,7 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/storage/cache_directory.py",
         "tableformat/storage/storage.py",
         "tableformat/operations/draft.py",
+        "tableformat/operations/empty_branch.py",
         "tableformat/operations/ranges/alter.py",
         "tableformat/operations/replaced_files.py",
         "tableformat/write/created_files.py",

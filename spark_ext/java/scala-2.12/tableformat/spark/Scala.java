@@ -18,12 +18,12 @@ final class Scala {
   }
 
   @SafeVarargs
-  static <T> scala.collection.Seq<T> seq(T... elements) {
+  static <T> scala.collection.immutable.Seq<T> seq(T... elements) {
     return seq(Arrays.asList(elements));
   }
 
-  static <T> scala.collection.Seq<T> seq(List<T> elements) {
-    return JavaConverters.asScalaBufferConverter(elements).asScala().toSeq();
+  static <T> scala.collection.immutable.Seq<T> seq(List<T> elements) {
+    return JavaConverters.asScalaBufferConverter(elements).asScala().toList();
   }
 
   static <T> List<T> list(scala.collection.Seq<T> elements) {

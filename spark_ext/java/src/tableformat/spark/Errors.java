@@ -72,7 +72,7 @@ final class Errors {
   }
 
   /** AnalysisException is checked in Java and not in Scala, where Spark catches it; its interfaces do not declare it. */
-  private static RuntimeException unchecked(Exception exception) {
+  static RuntimeException unchecked(Exception exception) {
     return Errors.<RuntimeException>sneak(exception);
   }
 

@@ -191,6 +191,15 @@ public final class LakeCatalog
     }
   }
 
+  /** Runs a statement of the SQL extension; its rows, each with a value or null for every column. */
+  JsonNode runStatement(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
+    try {
+      return sidecar.callOnce("run_statement", arguments).result();
+    } catch (RemoteException error) {
+      throw Errors.forTable(error, identifier);
+    }
+  }
+
   Table load(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
     Table loaded = statement == null ? null : statement.loaded(arguments);
     if (loaded != null) {

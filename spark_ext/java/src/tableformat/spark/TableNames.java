@@ -33,6 +33,24 @@ final class TableNames {
     return Identifier.of(manager.currentNamespace(), parts[0]);
   }
 
+  /** A table of one of our catalogs, by the parts of its name in a statement; null where it is in another catalog. */
+  static Target ours(List<String> parts) {
+    var manager = Sessions.active().sessionState().catalogManager();
+    boolean namesCatalog = parts.size() > 1 && manager.isCatalogRegistered(parts.get(0));
+    var catalog = namesCatalog ? manager.catalog(parts.get(0)) : manager.currentCatalog();
+    if (!(catalog instanceof LakeCatalog lake)) {
+      return null;
+    }
+    List<String> rest = namesCatalog ? parts.subList(1, parts.size()) : parts;
+    int last = rest.size() - 1;
+    String[] namespace = last == 0 && !namesCatalog
+        ? manager.currentNamespace() : rest.subList(0, last).toArray(String[]::new);
+    return new Target(lake, Identifier.of(namespace, rest.get(last)));
+  }
+
+  /** A table in the catalog that has it. */
+  record Target(LakeCatalog catalog, Identifier identifier) {}
+
   private static String[] parts(String text) {
     try {
       return Scala.list(Sessions.active().sessionState().sqlParser().parseMultipartIdentifier(text))

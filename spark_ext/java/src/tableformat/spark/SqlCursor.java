@@ -1,0 +1,228 @@
+package tableformat.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The text of a statement, read token by token; white space and comments are passed over, as Spark's lexer does. */
+final class SqlCursor {
+  enum Kind { WORD, QUOTED, NUMBER, TEXT, SIGN, UNKNOWN, END }
+
+  /** `start` is the place of the first character in the statement, `stop` the one after the last. */
+  record Token(Kind kind, String text, int start, int stop) {
+    boolean isWord(String word) {
+      return kind == Kind.WORD && text.equalsIgnoreCase(word);
+    }
+
+    boolean isSign(String sign) {
+      return kind == Kind.SIGN && text.equals(sign);
+    }
+  }
+
+  private static final Pattern SPACE = Pattern.compile("(\\s|--[^\\r\\n]*)+");
+  private static final Pattern NUMBER =
+      Pattern.compile("(\\d+(\\.\\d*)?|\\.\\d+)([eE][+-]?\\d+)?(BD|bd|[lLsSyYdDfF])?(?![\\p{L}\\p{N}_])");
+  private static final Pattern WORD = Pattern.compile("[\\p{L}\\p{N}_]+");
+  private static final Pattern QUOTED = Pattern.compile("`[^`]*+(``[^`]*+)*+`");
+  private static final Pattern TEXT = Pattern.compile(
+      "'[^'\\\\]*+((\\\\.|'')[^'\\\\]*+)*+'|\"[^\"\\\\]*+((\\\\.|\"\")[^\"\\\\]*+)*+\"", Pattern.DOTALL);
+  private static final Pattern SIGN = Pattern.compile("<=|>=|[-+(),.;=<>*]");
+
+  private final String text;
+  private final List<Token> tokens = new ArrayList<>();
+  private int place;
+
+  SqlCursor(String text) {
+    this.text = text;
+  }
+
+  String text() {
+    return text;
+  }
+
+  /** The next token, which stays the next one. */
+  Token peek() {
+    return peek(0);
+  }
+
+  Token peek(int ahead) {
+    while (tokens.size() <= place + ahead) {
+      Token last = tokens.isEmpty() ? null : tokens.get(tokens.size() - 1);
+      tokens.add(read(last == null ? 0 : last.stop(), last));
+    }
+    return tokens.get(place + ahead);
+  }
+
+  Token next() {
+    Token token = peek();
+    place++;
+    return token;
+  }
+
+  int mark() {
+    return place;
+  }
+
+  void reset(int mark) {
+    place = mark;
+  }
+
+  /** Whether the next tokens are these words, which are not read then. */
+  boolean isAt(String... words) {
+    for (int i = 0; i < words.length; i++) {
+      if (!peek(i).isWord(words[i])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Reads these words where they are the next ones. */
+  boolean take(String... words) {
+    if (!isAt(words)) {
+      return false;
+    }
+    place += words.length;
+    return true;
+  }
+
+  boolean takeSign(String sign) {
+    if (!peek().isSign(sign)) {
+      return false;
+    }
+    place++;
+    return true;
+  }
+
+  void expect(String... words) {
+    for (String word : words) {
+      if (!take(word)) {
+        throw error(word);
+      }
+    }
+  }
+
+  void expectSign(String sign) {
+    if (!takeSign(sign)) {
+      throw error("'" + sign + "'");
+    }
+  }
+
+  /** The statement's end; one semicolon may come before it. */
+  void expectEnd(String orElse) {
+    takeSign(";");
+    if (peek().kind() != Kind.END) {
+      throw error(orElse.isEmpty() ? "the end of the statement" : orElse + ", or the end of the statement");
+    }
+  }
+
+  boolean isAtName() {
+    return peek().kind() == Kind.WORD || peek().kind() == Kind.QUOTED;
+  }
+
+  /** One part of a name, without its backticks. */
+  String name(String expected) {
+    if (!isAtName()) {
+      throw error(expected);
+    }
+    Token token = next();
+    return token.kind() == Kind.WORD
+        ? token.text() : token.text().substring(1, token.text().length() - 1).replace("``", "`");
+  }
+
+  /** A name of parts with dots between them. */
+  List<String> names(String expected) {
+    List<String> parts = new ArrayList<>();
+    do {
+      parts.add(name(expected));
+    } while (takeSign("."));
+    return parts;
+  }
+
+  long wholeNumber(String expected) {
+    String digits = peek().text().replaceFirst("[lL]$", "");
+    if (peek().kind() != Kind.NUMBER || !digits.matches("\\d{1,19}")) {
+      throw error(expected);
+    }
+    try {
+      long number = Long.parseLong(digits);
+      next();
+      return number;
+    } catch (NumberFormatException e) {
+      throw error(expected);
+    }
+  }
+
+  /** Spark's error for what stands here instead of what is expected. */
+  RuntimeException error(String expected) {
+    return SqlErrors.syntax(text, peek(), expected);
+  }
+
+  /** Passes over one pair of parentheses with all that is in it. */
+  void skipParentheses() {
+    expectSign("(");
+    for (int depth = 1; depth > 0;) {
+      if (peek().kind() == Kind.END) {
+        throw error("')'");
+      }
+      Token token = next();
+      depth += token.isSign("(") ? 1 : token.isSign(")") ? -1 : 0;
+    }
+  }
+
+  private Token read(int from, Token before) {
+    int start = afterSpace(from);
+    if (start >= text.length()) {
+      return new Token(Kind.END, "", text.length(), text.length());
+    }
+    boolean isPart = before != null && before.isSign(".");
+    // Behind the dot of a name, digits are a part of the name; `t.5` has no decimal in it.
+    boolean follows = before != null && before.stop() == start && (before.kind() == Kind.WORD || before.kind() == Kind.QUOTED);
+    Token token = isPart || (follows && text.charAt(start) == '.') ? null : matched(Kind.NUMBER, NUMBER, start);
+    token = token == null ? matched(Kind.WORD, WORD, start) : token;
+    token = token == null ? matched(Kind.QUOTED, QUOTED, start) : token;
+    token = token == null ? matched(Kind.TEXT, TEXT, start) : token;
+    token = token == null ? matched(Kind.SIGN, SIGN, start) : token;
+    return token == null ? new Token(Kind.UNKNOWN, text.substring(start, start + 1), start, start + 1) : token;
+  }
+
+  private Token matched(Kind kind, Pattern pattern, int start) {
+    Matcher matcher = pattern.matcher(text).region(start, text.length());
+    matcher.useTransparentBounds(true);
+    return matcher.lookingAt() ? new Token(kind, matcher.group(), start, matcher.end()) : null;
+  }
+
+  private int afterSpace(int from) {
+    int start = from;
+    while (true) {
+      Matcher space = SPACE.matcher(text).region(start, text.length());
+      int after = space.lookingAt() ? space.end() : start;
+      if (text.startsWith("/*", after) && !text.startsWith("/*+", after)) {
+        after = afterComment(after);
+      }
+      if (after == start) {
+        return start;
+      }
+      start = after;
+    }
+  }
+
+  /** Comments in brackets lie inside of each other. */
+  private int afterComment(int start) {
+    int depth = 0;
+    for (int i = start; i < text.length(); i++) {
+      if (text.startsWith("/*", i)) {
+        depth++;
+        i++;
+      } else if (text.startsWith("*/", i)) {
+        depth--;
+        i++;
+        if (depth == 0) {
+          return i + 1;
+        }
+      }
+    }
+    return text.length();
+  }
+}

@@ -1,0 +1,13 @@
+package tableformat.spark;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/** `spark.sql.extensions = tableformat.spark.SqlExtensions`: statements that Spark's grammar lacks, in front of its parser (SQ-1). */
+public final class SqlExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  @Override public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectParser((session, parser) -> new SqlParser(parser));
+    return BoxedUnit.UNIT;
+  }
+}

@@ -1,0 +1,45 @@
+"""ALTER TABLE ... CREATE, REPLACE and DROP BRANCH and TAG."""
+
+from __future__ import annotations
+
+from spark_ext.service.statements.statement import Statement, statement
+from tableformat.errors import SnapshotNotFoundError
+from tableformat.operations.empty_branch import create_empty_branch
+from tableformat.operations.references import RefRetention, drop, new_ref, ref_of_kind, replace_ref
+from tableformat.table import Table
+
+
+@statement("put_ref")
+def put_ref(table: Table, said: Statement) -> None:
+    """SQ-3: without a version the current snapshot of `main` is meant; REPLACE keeps the retention it does not name;
+    a branch of a table without snapshots begins with one that has no file."""
+    name, kind = said["ref"], said["kind"]
+    is_there = name in table.metadata.refs
+    if is_there and said["if_not_exists"]:
+        ref_of_kind(table.metadata, name, kind)
+        return
+    retention = RefRetention(
+        max_ref_age_ms=said.get("max_ref_age_ms"),
+        min_snapshots_to_keep=said.get("min_snapshots_to_keep"),
+        max_snapshot_age_ms=said.get("max_snapshot_age_ms"),
+    )
+    snapshot = table.at(snapshot_id=said.get("snapshot_id")).snapshot
+    replaces = said["replace"] and (is_there or not said["create"])
+    if snapshot is None and kind == "branch" and not replaces:
+        create_empty_branch(table.iceberg, name, retention)
+        return
+    if snapshot is None:
+        raise SnapshotNotFoundError(
+            f"{table.name} has no snapshot yet that a {kind} could name; write some rows first."
+        )
+    if replaces:
+        replace_ref(table.iceberg, name, kind, snapshot.snapshot_id, retention)
+    else:
+        new_ref(table.iceberg, name, kind, snapshot.snapshot_id, retention)
+
+
+@statement("drop_ref")
+def drop_ref(table: Table, said: Statement) -> None:
+    if said["if_exists"] and said["ref"] not in table.metadata.refs:
+        return
+    drop(table.iceberg, said["ref"], said["kind"])

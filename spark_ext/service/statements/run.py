@@ -1,0 +1,27 @@
+"""What the Java side calls for each statement of the SQL extension."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Final
+
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Session
+from spark_ext.service.statements.statement import Rows, handler_of
+
+_MODULES: Final = ("refs",)
+
+
+@method("run_statement")
+def run_statement(session: Session, request: Request) -> Rows:
+    """Carry out a statement on the table as it is now, and answer its rows."""
+    _load_statements()
+    statement = request.arguments["statement"]
+    return handler_of(statement["name"])(session.load(request.table), statement) or []
+
+
+@cache
+def _load_statements() -> None:
+    for module in _MODULES:
+        importlib.import_module(f"spark_ext.service.statements.{module}")
