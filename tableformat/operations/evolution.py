@@ -141,6 +141,12 @@ class SpecChanges(UpdateSpec):
             raise InvalidArgumentError(f"{parsed} divides by {number}; the number must be above 0.")
         return super().add_field(source_column_name, parsed, partition_field_name)
 
+    def remove_field(self, name: str) -> UpdateSpec:
+        """Partition by one field less. Its name is free then: one of the same change may take it."""
+        super().remove_field(name)
+        del self._name_to_field[name]
+        return self
+
     def commit(self) -> None:
         """Commit the spec. CommitConflictError where another commit changed it meanwhile."""
         updates, requirements = self._commit()

@@ -89,3 +89,102 @@ def test_other_statements_and_other_catalogs_are_for_the_next_parser(
         spark.sql("USE spark_catalog.default")
         spark.sql("RESET the.name")
     assert table.refresh().metadata.refs.keys() == {"main", "one", "two words"}
+
+
+def partition_fields(lake: Catalog, name: str) -> list[tuple[str, str]]:
+    return [(field.name, str(field.transform)) for field in lake.load_table(name).iceberg.spec().fields]
+
+
+def test_partition_fields(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-4."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, ts TIMESTAMP, s STRUCT<c: STRING>, Country STRING)")
+    spark.sql(f"INSERT INTO {name} SELECT id, TIMESTAMP '2024-05-06 07:08:09', struct('x'), 'fr' FROM range(4)")
+    for clause in ("bucket(16, ID)", "days(ts) AS day", "truncate(s.c, 2)", "country"):
+        spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {clause}")
+    assert partition_fields(lake, f"{namespace}.t") == [
+        ("id_bucket_16", "bucket[16]"),
+        ("day", "day"),
+        ("s.c_trunc_2", "truncate[2]"),
+        ("Country", "identity"),
+    ]
+    spark.sql(f"ALTER TABLE {name} REPLACE PARTITION FIELD day WITH hours(ts) AS day")
+    spark.sql(f"ALTER TABLE {name} REPLACE PARTITION FIELD bucket(16, id) WITH bucket(id, 4)")
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION FIELD truncate(2, s.c)")
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION FIELD country")
+    assert sorted(partition_fields(lake, f"{namespace}.t")) == [("day", "hour"), ("id_bucket_4", "bucket[4]")]
+    spark.sql(f"INSERT INTO {name} SELECT id + 4, TIMESTAMP '2024-05-06 07:08:09', struct('x'), 'fr' FROM range(4)")
+    spark.sql(f"DELETE FROM {name} WHERE id IN (1, 6)")
+    assert sorted(row.id for row in spark.table(name).collect()) == [0, 2, 3, 4, 5, 7]
+    for clause, kind, match in (
+        ("DROP PARTITION FIELD dya", AnalysisException, "no partition field 'dya'.*day"),
+        ("DROP PARTITION FIELD days(ts)", AnalysisException, "is not partitioned by day of 'ts'"),
+        ("ADD PARTITION FIELD hours(ts)", AnalysisException, "[Dd]uplicate"),
+        ("ADD PARTITION FIELD zorder(id)", AnalysisException, "no partition transform"),
+        ("ADD PARTITION FIELD bucket(0, id)", AnalysisException, "from 1 on"),
+        ("ADD PARTITION FIELD days(id)", AnalysisException, "day cannot take"),
+        ("ADD PARTITION FIELD x", AnalysisException, "unknown column 'x'|no column 'x'|'x'"),
+        ("ADD PARTITION FIELD bucket(16 id)", ParseException, r"near 'id': expected '\)'"),
+        ("REPLACE PARTITION FIELD day hours(ts)", ParseException, "near 'hours': expected WITH"),
+    ):
+        refused(spark, f"ALTER TABLE {name} {clause}", kind, match)
+    assert len(partition_fields(lake, f"{namespace}.t")) == 2
+
+
+def test_write_order(spark: SparkSession, lake: Catalog, namespace: str, table: Table) -> None:
+    """SQ-5."""
+    name = f"lake.{namespace}.plain"
+    spark.sql(f"CREATE TABLE {name} (a BIGINT, b STRING) PARTITIONED BY (b)")
+
+    def order() -> tuple[list[str], str | None]:
+        metadata = lake.load_table(f"{namespace}.plain").metadata
+        return [str(field) for field in metadata.sort_order().fields], metadata.properties["write.distribution-mode"]
+
+    spark.sql(f"ALTER TABLE {name} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY a DESC, bucket(4, b) NULLS LAST")
+    assert order() == (["1 DESC NULLS LAST", "bucket[4](2) ASC NULLS LAST"], "hash")
+    spark.sql(f"INSERT INTO {name} SELECT id, 'x' FROM range(50)")
+    assert [row.a for row in spark.table(name).collect()] == list(range(49, -1, -1)), "one file, in the order"
+    spark.sql(f"ALTER TABLE {name} WRITE ORDERED BY (b, a)")
+    assert order() == (["2 ASC NULLS FIRST", "1 ASC NULLS FIRST"], "range")
+    spark.sql(f"ALTER TABLE {name} WRITE LOCALLY ORDERED BY a NULLS LAST DISTRIBUTED BY PARTITION")
+    assert order() == (["1 ASC NULLS LAST"], "hash")
+    spark.sql(f"ALTER TABLE {name} WRITE UNORDERED")
+    assert order() == ([], "none")
+    for clause, kind, match in (
+        ("WRITE", ParseException, "expected ORDERED BY, LOCALLY ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED"),
+        ("WRITE UNORDERED ORDERED BY a", ParseException, "near 'ORDERED': expected DISTRIBUTED BY PARTITION, or"),
+        ("WRITE ORDERED BY a NULLS", ParseException, "expected LAST"),
+        ("WRITE ORDERED BY days(a)", AnalysisException, "day cannot take"),
+    ):
+        refused(spark, f"ALTER TABLE {name} {clause}", kind, match)
+
+    spark.sql(f"ALTER TABLE lake.{table.name} WRITE ORDERED BY id")
+    refused(spark, f"ALTER TABLE lake.{table.name} WRITE ORDERED BY v", AnalysisException, r"has the key \(id\)")
+    metadata = table.refresh().metadata
+    assert ([str(field) for field in metadata.sort_order().fields], metadata.properties["write.distribution-mode"]) == (
+        ["1 ASC NULLS FIRST"],
+        "range",
+    )
+
+
+def test_identifier_fields(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-6."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (a BIGINT NOT NULL, b STRING NOT NULL, c STRING, d DOUBLE NOT NULL)")
+    spark.sql(f"ALTER TABLE {name} SET IDENTIFIER FIELDS B, a")
+    assert lake.load_table(f"{namespace}.t").key == ("b", "a")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'x', 'one', 0), (2, 'y', 'two', 0)")
+    spark.sql(f"ALTER TABLE {name} DROP IDENTIFIER FIELDS b")
+    assert lake.load_table(f"{namespace}.t").key == ("a",)
+    for clause, match in (
+        ("SET IDENTIFIER FIELDS c", "c is optional"),
+        ("SET IDENTIFIER FIELDS d", "floating point"),
+        ("SET IDENTIFIER FIELDS a, a", "twice"),
+        ("SET IDENTIFIER FIELDS e", "'e'"),
+        ("DROP IDENTIFIER FIELDS c", "'c' is no identifier field"),
+    ):
+        refused(spark, f"ALTER TABLE {name} {clause}", AnalysisException, match)
+    spark.sql(f"DELETE FROM {name} WHERE a = 1")
+    spark.sql(f"ALTER TABLE {name} DROP IDENTIFIER FIELDS a")
+    assert lake.load_table(f"{namespace}.t").key == ()
+    assert [row.c for row in spark.table(name).collect()] == ["two"]

@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.transforms import BucketTransform, TruncateTransform, VoidTransform
+from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField
 
 from spark_ext.service.ddl.check_constraints import check_properties
@@ -26,6 +26,7 @@ from spark_ext.service.states.read_options import check_named_state, pin_of_opti
 from spark_ext.service.wire.partition_type import partition_arrow_type, spark_partition_type
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
+from spark_ext.service.wire.transforms import spark_transform
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS, ROW_LINEAGE_NAMES
@@ -57,7 +58,6 @@ _TRANSFORMS: Final = {
     "date_hour": "hour",
 }
 _WHOLE_NUMBERS: Final = ("byte", "short", "integer", "long")
-_SPARK_TRANSFORMS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _IGNORED_PROPERTIES: Final = frozenset(
     {"provider", "owner", "location", "external", "is_managed_location", "collation", KEY}
 )
@@ -185,19 +185,7 @@ def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[dict[str
         name = metadata.schema().find_column_name(field.source_id)
         if name is None:
             continue
-        width = {}
-        if isinstance(field.transform, BucketTransform):
-            width = {"width": field.transform.num_buckets}
-        elif isinstance(field.transform, TruncateTransform):
-            width = {"width": field.transform.width}
-        transform = str(field.transform).split("[")[0]
-        transforms.append(
-            {
-                "transform": _SPARK_TRANSFORMS.get(transform, transform),
-                **width,
-                "column": path_of(metadata.schema(), field.source_id),
-            }
-        )
+        transforms.append(spark_transform(field.transform, path_of(metadata.schema(), field.source_id)))
     return transforms
 
 

@@ -10,14 +10,14 @@ from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Session
 from spark_ext.service.statements.statement import Rows, handler_of
 
-_MODULES: Final = ("refs",)
+_MODULES: Final = ("refs", "layout")
 
 
 @method("run_statement")
 def run_statement(session: Session, request: Request) -> Rows:
     """Carry out a statement on the table as it is now, and answer its rows."""
     _load_statements()
-    statement = request.arguments["statement"]
+    statement = {**request.arguments["statement"], "case_sensitive": request.arguments["case_sensitive"]}
     return handler_of(statement["name"])(session.load(request.table), statement) or []
 
 

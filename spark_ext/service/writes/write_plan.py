@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -28,6 +29,7 @@ from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
+from spark_ext.service.wire.transforms import spark_transform
 from spark_ext.service.writes.write_options import DISTRIBUTION_MODES, REPLACE_PREFIX, WriteOptions
 from tableformat.commit.read_only import refuse_table_of_another_lake
 from tableformat.deletes.rules import is_unpartitioned
@@ -167,6 +169,7 @@ def describe_write(table: Table, options: WriteOptions, *, row_lineage: bool) ->
         "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids],
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
+        "order": _order(metadata, context),
         "distribution": _distribution(context),
         "stems": _stems(context),
         "codec": compression_codec(context.properties),
@@ -200,6 +203,23 @@ def _partition_field(field: PartitionField, schema: Schema) -> dict[str, Any]:
     elif isinstance(field.transform, TruncateTransform):
         described["width"] = field.transform.width
     return described
+
+
+def _order(metadata: TableMetadata, context: WriteContext) -> list[dict[str, Any]]:
+    """SQ-5: of a table without a key, its sort order; rows of any other are in the order of the key (FM-6)."""
+    if context.key_field_ids:
+        return []
+    return [
+        {
+            **spark_transform(field.transform, path_of(context.schema, field.source_id)),
+            "descends": field.direction is SortDirection.DESC,
+            "nulls_first": field.null_order is NullOrder.NULLS_FIRST,
+        }
+        for field in metadata.sort_order().fields
+        if type(field.transform) in _TRANSFORMS
+        and not isinstance(field.transform, VoidTransform)
+        and context.schema.find_column_name(field.source_id) is not None
+    ]
 
 
 def _distribution(context: WriteContext) -> str:

@@ -43,7 +43,8 @@ def table(session: Session) -> Table:
 def put(session: Session, name: str = "b", kind: str = "branch", **said: Any) -> None:
     flags = {"create": True, "replace": False, "if_not_exists": False}
     statement = {"name": "put_ref", "ref": name, "kind": kind, **flags, **said}
-    handler_of("run_statement")(session, Request({"table": ["db", "t"], "statement": statement}))
+    arguments = {"table": ["db", "t"], "statement": statement, "case_sensitive": False}
+    handler_of("run_statement")(session, Request(arguments))
 
 
 def refs(session: Session) -> dict[str, tuple[int, int | None, int | None, int | None]]:

@@ -36,6 +36,7 @@ final class LakeCommand extends CommandPlan {
   @Override public scala.collection.immutable.Seq<Row> run(SparkSession session) {
     try {
       ObjectNode arguments = Json.table(table.identifier()).set("statement", statement);
+      arguments.put("case_sensitive", Sessions.active().sessionState().conf().caseSensitiveAnalysis());
       return Scala.seq(rows(table.catalog().runStatement(table.identifier(), arguments)));
     } catch (NoSuchTableException e) {
       throw Errors.unchecked(e);

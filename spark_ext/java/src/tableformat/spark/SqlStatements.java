@@ -3,6 +3,7 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.types.StructType;
@@ -29,12 +30,10 @@ final class SqlStatements {
 
   private static LogicalPlan alterTable(SqlCursor in) {
     List<String> name = in.names("a part of the table's name");
-    boolean isOfRefs = SqlRefs.isAt(in);
-    if (!isOfRefs) {
-      return null;
-    }
-    TableNames.Target table = TableNames.ours(name);
-    return table == null ? null : command(in, table, SqlRefs.parse(in));
+    Function<SqlCursor, ObjectNode> clause =
+        SqlRefs.isAt(in) ? SqlRefs::parse : SqlLayout.isAt(in) ? SqlLayout::parse : null;
+    TableNames.Target table = clause == null ? null : TableNames.ours(name);
+    return table == null ? null : command(in, table, clause.apply(in));
   }
 
   private static LogicalPlan command(SqlCursor in, TableNames.Target table, ObjectNode statement) {

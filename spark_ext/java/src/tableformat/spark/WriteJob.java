@@ -63,7 +63,7 @@ final class WriteJob {
         ? 0 : Math.min(plan.targetFileSizeBytes, ADVISORY_BYTES_MAX);
   }
 
-  /** By partition, so that one file is open at a time, and by key, as the files promise. */
+  /** By partition, so that one file is open at a time, and by key, as the files promise; else by the table's sort order. */
   SortOrder[] ordering() {
     List<SortOrder> order = new ArrayList<>();
     for (Expression transform : transforms()) {
@@ -71,6 +71,12 @@ final class WriteJob {
     }
     for (JsonNode column : answer.get("key")) {
       order.add(ascending(Expressions.column(Names.quoted(Json.strings(column)))));
+    }
+    for (JsonNode field : answer.get("order")) {
+      order.add(Expressions.sort(
+          expression(field),
+          field.get("descends").asBoolean() ? SortDirection.DESCENDING : SortDirection.ASCENDING,
+          field.get("nulls_first").asBoolean() ? NullOrdering.NULLS_FIRST : NullOrdering.NULLS_LAST));
     }
     return order.toArray(new SortOrder[0]);
   }
@@ -82,13 +88,17 @@ final class WriteJob {
   private Expression[] transforms() {
     List<Expression> transforms = new ArrayList<>();
     for (JsonNode field : answer.get("partition")) {
-      if (field.get("transform").asText().equals("identity")) {
-        transforms.add(Expressions.column(Names.quoted(Json.strings(field.get("column")))));
-      } else if (field.has("column")) {
-        transforms.add(TransformJson.parse(Json.array().add(field))[0]);
+      if (field.has("column")) {
+        transforms.add(expression(field));
       }
     }
     return transforms.toArray(new Expression[0]);
+  }
+
+  private static Expression expression(JsonNode field) {
+    return field.get("transform").asText().equals("identity")
+        ? Expressions.column(Names.quoted(Json.strings(field.get("column"))))
+        : TransformJson.parse(Json.array().add(field))[0];
   }
 
   /** Arguments of the commit. */
