@@ -40,6 +40,12 @@ PREFIX_ENCODING: Final = "write.delete.prefix-encoding"
 """How prefix deletes and replacements are written: `range` (default) or `equality`."""
 PREFIX_ENCODINGS: Final = ("range", "equality")
 
+SERIALIZABLE: Final = "serializable"
+SNAPSHOT: Final = "snapshot"
+ISOLATION_LEVELS: Final = (SERIALIZABLE, SNAPSHOT)
+"""Values of `write.{delete,update,merge}.isolation-level`: whether rows that others add meanwhile, and that the
+statement would have had to read, are a conflict (SP-20)."""
+
 TARGET_FILE_SIZE_BYTES: Final = "write.target-file-size-bytes"
 TARGET_FILE_SIZE_BYTES_DEFAULT: Final = 512 * 1024 * 1024
 ROW_GROUP_LIMIT: Final = "write.parquet.row-group-limit"

@@ -62,6 +62,8 @@ class TableChange:
     updated_data_files: tuple[DataFile, ...] = ()
     """SCAN_BASED: data files that stay, some of whose rows are deleted by position and written anew elsewhere
     (CP-6)."""
+    narrowed_data_files: tuple[DataFile, ...] = ()
+    """SCAN_BASED: data files that stay, some of whose rows are deleted by position (SP-20)."""
     planned_snapshot_id: int | None = None
     """Head of the branch when the change was planned; None for a branch without snapshots. BLIND ignores it."""
     planned_sequence_number: int = 0
@@ -83,6 +85,9 @@ class TableChange:
     """What the commit makes of the table's range partitions."""
     may_match: Callable[[DataFile], bool] | None = None
     """SCAN_BASED: whether a data file that others added can hold rows that the decision depends on. None: any can."""
+    may_hold_moved_rows: Callable[[DataFile], bool] | None = None
+    """SCAN_BASED: whether a data file that others added, beside a delete of rows of files that this change deletes rows
+    of, can hold their new versions. None: nothing was read at snapshot isolation (SP-20)."""
     may_delete: Callable[[DeleteFile, DataFile], bool] | None = None
     """Finer than sequence numbers and scope: whether a delete's bounds meet a data file's. None: they do."""
 

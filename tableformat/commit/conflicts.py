@@ -5,7 +5,7 @@
     ----------------+------------------------------------------------------------------------------------------------
     blind           | retry           retry         retry            retry              retry         retry
     row delta       | retry           CP-4          CP-10            CP-4               retry         retry
-    scan based      | CP-5            CP-4          CP-6, CP-10      CP-4               CP-6          retry
+    scan based      | CP-5, SP-20     CP-4          CP-6, CP-10      CP-4               CP-6          retry
     rewrite         | retry           CP-4          CP-8             retry              retry         CP-9
     delete rewrite  | retry           CP-4          CP-10            CP-4               retry         CP-4
     conversion      | CP-11           CP-4          CP-10            CP-4, CP-21        retry         CP-4
@@ -109,6 +109,20 @@ def rows_read_are_unchanged(evidence: Evidence) -> Iterator[str]:
         yield f"{_some(unseen)} came into the table and may hold rows that the decision depends on"
 
 
+def rows_deleted_were_not_changed(evidence: Evidence) -> Iterator[str]:
+    """SP-20: at snapshot isolation rows that others add do not matter, unless they are new versions of rows that this
+    change deletes: then the first that commits wins."""
+    change, may_hold = evidence.change, evidence.change.may_hold_moved_rows
+    if may_hold is None:
+        return
+    moved = [data.file_path for data in evidence.diff.added_data_files if may_hold(data)]
+    touched = (*change.removed_data_files, *change.narrowed_data_files)
+    for delete in evidence.diff.added_delete_files if moved else ():
+        hit = [data.file_path for data in touched if _applies(evidence, delete, data)]
+        if hit:
+            yield f"{delete.file_path} deletes rows of {_some(hit)}, whose new versions may be in {_some(moved)}"
+
+
 def removed_data_met_no_new_delete(evidence: Evidence) -> Iterator[str]:
     """CP-6: rows are written anew with the number of the commit, so a delete that came meanwhile would miss them."""
     replaced = (*evidence.change.removed_data_files, *evidence.change.updated_data_files)
@@ -196,7 +210,7 @@ CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = 
         Theirs.POSITIONS_REMOVED: (files_named_are_live,),
     },
     ChangeKind.SCAN_BASED: {
-        Theirs.DATA_ADDED: (rows_read_are_unchanged,),
+        Theirs.DATA_ADDED: (rows_read_are_unchanged, rows_deleted_were_not_changed),
         Theirs.DATA_REMOVED: (files_named_are_live,),
         Theirs.POSITIONS_ADDED: (removed_data_met_no_new_delete, vector_has_the_last_word),
         Theirs.POSITIONS_REMOVED: (files_named_are_live,),

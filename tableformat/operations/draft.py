@@ -41,7 +41,13 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.replaced_files import ReplacedSpans
 from tableformat.operations.result import CommitResult
 from tableformat.operations.staging import StagedChange, StagedChangeByVersion
-from tableformat.properties import PREFIX_ENCODING, PREFIX_ENCODINGS, RANGE_PARTITIONS, property_one_of
+from tableformat.properties import (
+    ISOLATION_LEVELS,
+    PREFIX_ENCODING,
+    PREFIX_ENCODINGS,
+    RANGE_PARTITIONS,
+    property_one_of,
+)
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
@@ -132,6 +138,12 @@ class Draft:
     def next_sequence_number(self) -> int:
         """The sequence number that stands for "newer than everything that `plan` shows"."""
         return self._change.next_sequence_number
+
+    def isolate(self, statement: str) -> None:
+        """SP-20: what the current verb reads from now on, it reads as a "delete", "update" or "merge" of the table
+        does."""
+        name = f"write.{statement}.isolation-level"
+        self._change.isolate(property_one_of(self.context.properties, name, ISOLATION_LEVELS))
 
     # -- what verbs stage ---------------------------------------------------------------------------------------------
 

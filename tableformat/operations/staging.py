@@ -22,7 +22,7 @@ from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.replaced_files import ReplacedSpans
-from tableformat.properties import RANGE_PARTITIONS
+from tableformat.properties import RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
@@ -42,6 +42,7 @@ class _Read:
     where: BooleanExpression | None
     may_match: Callable[[DataFile], bool] | None
     """Which data files hold rows that it would have read; None: those that may match the filter."""
+    isolation: str
 
 
 class StagedChange:
@@ -59,6 +60,8 @@ class StagedChange:
         self._updated: dict[str, DataFile] = {}
         """Committed files of which rows are written anew."""
         self._reads: list[_Read] = []
+        self._isolation = SERIALIZABLE
+        """How much of what others do meanwhile matters to the current verb (SP-20)."""
         self._counted_row_count = 0
         self._is_uncounted = False
         """Files were removed of which deletes had deleted some rows already."""
@@ -73,6 +76,11 @@ class StagedChange:
 
     def begin_verb(self) -> None:
         self._verbs.append(_Verb())
+        self._isolation = SERIALIZABLE
+
+    def isolate(self, level: str) -> None:
+        """SP-20: what the current verb reads from now on is read at this level, one of ISOLATION_LEVELS."""
+        self._isolation = level
 
     def add_data_files(self, files: Iterable[DataFile]) -> None:
         self._verbs[-1].data_files.extend(files)
@@ -117,7 +125,7 @@ class StagedChange:
         The commit then checks that nobody else added a file which could have mattered (CP-5): `may_match` says which
         could, where the verb knows it better than the filter.
         """
-        self._reads.append(_Read(where, may_match))
+        self._reads.append(_Read(where, may_match, self._isolation))
         plan = plan_scan(self._view, where, staged=self._on_top(self._verbs))
         self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
         return tuple(self._with_staged(plan.tasks))
@@ -130,7 +138,7 @@ class StagedChange:
         """RP-17: files of which every row is deleted, as found by `look`; False where one has to stay (MT-64)."""
         if paths_named_twice(tuple(task.data_file for task in tasks)):
             return False
-        self._reads.append(_Read(where, None))
+        self._reads.append(_Read(where, None, self._isolation))
         for task in tasks:
             scan = scan_of(task)
             self._is_uncounted |= scan.has_deletes or task is not scan
@@ -188,6 +196,11 @@ class StagedChange:
             updated_data_files=tuple(
                 data for path, data in self._updated.items() if path not in {*self._removed, *staged_paths}
             ),
+            narrowed_data_files=tuple(
+                rows.task.data_file
+                for path, rows in self._positions.items()
+                if path not in {*self._removed, *staged_paths}
+            ),
             adopted_paths=frozenset(self._adopted),
             adopted_since=min(self._adopted.values(), default=0),
             planned_snapshot_id=self._view.snapshot.snapshot_id if self._view.snapshot else None,
@@ -195,12 +208,21 @@ class StagedChange:
         )
 
     def judged_by(self, change: TableChange, head: SnapshotView) -> TableChange:
-        """CP-5: the change, with what it read said in the types and specs of the head that it meets: others may have
-        added files under a spec, or with wider columns, that the planned metadata does not know."""
+        """CP-5, SP-20: the change, with what it read said in the types and specs of the head that it meets: others may
+        have added files under a spec, or with wider columns, that the planned metadata does not know."""
         if not self._reads:
             return change
-        filters = [read.may_match or self._file_filter(read.where, head) for read in self._reads]
-        return replace(change, may_match=lambda data: any(may_match(data) for may_match in filters))
+        return replace(
+            change,
+            may_match=self._read_at(SERIALIZABLE, head),
+            may_hold_moved_rows=self._read_at(SNAPSHOT, head),
+        )
+
+    def _read_at(self, level: str, head: SnapshotView) -> Callable[[DataFile], bool]:
+        """Whether a data file can hold rows that were read at this level of isolation."""
+        reads = [read for read in self._reads if read.isolation == level]
+        filters = [read.may_match or self._file_filter(read.where, head) for read in reads]
+        return lambda data: any(may_match(data) for may_match in filters)
 
     def _apply_to_earlier_verbs(self) -> None:
         """Keyed deletes spare rows of their own commit (DA-2, RD-2), so they reach rows of earlier verbs by

@@ -81,8 +81,8 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     """Commit an UPDATE, a MERGE or a DELETE: rows deleted by position, and new rows.
 
     ST-2: `reads` are the predicates of the statement's scans of the table, None when they are not known; data that
-    others added since and that they match is a conflict, and so is a delete that others added of rows in a file that
-    this statement updates.
+    others added since and that they match is a conflict (not at snapshot isolation, SP-20), and so is a delete that
+    others added of rows in a file that this statement updates.
     """
     arguments = request.arguments
     target = WriteTarget.from_json(arguments["target"])
@@ -98,6 +98,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
 
     def verb(draft: Draft) -> None:
         draft.begin_verb()
+        draft.isolate(arguments["command"].lower())
         # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
         where = _where_read([[]] if reads is None else reads, draft.view.schema)
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}

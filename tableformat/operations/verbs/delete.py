@@ -33,6 +33,7 @@ def delete(draft: Draft, *, where: str | BooleanExpression, mode: str = "auto") 
     if where is None:
         raise InvalidPredicateError("delete needs a filter; delete(where='true') deletes every row.")
     draft.begin_verb()
+    draft.isolate("delete")
     stage_delete(draft, where, mode=mode, whole_files=mode == "auto" and 0 < draft.attempt <= _WHOLE_FILE_ATTEMPTS)
 
 

@@ -1,0 +1,57 @@
+"""`write.{delete,update,merge}.isolation-level` in statements that run a job."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from test_spark_transactions import append, ids, while_running
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+STATEMENTS = {
+    "delete": "DELETE FROM {name} WHERE meanwhile(id) < 3",
+    "update": "UPDATE {name} SET v = concat(v, '!') WHERE meanwhile(id) < 3",
+    "merge": "MERGE INTO {name} t USING (SELECT 2L id) s ON meanwhile(t.id) = s.id "
+    "WHEN MATCHED THEN UPDATE SET v = 'm'",
+}
+
+
+@pytest.fixture(params=["2", "3"])
+def table(lake: Catalog, namespace: str, request: pytest.FixtureRequest) -> Table:
+    """Ids 1 to 3 in one file; statements are at snapshot isolation."""
+    levels = {f"write.{statement}.isolation-level": "snapshot" for statement in STATEMENTS}
+    created = lake.create_table(
+        (namespace, "t"), SCHEMA, key=["id"], properties={"format-version": request.param, **levels}
+    )
+    created.append(pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}, schema=SCHEMA))
+    return created
+
+
+def test_statements_commit_beside_appends(spark: SparkSession, table: Table) -> None:
+    """SP-20: at snapshot isolation rows that come meanwhile stay as they are, though they match; one level is of one
+    statement."""
+    for number, statement in enumerate(STATEMENTS.values()):
+        while_running(spark, table, append(-number))
+        spark.sql(statement.format(name=f"lake.{table.name}"))
+    # The delete took 1 and 2, the update saw 0, which came beside the delete.
+    assert ids(table) == [-2, -1, 0, 3]
+    rows = table.refresh().scan().to_arrow().sort_by("id")
+    assert rows["v"].to_pylist() == ["new", "new", "new!", "c"]
+    spark.sql(f"ALTER TABLE lake.{table.name} UNSET TBLPROPERTIES ('write.update.isolation-level')")
+    while_running(spark, table, append(-9))
+    with pytest.raises(AnalysisException, match="came into the table"):
+        spark.sql(STATEMENTS["update"].format(name=f"lake.{table.name}"))
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_rows_changed_meanwhile_are_a_conflict(spark: SparkSession, table: Table, statement: str) -> None:
+    """SP-20, CP-6: the first that changes a row wins."""
+    while_running(spark, table, lambda found: found.update("id = 2", set={"v": "'theirs'"}))
+    with pytest.raises(AnalysisException) as error:
+        spark.sql(STATEMENTS[statement].format(name=f"lake.{table.name}"))
+    assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
+    rows = table.refresh().scan().to_arrow().sort_by("id")
+    assert rows["v"].to_pylist() == ["a", "theirs", "c"]

@@ -1,0 +1,92 @@
+"""`write.{delete,update}.isolation-level`: whether rows that others add meanwhile matter to a verb that reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.testing.acts import interrupted_by
+from tableformat.testing.table_rows import live_values
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+VERBS: dict[str, Callable[[tf.Table], Any]] = {
+    "delete": lambda table: table.delete("v = 'old'", mode="scan"),
+    "update": lambda table: table.update("v = 'old'", set={"v": "'new'"}),
+}
+
+
+def rows_of(*ids: int, v: str = "old") -> pa.Table:
+    return pa.table({"id": list(ids), "v": [v] * len(ids)}, schema=SCHEMA)
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
+    """Ids 1 to 3 in one file."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
+    created.append(rows_of(1, 2))
+    created.append(rows_of(3, v="kept"))
+    return created
+
+
+def meanwhile(table: tf.Table, act: Callable[[tf.Table], object]) -> Any:
+    """Another writer acts after the verb has read the table, and before it commits."""
+    assert table.catalog is not None
+    other = table.catalog.load_table("db.t")
+    return interrupted_by(lambda: act(other))
+
+
+def values(table: tf.Table) -> dict[int, str]:
+    rows = table.refresh().scan().to_arrow()
+    return dict(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_at_snapshot_isolation_rows_that_others_add_do_not_matter(table: tf.Table, verb: str) -> None:
+    """SP-20: the verb commits what it decided when it read; the serializable default, CP-5, decides again."""
+    changed = {} if verb == "delete" else {1: "new", 2: "new"}
+    table.set_properties({f"write.{verb}.isolation-level": "snapshot"})
+    with meanwhile(table, lambda other: other.append(rows_of(4))):
+        result = VERBS[verb](table)
+    assert result.attempts == 1
+    assert values(table) == {**changed, 3: "kept", 4: "old"}
+
+    table.set_properties({f"write.{verb}.isolation-level": "serializable"})
+    with meanwhile(table, lambda other: other.append(rows_of(5))):
+        result = VERBS[verb](table)
+    assert result.attempts > 1
+    again = {} if verb == "delete" else {1: "new", 2: "new", 4: "new", 5: "new"}
+    assert values(table) == {**again, 3: "kept"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("change", ["update", "upsert", "compact"])
+def test_rows_that_others_change_meanwhile_are_a_conflict_at_every_level(
+    table: tf.Table, verb: str, change: str
+) -> None:
+    """SP-20, CP-4, CP-6: of two that change a row the first commits, and the second decides again."""
+    acts: dict[str, Callable[[tf.Table], object]] = {
+        "update": lambda other: other.update("id = 1", set={"v": "'theirs'"}),
+        "upsert": lambda other: other.upsert(rows_of(1, v="theirs")),
+        "compact": lambda other: (other.upsert(rows_of(1, v="theirs")), other.maintenance.compact(rewrite_all=True)),
+    }
+    table.set_properties({f"write.{verb}.isolation-level": "snapshot"})
+    with meanwhile(table, acts[change]):
+        result = table.delete("id < 3 AND v <> 'x'", mode="scan") if verb == "delete" else VERBS[verb](table)
+    assert result.attempts > 1
+    assert values(table) == ({3: "kept"} if verb == "delete" else {1: "theirs", 2: "new", 3: "kept"})
+
+
+def test_deletes_of_other_rows_of_a_file_are_no_conflict_at_snapshot_isolation(table: tf.Table) -> None:
+    """SP-20: no row was added, so none was changed. A deletion vector has to hold what others deleted (CP-10)."""
+    table.set_properties({"write.delete.isolation-level": "snapshot"})
+    with meanwhile(table, lambda other: other.delete("id = 1 AND v <> 'x'", mode="scan")):
+        result = table.delete("id = 2 AND v <> 'x'", mode="scan")
+    assert (result.attempts == 1) == (table.metadata.format_version == 2)
+    assert live_values(table.refresh(), "id") == [3]
