@@ -46,6 +46,16 @@ ISOLATION_LEVELS: Final = (SERIALIZABLE, SNAPSHOT)
 """Values of `write.{delete,update,merge}.isolation-level`: whether rows that others add meanwhile, and that the
 statement would have had to read, are a conflict (SP-20)."""
 
+MERGE_ON_READ: Final = "merge-on-read"
+COPY_ON_WRITE: Final = "copy-on-write"
+_ROW_LEVEL_MODES: Final = (MERGE_ON_READ, COPY_ON_WRITE)
+BLIND_DELETES: Final = "write.delete.blind"
+"""What deletes that read nothing may leave in the table (SP-22): `range`, range and equality deletes; `equality`,
+equality deletes alone; `off`, neither, so that every engine reads every snapshot."""
+BLIND_DELETES_DEFAULT: Final = "range"
+BLIND_OFF: Final = "off"
+BLIND_DELETES_VALUES: Final = (BLIND_DELETES_DEFAULT, "equality", BLIND_OFF)
+
 TARGET_FILE_SIZE_BYTES: Final = "write.target-file-size-bytes"
 TARGET_FILE_SIZE_BYTES_DEFAULT: Final = 512 * 1024 * 1024
 ROW_GROUP_LIMIT: Final = "write.parquet.row-group-limit"
@@ -121,6 +131,7 @@ _OURS: Final[dict[str, Values]] = {
     WRITE_SYNC: WRITE_SYNCS,
     RANGE_SPAN_BUDGET: ValueKind.POSITIVE,
     PREFIX_ENCODING: PREFIX_ENCODINGS,
+    BLIND_DELETES: BLIND_DELETES_VALUES,
     PAGE_CHECKSUM_VERIFICATION: PAGE_CHECKSUM_VERIFICATIONS,
     MAX_SNAPSHOTS: ValueKind.POSITIVE,
     UPKEEP: UPKEEP_MODES,
@@ -284,6 +295,20 @@ def may_remove_files(properties: Mapping[str, str]) -> bool:
 def is_synced(properties: Mapping[str, str]) -> bool:
     """Whether a commit to the table survives a power cut as soon as it has returned (`tableformat.write.sync`)."""
     return property_one_of(properties, WRITE_SYNC, WRITE_SYNCS) == "commit"
+
+
+def row_level_mode(properties: Mapping[str, str], statement: str) -> str:
+    """SP-21: how a "delete", "update" or "merge" leaves a file of which it deletes rows: "merge-on-read" or
+    "copy-on-write"."""
+    return property_one_of(properties, f"write.{statement}.mode", _ROW_LEVEL_MODES)
+
+
+def blind_deletes(properties: Mapping[str, str]) -> str:
+    """SP-22: what blind deletes may leave, one of BLIND_DELETES_VALUES. Where files of which rows are deleted are
+    written anew, nothing, unless the owner says otherwise."""
+    if BLIND_DELETES not in properties and row_level_mode(properties, "delete") == COPY_ON_WRITE:
+        return BLIND_OFF
+    return property_one_of(properties, BLIND_DELETES, BLIND_DELETES_VALUES)
 
 
 def positive_int(properties: Mapping[str, str], name: str, default: int) -> int:

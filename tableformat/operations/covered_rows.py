@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.coverage import Coverage, classify
+from tableformat.deletes.spans.coverage import Coverage
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
-from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
+from tableformat.merge_on_read.deleted_positions import MergeContext
+from tableformat.merge_on_read.task import NarrowedTask, RowTask, scan_of
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.covered_positions import covered_by, in_threads
 from tableformat.operations.draft import Draft
 from tableformat.scan.context import ReadContext, merge_context
 from tableformat.scan.matching_positions import matching_positions
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
-
-_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +40,21 @@ class DeletePreview:
 def delete_matching(draft: Draft, where: BooleanExpression) -> None:
     """Stage position deletes of the live rows that match the filter."""
     context = ReadContext.of(draft.view)
-    for task, found in _in_threads(draft.plan(where), lambda task: matching_positions(task, context)):
+    for task, found in in_threads(draft.plan(where), lambda task: matching_positions(task, context)):
         _delete(draft, task, found)
 
 
 def delete_covered(draft: Draft, spans: SpanArray) -> None:
     """Stage position deletes of the live rows that the spans cover: what a range delete does, found row by row."""
     newest = spans.with_sequence_number(draft.next_sequence_number)
-    for task, (_, found) in _in_threads(draft.plan(), _covered_by(newest, ReadContext.of(draft.view).merge)):
+    for task, (_, found) in in_threads(draft.plan(), covered_by(newest, ReadContext.of(draft.view).merge)):
         _delete(draft, task, found)
 
 
 def take_matching(draft: Draft, where: BooleanExpression) -> Iterator[pa.Table]:
     """The live rows that match, staged as deleted because the draft writes them anew (CP-6)."""
     context = ReadContext.of(draft.view)
-    found = _in_threads(draft.plan(where), lambda task: matching_positions(task, context))
+    found = in_threads(draft.plan(where), lambda task: matching_positions(task, context))
     return read_tables(_taken(draft, found), context)
 
 
@@ -79,7 +75,7 @@ def preview_delete(view: SnapshotView, spans: SpanArray) -> DeletePreview:
     newest = spans.with_sequence_number(view.sequence_number + 1)
     file_counts = dict.fromkeys(Coverage, 0)
     live_row_count = 0
-    for _, (coverage, found) in _in_threads(plan_scan(view, context=context).tasks, _covered_by(newest, context)):
+    for _, (coverage, found) in in_threads(plan_scan(view, context=context).tasks, covered_by(newest, context)):
         file_counts[coverage] += 1
         live_row_count += len(found)
     return DeletePreview(
@@ -91,23 +87,10 @@ def preview_delete(view: SnapshotView, spans: SpanArray) -> DeletePreview:
     )
 
 
-def _covered_by(newest: SpanArray, context: MergeContext) -> Callable[[RowTask], tuple[Coverage, PositionSet]]:
-    """For a data file its coverage by spans that are newer than everything, and the live rows that they cover."""
-
-    def find(task: RowTask) -> tuple[Coverage, PositionSet]:
-        coverage, touching = classify(newest, task.data_file)
-        if coverage is Coverage.CLEAN:
-            return coverage, PositionSet.empty()
-        by_spans = FileScanTask(data_file=task.data_file, range_deletes=(touching,))
-        return coverage, deleted_positions(by_spans, context).minus(deleted_positions(task, context))
-
-    return find
-
-
 def _found_by(
     newest: SpanArray, tasks: Sequence[RowTask], context: MergeContext
 ) -> Iterator[tuple[RowTask, PositionSet]]:
-    for task, (_, found) in _in_threads(tasks, _covered_by(newest, context)):
+    for task, (_, found) in in_threads(tasks, covered_by(newest, context)):
         yield task, found
 
 
@@ -124,13 +107,6 @@ def _only(task: RowTask, found: PositionSet) -> NarrowedTask:
     """A task of the rows found alone."""
     every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
     return NarrowedTask(scan=scan_of(task), known_positions=every_row.minus(found))
-
-
-def _in_threads(tasks: Iterable[RowTask], find: Callable[[RowTask], _Found]) -> Iterator[tuple[RowTask, _Found]]:
-    """Each task with what was found in it, in order."""
-    listed = list(tasks)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        yield from zip(listed, pool.map(find, listed), strict=True)
 
 
 def _delete(draft: Draft, task: RowTask, found: PositionSet) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,8 +27,9 @@ from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.spans import SpanArray
-from tableformat.errors import CommitStateUnknownError, InvalidKeyError
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, spans_of_prefixes
+from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, InvalidKeyError
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_names
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.merge_on_read.task import RowTask
@@ -36,26 +38,36 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.carried_rows import write_carried_rows
+from tableformat.operations.covered_positions import covered_by, in_threads
 from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.replaced_files import ReplacedSpans
 from tableformat.operations.result import CommitResult
 from tableformat.operations.staging import StagedChange, StagedChangeByVersion
 from tableformat.properties import (
+    BLIND_DELETES,
+    BLIND_DELETES_DEFAULT,
+    BLIND_DELETES_VALUES,
+    BLIND_OFF,
+    COPY_ON_WRITE,
     ISOLATION_LEVELS,
     PREFIX_ENCODING,
     PREFIX_ENCODINGS,
     RANGE_PARTITIONS,
+    blind_deletes,
     property_one_of,
+    row_level_mode,
 )
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
-from tableformat.write.delete_files.equality_deletes import write_equality_deletes
+from tableformat.write.delete_files.equality_deletes import delete_columns, write_equality_deletes
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
 from tableformat.write.rows.checks import RowTest, row_checks
-from tableformat.write.rows.conform import ConformedRows
+from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.covered import coverage_tests
+from tableformat.write.rows.distinct import distinct_rows
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
@@ -84,6 +96,7 @@ class Draft:
         self.attempt = 0
         """How often the verb has been staged, from 1; 0 where it is not staged again after a conflict."""
         self._refused: list[pa.Table] = []
+        self._statement = "delete"
 
     # -- what verbs ask -----------------------------------------------------------------------------------------------
 
@@ -117,7 +130,24 @@ class Draft:
     @property
     def prefix_encoding(self) -> str:
         """How prefix deletes and replacements are written: "range" or "equality"."""
+        if self.blind_deletes == "equality":
+            return "equality"
         return property_one_of(self.context.properties, PREFIX_ENCODING, PREFIX_ENCODINGS)
+
+    @property
+    def blind_deletes(self) -> str:
+        """SP-22: what blind deletes of this table may leave, one of BLIND_DELETES_VALUES. Those that it forbids are
+        staged all the same, and their rows are found instead."""
+        return blind_deletes(self.context.properties)
+
+    def check_may_leave(self, mode: str) -> None:
+        """SP-22: InvalidArgumentError for a `mode` by which a caller asks for what the table's owner forbids."""
+        if BLIND_DELETES_VALUES.index(self.blind_deletes) > BLIND_DELETES_VALUES.index(mode):
+            raise InvalidArgumentError(
+                f"mode={mode!r} leaves {'a range' if mode == 'range' else 'an equality'} delete, and the owner of "
+                f"{self.name} says what deletes may leave: {BLIND_DELETES}={self.blind_deletes!r}. Nothing was "
+                f"changed. Use mode='scan', or set_properties({{{BLIND_DELETES!r}: {mode!r}}}) where that is meant."
+            )
 
     def plan(
         self, where: BooleanExpression | None = None, *, may_match: Callable[[DataFile], bool] | None = None
@@ -139,9 +169,10 @@ class Draft:
         """The sequence number that stands for "newer than everything that `plan` shows"."""
         return self._change.next_sequence_number
 
-    def isolate(self, statement: str) -> None:
-        """SP-20: what the current verb reads from now on, it reads as a "delete", "update" or "merge" of the table
-        does."""
+    def act_as(self, statement: str) -> None:
+        """SP-20, SP-21: what the current verb reads from now on, it reads as a "delete", "update" or "merge" of the
+        table does, and deletes as one. Without a word it deletes as a "delete"."""
+        self._statement = statement
         name = f"write.{statement}.isolation-level"
         self._change.isolate(property_one_of(self.context.properties, name, ISOLATION_LEVELS))
 
@@ -151,6 +182,7 @@ class Draft:
         """Everything staged from now on belongs to the next verb."""
         self._write_pending_deletes()
         self._change.begin_verb()
+        self._statement = "delete"
 
     def conformed(
         self,
@@ -231,7 +263,7 @@ class Draft:
         if keys.num_rows:
             self._pending_keys.setdefault(tuple(keys.column_names), []).append(keys)
             self._pending_key_count += keys.num_rows
-            if self._pending_key_count >= _PENDING_KEYS_MAX:
+            if self._pending_key_count >= _PENDING_KEYS_MAX and self.blind_deletes != BLIND_OFF:
                 self._write_pending_deletes()
 
     def add_spans(self, spans: SpanArray) -> None:
@@ -241,6 +273,9 @@ class Draft:
 
     def replace_spans(self, spans: SpanArray) -> None:
         """RP-19: delete what the spans cover, as the commit finds it. For drafts of one verb."""
+        if self.blind_deletes != BLIND_DELETES_DEFAULT:
+            self.add_spans(spans)
+            return
         spec_id = self._global_spec_id()
 
         def write() -> DeleteFile:
@@ -253,9 +288,16 @@ class Draft:
     def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
         """Delete live rows of a planned file by position; with its last row gone the file leaves the table.
 
-        `written_anew`: among the adopted files are these rows as they are after an update.
+        SP-21: in copy-on-write the file leaves, and its other rows are written anew. `written_anew`: among the adopted
+        files are these rows as they are after an update.
         """
-        self._change.delete_positions(task, positions, written_anew=written_anew)
+        mode = row_level_mode(self.context.properties, self._statement)
+        if mode == COPY_ON_WRITE and self._change.may_leave(task):
+            carried = write_carried_rows(self.view, self.context, task, positions)
+            self._written.extend(carried.file_paths)
+            self._change.replace_file(task, positions, carried.data_files)
+        else:
+            self._change.delete_positions(task, positions, written_anew=written_anew)
 
     def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression) -> bool:
         """Remove planned files of which every row matches; False where one has to stay."""
@@ -292,7 +334,7 @@ class Draft:
         return CommitResult(
             snapshot_id=outcome.snapshot_id,
             sequence_number=outcome.sequence_number or 0,
-            added_row_count=sum(data.record_count for data in committed.added_data_files) if committed else 0,
+            added_row_count=self._change.new_row_count(committed.added_data_files) if committed else 0,
             deleted_row_count=self._change.deleted_row_count if committed else 0,
             added_data_file_count=len(committed.added_data_files) if committed else 0,
             added_delete_file_count=len(committed.added_delete_files) if committed else 0,
@@ -349,7 +391,12 @@ class Draft:
             raise
 
     def _write_pending_deletes(self) -> None:
-        """Write the deletes of the current verb, one file for each list of columns."""
+        """Write the deletes of the current verb, one file for each list of columns; find the rows of those that may not
+        be left in the table (SP-22)."""
+        if not (self._pending_keys or self._pending_spans):
+            return
+        if self.blind_deletes != BLIND_DELETES_DEFAULT:
+            self._delete_pending_by_position()
         if not (self._pending_keys or self._pending_spans):
             return
         # A blind delete is global: it knows no partition of the rows that it is for (`specs/decisions`).
@@ -360,6 +407,31 @@ class Draft:
         for arrays in self._pending_spans.values():
             self._keep([write_range_delete_file(self.context, SpanArray.concat(arrays), spec_id=spec_id)])
         self._pending_keys, self._pending_spans, self._pending_key_count = {}, {}, 0
+
+    def _delete_pending_by_position(self) -> None:
+        """SP-22: the rows that stood in the table before the current verb, and that its spans, or keys as spans of one
+        value each, cover."""
+        spans = [SpanArray.concat(arrays) for arrays in self._pending_spans.values()]
+        self._pending_spans = {}
+        if self.blind_deletes == BLIND_OFF:
+            spans += [self._spans_of_keys(tables) for tables in self._pending_keys.values()]
+            self._pending_keys, self._pending_key_count = {}, 0
+        newest = [sort_and_merge(each).with_sequence_number(self.next_sequence_number) for each in spans]
+        finders = [covered_by(each, self.merge_context) for each in newest]
+
+        def find(task: RowTask) -> PositionSet:
+            return reduce(PositionSet.union, (finder(task)[1] for finder in finders), PositionSet.empty())
+
+        for task, found in in_threads(self._change.plan_before_verb() if spans else (), find):
+            if found:
+                self.delete_positions(task, found)
+
+    def _spans_of_keys(self, tables: Sequence[pa.Table]) -> SpanArray:
+        keys = pa.concat_tables(tables, promote_options="permissive")
+        columns = delete_columns(self.schema, keys.column_names)
+        on = KeyColumns.of(self.schema, [field.field_id for field in columns.fields])
+        rows = pa.Table.from_batches(ConformedRows(keys.to_reader(), columns), table_arrow_schema(columns))
+        return spans_of_prefixes(on, distinct_rows(rows))
 
     def _keep(self, deletes: Iterable[DeleteFile]) -> None:
         for delete in deletes:

@@ -15,7 +15,7 @@ from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.deletes.positions import PositionSet
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
@@ -59,6 +59,8 @@ class StagedChange:
         self._removed_deletes: dict[FileKey, DeleteFile] = {}
         self._updated: dict[str, DataFile] = {}
         """Committed files of which rows are written anew."""
+        self._carried: set[str] = set()
+        """New files of rows that were in files which leave."""
         self._reads: list[_Read] = []
         self._isolation = SERIALIZABLE
         """How much of what others do meanwhile matters to the current verb (SP-20)."""
@@ -130,6 +132,14 @@ class StagedChange:
         self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
         return tuple(self._with_staged(plan.tasks))
 
+    def plan_before_verb(self) -> tuple[RowTask, ...]:
+        """Every row that was there before the current verb, whose own rows its deletes spare; what `plan` says of
+        conflicts holds."""
+        self._reads.append(_Read(None, None, self._isolation))
+        plan = plan_scan(self._view, None, staged=self._on_top(self._verbs[:-1]))
+        self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
+        return tuple(self._with_staged(plan.tasks))
+
     def look(self, where: BooleanExpression | None) -> tuple[RowTask, ...]:
         """What `plan` would give, for a verb that has not decided yet whether to go by it."""
         return tuple(self._with_staged(plan_scan(self._view, where, staged=self._on_top(self._verbs)).tasks))
@@ -163,6 +173,31 @@ class StagedChange:
             return
         if len(deleted_positions(task, self._context).union(positions)) == data.record_count:
             self._remove(scan)
+
+    def may_leave(self, task: RowTask) -> bool:
+        """Whether the file can be replaced by others: not where another entry names it too (MT-64).
+
+        UnsupportedFeatureError for a file of this draft whose rows have ids of their own: they are not read before they
+        are committed.
+        """
+        path = task.data_file.file_path
+        if path in self._carried and self._view.metadata.format_version >= 3:
+            raise UnsupportedFeatureError(
+                "two verbs of one transaction change rows of one data file, which copy-on-write in format version 3 "
+                "cannot write twice at once. Nothing was changed. Commit them one after the other."
+            )
+        return path not in self._named_twice
+
+    def replace_file(self, task: RowTask, deleted: PositionSet, carried: Sequence[DataFile]) -> None:
+        """SP-21: a planned file leaves with all of its rows, and the ones that are not deleted come in others."""
+        self._counted_row_count += len(deleted)
+        self._remove(scan_of(task))
+        self._carried.update(data.file_path for data in carried)
+        self._verbs[-1].data_files.extend(carried)
+
+    def new_row_count(self, added: Sequence[DataFile]) -> int:
+        """Rows of the added files that were not in the table before."""
+        return sum(data.record_count for data in added if data.file_path not in self._carried)
 
     def _check_entries_agree(self, task: FileScanTask) -> None:
         """MT-64: a row delete reaches the rows of all entries of a path, so what was deleted by position in one of them

@@ -40,6 +40,7 @@ from spark_ext.service.ddl.tables import (
     stage_creation,
     table_schema,
     user_properties,
+    with_readable_deletes,
 )
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -159,7 +160,8 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
         schema_id=max(each.schema_id for each in metadata.schemas) + 1,
         identifier_field_ids=schema.identifier_field_ids,
     )
-    properties = checked_properties(user_properties(arguments["properties"]))
+    given = user_properties(arguments["properties"])
+    properties = checked_properties(with_readable_deletes(given, arguments))
     properties.pop(FORMAT_VERSION, None)
     refuse_check_set_by_hand(properties, {}, schema)
     refuse_coverage_set_by_hand(properties)

@@ -36,11 +36,13 @@ from tableformat.operations.format_version import (
     refusals_of_version,
     requested_format_version,
 )
+from tableformat.properties import BLIND_DELETES, BLIND_OFF
 from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
 PROVIDER: Final = "tableformat"
-_PROVIDERS: Final = frozenset({PROVIDER, "iceberg", "parquet"})
+ICEBERG: Final = "iceberg"
+_PROVIDERS: Final = frozenset({PROVIDER, ICEBERG, "parquet"})
 """What USING may say; Spark's session default, parquet, among them."""
 _TRANSFORMS: Final = {
     "identity": "identity",
@@ -232,7 +234,7 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
         schema,
         key=key_of(arguments),
         partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
-        properties=user_properties(arguments["properties"]),
+        properties=with_readable_deletes(user_properties(arguments["properties"]), arguments),
         location=arguments["properties"].get("location"),
     )
     set_defaults(creation, defaults_of(arguments["columns"]))
@@ -240,6 +242,13 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
     if checks:
         creation.set_properties(checks)
     return creation, checks
+
+
+def with_readable_deletes(properties: dict[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
+    """SP-22: the properties of a new table; one without a key that is made USING iceberg is meant for every reader of
+    Iceberg, so no DELETE leaves in it what only some of them read."""
+    is_for_all = arguments["properties"].get("provider", PROVIDER).lower() == ICEBERG and not key_of(arguments)
+    return {BLIND_DELETES: BLIND_OFF, **properties} if is_for_all else properties
 
 
 def user_properties(properties: Mapping[str, str]) -> dict[str, str]:

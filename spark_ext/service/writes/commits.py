@@ -98,7 +98,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
 
     def verb(draft: Draft) -> None:
         draft.begin_verb()
-        draft.isolate(arguments["command"].lower())
+        draft.act_as(arguments["command"].lower())
         # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
         where = _where_read([[]] if reads is None else reads, draft.view.schema)
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}

@@ -18,6 +18,7 @@ from tableformat.filters.bound_filter import bind_filter
 from tableformat.keys.table_key import key_field_ids
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.key_condition import key_conditions
+from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF, blind_deletes
 
 
 @method("can_delete_where")
@@ -63,9 +64,12 @@ def still_exact_filter(predicates: Sequence[SparkExpression], schema: Schema, *,
 
 
 def _is_blind(view: SnapshotView, where: BooleanExpression) -> bool:
-    """Whether a range delete or an equality delete matches exactly the same rows."""
+    """SP-22: whether a range delete or an equality delete, of those that may be left, matches exactly the same rows."""
     conditions = key_conditions(bind_filter(where, view.schema))
-    if conditions is None:
+    allowed = blind_deletes(view.metadata.properties)
+    if conditions is None or allowed == BLIND_OFF:
         return False
+    if allowed != BLIND_DELETES_DEFAULT:
+        return all(condition.points and condition.interval is None for condition in conditions)
     has_key = bool(key_field_ids(view.schema, view.metadata.properties))
     return all(condition.points or condition.interval or has_key for condition in conditions)

@@ -27,7 +27,7 @@ from tableformat.operations.global_spec import global_spec_id
 from tableformat.operations.ranges.dropped import DroppedFiles, dropped_files
 from tableformat.operations.ranges.result import RangePartitionsResult
 from tableformat.operations.references import new_tag
-from tableformat.properties import RANGE_PARTITIONS
+from tableformat.properties import BLIND_DELETES, BLIND_DELETES_DEFAULT, RANGE_PARTITIONS, blind_deletes
 from tableformat.range_partitions.alteration import narrows
 from tableformat.range_partitions.cuts import Range, spans_of
 from tableformat.range_partitions.defined import DefinedPartitions
@@ -131,11 +131,23 @@ class PlannedAlteration(PlannedChange):
     def _delete_of(self, dropped: tuple[Range, ...]) -> DeleteFile:
         """RP-12: one range delete for all that straddle; written once for the same ranges."""
         if dropped not in self._deletes:
+            _check_may_leave_ranges(self._iceberg)
             context = WriteContext.of(self._iceberg.metadata, self._iceberg.io)
             defined = defined_partitions(self._iceberg, head_view(self._iceberg.metadata, self._iceberg.io))
             spans = spans_of(defined.key, dropped)
             self._deletes[dropped] = write_range_delete_file(context, spans, spec_id=global_spec_id(self._iceberg))
         return self._deletes[dropped]
+
+
+def _check_may_leave_ranges(iceberg: IcebergTable) -> None:
+    """SP-22: InvalidArgumentError where the table's owner wants no range deletes."""
+    allowed = blind_deletes(iceberg.metadata.properties)
+    if allowed != BLIND_DELETES_DEFAULT:
+        raise InvalidArgumentError(
+            f"data files of {'.'.join(iceberg.name())} lie on both sides of a border, so that the rows between would "
+            f"go by a range delete, which the table property {BLIND_DELETES}={allowed!r} forbids. Nothing was changed. "
+            "delete() the rows first, which finds them; or compact, which divides files at borders."
+        )
 
 
 def defined_partitions(iceberg: IcebergTable, view: SnapshotView) -> DefinedPartitions:

@@ -16,6 +16,7 @@ from tableformat.operations.key_condition import KeyCondition, key_conditions, k
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import check_others_read_it
 from tableformat.operations.whole_files import drop_whole_files
+from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF
 
 _WHOLE_FILE_ATTEMPTS: Final = 2
 """After this many conflicts a delete is written blind: it has to get through beside writers that never pause."""
@@ -30,10 +31,12 @@ def delete(draft: Draft, *, where: str | BooleanExpression, mode: str = "auto") 
     delete where these lead the key or there is an interval, an equality delete otherwise. All else is read.
     """
     one_of(mode, MODES, option="mode")
+    if mode in ("range", "equality"):
+        draft.check_may_leave(mode)
     if where is None:
         raise InvalidPredicateError("delete needs a filter; delete(where='true') deletes every row.")
     draft.begin_verb()
-    draft.isolate("delete")
+    draft.act_as("delete")
     stage_delete(draft, where, mode=mode, whole_files=mode == "auto" and 0 < draft.attempt <= _WHOLE_FILE_ATTEMPTS)
 
 
@@ -42,11 +45,14 @@ def stage_delete(draft: Draft, where: str | BooleanExpression | None, *, mode: s
     data files where every row of each matches (RP-17)."""
     expression = parse_where(where, draft.schema)
     conditions = None if mode == "scan" else key_conditions(bind_filter(expression, draft.schema))
-    if conditions is not None and all(_is_expressible(draft, condition, mode) for condition in conditions):
-        if whole_files and conditions and drop_whole_files(draft, expression, conditions):
-            return
-        for condition in conditions:
-            _stage_blind(draft, condition, mode)
+    if conditions and whole_files and drop_whole_files(draft, expression, conditions):
+        return
+    # SP-22: what may not be left in the table is found by the filter itself.
+    allowed = mode if mode != "auto" or draft.blind_deletes == BLIND_DELETES_DEFAULT else draft.blind_deletes
+    is_blind = conditions is not None and allowed != BLIND_OFF
+    if is_blind and all(_is_expressible(draft, condition, allowed) for condition in conditions or ()):
+        for condition in conditions or ():
+            _stage_blind(draft, condition, allowed)
         return
     if mode in ("range", "equality"):
         raise InvalidPredicateError(

@@ -26,6 +26,8 @@ def delete_prefix(draft: Draft, *, prefix: Any, mode: str = "auto") -> None:
     """Stage a range delete of the prefixes, or an equality delete where the mode or the table's property asks for
     one."""
     one_of(mode, MODES, option="mode")
+    if mode in ("range", "equality"):
+        draft.check_may_leave(mode)
     prefixes = prefix_table(draft, prefix)
     draft.begin_verb()
     if prefixes.num_rows == 0:

@@ -27,6 +27,8 @@ def delete_range(
     """Stage the span before(lower) .. before(upper) over the columns `on`, by default the key; of every row only when
     that is said."""
     one_of(mode, MODES, option="mode")
+    if mode == "range":
+        draft.check_may_leave(mode)
     check_everything_is_meant(lower, upper, everything=everything, consequence="every row would go")
     span = span_of_bounds(range_columns(draft, on), _bound(lower, option="lower"), _bound(upper, option="upper"))
     draft.begin_verb()

@@ -32,7 +32,7 @@ def update(draft: Draft, *, where: str | BooleanExpression, set: Mapping[str, An
         raise InvalidPredicateError("update needs a filter; update(where='true', ...) changes every row.")
     expressions, values = _checked(draft, set)
     draft.begin_verb()
-    draft.isolate("update")
+    draft.act_as("update")
     rows = take_matching(draft, parse_where(where, draft.schema))
     draft.add_batches(
         batch for portion in rows for batch in draft.conformed(_changed(draft, portion, expressions, values))

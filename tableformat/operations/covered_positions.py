@@ -1,0 +1,36 @@
+"""Which live rows of data files some spans cover, file by file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.coverage import Coverage, classify
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
+from tableformat.merge_on_read.task import FileScanTask, RowTask
+
+_Found = TypeVar("_Found")
+
+
+def covered_by(newest: SpanArray, context: MergeContext) -> Callable[[RowTask], tuple[Coverage, PositionSet]]:
+    """For a data file its coverage by spans that are newer than everything, and the live rows that they cover."""
+
+    def find(task: RowTask) -> tuple[Coverage, PositionSet]:
+        coverage, touching = classify(newest, task.data_file)
+        if coverage is Coverage.CLEAN:
+            return coverage, PositionSet.empty()
+        by_spans = FileScanTask(data_file=task.data_file, range_deletes=(touching,))
+        return coverage, deleted_positions(by_spans, context).minus(deleted_positions(task, context))
+
+    return find
+
+
+def in_threads(tasks: Iterable[RowTask], find: Callable[[RowTask], _Found]) -> Iterator[tuple[RowTask, _Found]]:
+    """Each task with what was found in it, in order."""
+    listed = list(tasks)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        yield from zip(listed, pool.map(find, listed), strict=True)

@@ -1,0 +1,119 @@
+"""`write.delete.blind`: what deletes that read nothing may leave is the table owner's to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.content_file import DeleteKind
+from tableformat.operations.ranges.dropped import live_delete_files
+from tableformat.testing.table_rows import live_values
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+
+
+def rows_of(*ids: int, v: str = "old") -> pa.Table:
+    return pa.table({"id": list(ids), "v": [v] * len(ids)}, schema=SCHEMA)
+
+
+def _in_one(table: tf.Table) -> None:
+    with table.transaction() as together:
+        together.upsert(rows_of(2, 7))
+        together.delete_prefix({"id": 2})
+        together.replace_interval(rows_of(3), on="id", lower=3, upper=5)
+
+
+VERBS: dict[str, tuple[Callable[[tf.Table], Any], list[int]]] = {
+    "delete": (lambda table: table.delete("id = 2"), [1, 3, 4, 5, 6]),
+    "delete an interval": (lambda table: table.delete("id >= 2 AND id < 5"), [1, 5, 6]),
+    "delete_prefix": (lambda table: table.delete_prefix({"id": 2}), [1, 3, 4, 5, 6]),
+    "delete_range": (lambda table: table.delete_range(lower=(2,), upper=(5,)), [1, 5, 6]),
+    "delete_rows": (lambda table: table.delete_rows(pa.table({"id": [2, 5]})), [1, 3, 4, 6]),
+    "upsert": (lambda table: table.upsert(rows_of(2, 7)), [1, 2, 3, 4, 5, 6, 7]),
+    "replace": (lambda table: table.replace(rows_of(2, 7)), [1, 2, 3, 4, 5, 6, 7]),
+    "replace_interval": (
+        lambda table: table.replace_interval(rows_of(3), on="id", lower=2, upper=5),
+        [1, 3, 5, 6],
+    ),
+    "apply_changes": (
+        lambda table: table.apply_changes(pa.table({"id": [2, 7], "v": ["x", "y"], "_op": ["D", "I"], "_ts": [1, 1]})),
+        [1, 3, 4, 5, 6, 7],
+    ),
+    "overwrite": (lambda table: table.overwrite(rows_of(9), where="id > 2 AND id < 6"), [1, 2, 6, 9]),
+    "a transaction": (_in_one, [1, 3, 5, 6, 7]),
+}
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
+    """Ids 1 to 6 in two files."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
+    created.append(rows_of(1, 2, 3))
+    created.append(rows_of(4, 5, 6))
+    return created
+
+
+def kinds(table: tf.Table) -> set[DeleteKind]:
+    return {delete.kind for delete in live_delete_files(table.refresh().view)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_leaves_what_the_owner_forbids(table: tf.Table, verb: str) -> None:
+    """SP-22: the rows are found, and go by position; in copy-on-write no delete file is left at all (SP-21)."""
+    act, expected = VERBS[verb]
+    position = DeleteKind.POSITION if table.metadata.format_version == 2 else DeleteKind.DELETION_VECTOR
+    snapshot_id = table.snapshot_id
+    for properties, allowed in (
+        ({"write.delete.blind": "off"}, {position}),
+        ({"write.delete.blind": "equality"}, {position, DeleteKind.EQUALITY}),
+        ({"write.delete.mode": "copy-on-write"}, set[DeleteKind]()),
+    ):
+        if verb == "a transaction" and table.metadata.format_version == 3 and not allowed:
+            continue  # `test_rows_that_stay_keep_their_ids`
+        table.refresh().set_properties(properties)
+        table.rollback(snapshot_id=snapshot_id)
+        act(table)
+        assert live_values(table.refresh(), "id") == expected, properties
+        assert kinds(table) <= allowed, properties
+        table.remove_properties(*properties)
+
+
+def test_what_a_caller_asks_for_against_the_owner_is_refused(table: tf.Table) -> None:
+    """SP-22."""
+    table.set_properties({"write.delete.blind": "equality"})
+    for act in (
+        lambda: table.delete("id = 2", mode="range"),
+        lambda: table.delete_prefix({"id": 2}, mode="range"),
+        lambda: table.delete_range(lower=(2,), upper=(4,), mode="range"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"leaves a range delete, and the owner of db\.t"):
+            act()
+    table.delete("id = 2", mode="equality")
+    assert kinds(table) == {DeleteKind.EQUALITY}
+    table.set_properties({"write.delete.blind": "off"})
+    with pytest.raises(InvalidArgumentError, match="leaves an equality delete"):
+        table.delete("id = 3", mode="equality")
+    assert live_values(table.refresh(), "id") == [1, 3, 4, 5, 6]
+
+
+def test_partitions_are_not_dropped_by_a_range_delete_that_may_not_be_left(tmp_path: Path) -> None:
+    """SP-22, RP-12: a file lies on both sides of the border."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], splits=[])
+    table = catalog.create_table(
+        "db.t", SCHEMA, key=["id"], range_partitions=ranges, properties={"write.delete.blind": "off"}
+    )
+    table.append(rows_of(1, 11))
+    table.range_partitions.split(10)
+    with pytest.raises(InvalidArgumentError, match=r"write\.delete\.blind='off' forbids"):
+        table.range_partitions.drop(0, 10)
+    assert live_values(table.refresh(), "id") == [1, 11]

@@ -1,0 +1,84 @@
+"""`write.{delete,update}.mode = copy-on-write`: rows go with their files, and the others are written anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import UnsupportedFeatureError
+from tableformat.operations.ranges.dropped import live_delete_files
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+BOTH = {"write.delete.mode": "copy-on-write", "write.update.mode": "copy-on-write"}
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
+    """Ids 1 to 4 in one file, of which 4 was deleted; 5 and 6 in another one."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    created = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
+    created.append(pa.table({"id": [1, 2, 3, 4], "v": list("abcd")}, schema=SCHEMA))
+    created.append(pa.table({"id": [5, 6], "v": list("ef")}, schema=SCHEMA))
+    created.delete_prefix({"id": 4}, mode="scan")
+    return created
+
+
+def paths(table: tf.Table) -> set[str]:
+    return {task.data_file.file_path for task in table.refresh().scan().plan().tasks}
+
+
+def stored(table: tf.Table) -> dict[int, str]:
+    rows = table.refresh().scan().to_arrow()
+    return dict(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True))
+
+
+def test_files_with_deleted_rows_are_replaced_and_leave_no_delete_file(table: tf.Table) -> None:
+    """SP-21: the row delete that was there leaves with its file, other files stay as they are."""
+    before = paths(table)
+    table.set_properties(BOTH)
+    deleted = table.delete("v = 'b'")
+    assert stored(table) == {1: "a", 3: "c", 5: "e", 6: "f"}
+    assert not live_delete_files(table.view)
+    assert len(before & paths(table)) == 1
+    assert (deleted.deleted_row_count, deleted.added_row_count) == (1, 0)
+
+    changed = table.update("v = 'c'", set={"v": "'C'"})
+    assert stored(table) == {1: "a", 3: "C", 5: "e", 6: "f"}
+    assert not live_delete_files(table.view)
+    assert (changed.deleted_row_count, changed.added_row_count) == (1, 1)
+    assert table.delete("v = 'e' OR v = 'f'").deleted_row_count == 2
+    assert stored(table) == {1: "a", 3: "C"}
+
+
+def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
+    """SP-21, MT-49."""
+    if table.metadata.format_version < 3:
+        return
+    columns = ["id", "_row_id", "_last_updated_sequence_number"]
+    before = {row["id"]: row for row in table.scan(columns=columns).to_arrow().to_pylist()}
+    table.set_properties(BOTH)
+    table.delete("v = 'b'")
+    after = {row["id"]: row for row in table.scan(columns=columns).to_arrow().to_pylist()}
+    assert after == {each: before[each] for each in (1, 3, 5, 6)}
+    with table.transaction() as both:
+        both.delete("v = 'a'")
+        with pytest.raises(UnsupportedFeatureError, match="Commit them one after the other"):
+            both.delete("v = 'c'")
+        both.delete("v = 'e'")
+    assert stored(table) == {3: "c", 6: "f"}
+
+
+def test_two_verbs_of_a_transaction_may_replace_a_file(table: tf.Table) -> None:
+    """SP-21: the second one replaces what the first one wrote."""
+    if table.metadata.format_version >= 3:
+        return
+    table.set_properties(BOTH)
+    with table.transaction() as both:
+        both.delete("v = 'a'")
+        both.update("v = 'b' OR v = 'e'", set={"v": "v || '!'"})
+    assert stored(table) == {2: "b!", 3: "c", 5: "e!", 6: "f"}
+    assert not live_delete_files(table.view)
