@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import DateType, PrimitiveType, StringType
+from pyiceberg.types import BinaryType, DateType, FixedType, PrimitiveType, StringType, UUIDType
 
 from tableformat.deletes.matching.range_match import deleted_mask
 from tableformat.keys.arrow_columns import as_key_array
@@ -172,7 +172,7 @@ def _texts(column: pa.Array, key_type: PrimitiveType) -> pa.Array:
     if isinstance(key_type, StringType):
         return _joined("'", [column], "'")
     plain = column.storage if isinstance(column, pa.ExtensionArray) else column
-    if pa.types.is_fixed_size_binary(plain.type) or pa.types.is_large_binary(plain.type):
+    if isinstance(key_type, BinaryType | FixedType | UUIDType):
         return pa.array([None if value is None else value.hex() for value in plain.to_pylist()], pa.large_string())
     if pa.types.is_timestamp(plain.type):
         bare = plain.cast(pa.timestamp(plain.type.unit)) if plain.type.tz else plain

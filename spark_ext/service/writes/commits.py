@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
 from pyiceberg.schema import Schema
 
@@ -14,6 +17,7 @@ from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter
 from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.overwritten_partitions import stage_overwritten_partitions
+from spark_ext.service.writes.refused_rows import divert, is_any_refused, uncovered_rows_error
 from spark_ext.service.writes.task_reports import (
     TaskReport,
     data_files_of,
@@ -24,7 +28,7 @@ from spark_ext.service.writes.task_reports import (
 )
 from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
-from tableformat.errors import CommitConflictError, UnsupportedFeatureError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, UnsupportedFeatureError
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import CommitOptions
@@ -33,6 +37,7 @@ from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
+from tableformat.write.rows.distinct import rows_among
 from tableformat.write.staged import StagedFiles
 
 Verb: TypeAlias = Callable[[Draft], None]
@@ -63,16 +68,30 @@ def commit_write(session: Session, request: Request) -> dict[str, Any]:
         # Nobody else writes to a table that is being made; the rows of one that is being replaced are not its own.
         mode, pin = APPEND if making.base is None else OVERWRITE, None
     context = target.context(target.load_to_commit(session))
-    staged = _staged(reports := reports_of(request.parts), context)
+    reports = reports_of(request.parts)
+    with _rows_to_commit(session, request, target, context, reports) as rows:
+        return _commit_rows(session, request, target, context, mode, rows, pin)
+
+
+def _commit_rows(
+    session: Session,
+    request: Request,
+    target: WriteTarget,
+    context: WriteContext,
+    mode: str,
+    rows: _Rows,
+    pin: dict[str, Any] | None,
+) -> dict[str, Any]:
+    arguments, staged = request.arguments, rows.staged
     reads = _reads(arguments, target)
     if mode == APPEND:
-        verb = partial(_stage_append, target, context, reports, staged)
+        verb = partial(_stage_append, target, rows)
         pin = pin if reads else None
     elif mode == OVERWRITE_PARTITIONS:
-        verb = partial(_stage_partitions, context, staged)
+        verb = partial(_stage_partitions, target, context, staged)
     else:
         assert mode == OVERWRITE, mode
-        verb = partial(_stage_overwrite, arguments["predicates"], staged)
+        verb = partial(_stage_overwrite, target, arguments["predicates"], staged)
     return _commit(session, request, target, _reading(reads, verb), None if pin is None else Pin.from_json(pin))
 
 
@@ -88,6 +107,8 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     target = WriteTarget.from_json(arguments["target"])
     context = target.context(target.load_to_commit(session))
     reports = reports_of(request.parts)
+    if is_any_refused(reports):
+        raise uncovered_rows_error(reports, target.held_against(context), table=".".join(target.table))
     staged, pin = _staged(reports, context), Pin.from_json(arguments["pin"])
     if target.branch != pin.branch:
         raise UnsupportedFeatureError(
@@ -104,7 +125,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}
         for path, positions in deleted_positions_of(reports).items():
             draft.delete_positions(tasks[path], positions, written_anew=arguments["command"] != "DELETE")
-        draft.adopt_files(staged)
+        draft.adopt_files(staged, held_against=target.held_properties)
 
     return _commit(session, request, target, verb, pin)
 
@@ -142,17 +163,21 @@ def _where_read(reads: Reads, schema: Schema) -> BooleanExpression:
 
 def _commit(session: Session, request: Request, target: WriteTarget, verb: Verb, pin: Pin | None) -> dict[str, Any]:
     """Run the verb over the pinned snapshot once, or, without a pin, over the newest until it meets no conflict."""
-    options = CommitOptions(
-        application_id=request.arguments["application_id"],
-        batch_id=request.arguments["batch_id"],
-        snapshot_properties=target.snapshot_properties,
-    )
+    options = _options(request, target)
     iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
     new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
     if result.attempts:
         after_commit(iceberg, target.branch)
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
+
+
+def _options(request: Request, target: WriteTarget) -> CommitOptions:
+    return CommitOptions(
+        application_id=request.arguments["application_id"],
+        batch_id=request.arguments["batch_id"],
+        snapshot_properties=target.snapshot_properties,
+    )
 
 
 def _staged(reports: list[TaskReport], context: WriteContext) -> StagedFiles:
@@ -164,31 +189,69 @@ def _staged(reports: list[TaskReport], context: WriteContext) -> StagedFiles:
     )
 
 
-def _stage_append(
-    target: WriteTarget, context: WriteContext, reports: list[TaskReport], staged: StagedFiles, draft: Draft
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What a write adds, and the prefixes that it replaces."""
+
+    staged: StagedFiles
+    prefixes: pa.Table | None
+
+
+@contextmanager
+def _rows_to_commit(
+    session: Session, request: Request, target: WriteTarget, context: WriteContext, reports: list[TaskReport]
+) -> Iterator[_Rows]:
+    """RP-5: UncoveredRowsError where tasks refused rows, or the other rows, when those are in the table for them.
+
+    Files that are not needed any more are removed when the block ends, and those that were written here when it fails.
+    """
+    staged = _staged(reports, context)
+    prefixes = prefixes_of(reports, target.replace_prefix, context.schema) if target.replace_prefix else None
+    options = _options(request, target)
+    refused, table = is_any_refused(reports), target.load(session)
+    if not refused or Draft(table.iceberg, target.branch).is_applied(options):
+        yield _Rows(staged, prefixes)
+    elif target.refused_rows_table is None:
+        raise uncovered_rows_error(reports, target.held_against(context), table=".".join(target.table))
+    else:
+        others = session.load(target.refused_rows_table)
+        held = target.held_against(context)
+        diversion = divert(others, table.view, held, reports, staged, target.replace_prefix, options)
+        if prefixes is not None and diversion.spoiled is not None:
+            prefixes = prefixes.filter(pa.array(~rows_among(prefixes, diversion.spoiled)))
+        try:
+            yield _Rows(diversion.staged, prefixes)
+        except CommitStateUnknownError:
+            raise
+        except BaseException:
+            diversion.written_anew.delete_all(context.io)
+            raise
+        for path in diversion.unused_paths:
+            delete_if_present(context.io, path)
+
+
+def _stage_append(target: WriteTarget, rows: _Rows, draft: Draft) -> None:
     draft.begin_verb()
-    draft.adopt_files(staged)
-    if target.replace_prefix:
+    draft.adopt_files(rows.staged, held_against=target.held_properties)
+    if rows.prefixes is not None:
         if draft.key_field_ids != target.key_field_ids:
             raise CommitConflictError(
                 f"the key of {'.'.join(target.table)} was changed while rows were written that replace its prefixes. "
                 "Nothing was changed. Run the statement again."
             )
-        prefixes = prefixes_of(reports, target.replace_prefix, context.schema)
-        if prefixes.num_rows:
-            stage_prefixes(draft, prefixes)
+        if rows.prefixes.num_rows:
+            stage_prefixes(draft, rows.prefixes)
 
 
-def _stage_overwrite(predicates: list[dict[str, Any]], staged: StagedFiles, draft: Draft) -> None:
+def _stage_overwrite(target: WriteTarget, predicates: list[dict[str, Any]], staged: StagedFiles, draft: Draft) -> None:
     """Files that go as a whole are taken out of the table; other rows by the cheapest exact delete."""
     where = still_exact_filter(predicates, draft.schema, subject="an overwrite")
     draft.begin_verb()
     stage_delete(draft, where, mode="scan" if takes_whole_files(draft.view, where) else "auto")
-    draft.adopt_files(staged)
+    draft.adopt_files(staged, held_against=target.held_properties)
 
 
-def _stage_partitions(context: WriteContext, staged: StagedFiles, draft: Draft) -> None:
+def _stage_partitions(target: WriteTarget, context: WriteContext, staged: StagedFiles, draft: Draft) -> None:
     draft.begin_verb()
     stage_overwritten_partitions(draft, context.spec, {file.partition for file in staged.data_files})
-    draft.adopt_files(staged)
+    draft.adopt_files(staged, held_against=target.held_properties)

@@ -2,10 +2,12 @@
 
 A report is the length of a header as a 32-bit big-endian integer, the header as JSON, and raw bytes behind it in this
 order: the footer of each file, the positions of each file with deleted rows (a roaring bitmap), the prefixes (an
-Arrow stream):
+Arrow stream), and where rows were refused the values of range columns in some of them (an Arrow stream), and the footer
+of the file of those that are diverted:
 
     {"files": [{"path": ..., "size": 812, "partition": [3, null], "footer": 420}],
-     "positions": [{"path": ..., "bytes": 64}], "prefixes": 0}
+     "positions": [{"path": ..., "bytes": 64}], "prefixes": 0,
+     "refused": {"rows": 10, "refused": 3, "samples": 220, "file": {"path": ..., "size": 812, "footer": 420}}}
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ class TaskReport:
     footers: tuple[memoryview, ...]
     positions: tuple[tuple[str, memoryview], ...]
     prefixes: memoryview | None
+    refused: RefusedReport | None
 
     @classmethod
     def parse(cls, report: bytes) -> TaskReport:
@@ -58,19 +61,59 @@ class TaskReport:
         footers = tuple(pieces.take(file["footer"]) for file in header["files"])
         positions = tuple((each["path"], pieces.take(each["bytes"])) for each in header["positions"])
         prefixes = pieces.take(header["prefixes"]) if header["prefixes"] else None
-        return cls(tuple(header["files"]), footers, positions, prefixes)
+        refused = _refused(header["refused"], pieces) if "refused" in header else None
+        return cls(tuple(header["files"]), footers, positions, prefixes, refused)
+
+    @property
+    def written_row_count(self) -> int:
+        """Rows in the new files."""
+        return sum(_metadata(footer).num_rows for footer in self.footers)
 
     def data_files(self, context: WriteContext) -> Iterator[DataFile]:
         """The files as entries of the context's spec. Nobody counted their NaNs."""
         for file, footer in zip(self.files, self.footers, strict=True):
-            yield data_file_entry(
-                context,
-                file["path"],
-                pq.read_metadata(io.BytesIO(_MAGIC + footer.tobytes())),
-                file["size"],
-                partition=partition_values(file["partition"], context.spec, context.schema),
-                nan_value_counts=None,
-            )
+            values = partition_values(file["partition"], context.spec, context.schema)
+            yield _entry(file, footer, context, values)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedReport:
+    """The rows of one task that lie where nothing exists."""
+
+    row_count: int
+    """Rows of the task, refused or not."""
+    refused_count: int
+    samples: memoryview
+    file: dict[str, Any] | None
+    """Of those that are diverted."""
+    footer: memoryview | None
+
+    def data_file(self, context: WriteContext) -> DataFile | None:
+        """The file of diverted rows, to be read alone: it is of no partition and never part of a table."""
+        if self.file is None or self.footer is None:
+            return None
+        return _entry(self.file, self.footer, context, (None,) * len(context.spec.fields))
+
+
+def _refused(header: dict[str, Any], pieces: _Pieces) -> RefusedReport:
+    samples, file = pieces.take(header["samples"]), header.get("file")
+    footer = None if file is None else pieces.take(file["footer"])
+    return RefusedReport(header["rows"], header["refused"], samples, file, footer)
+
+
+def _entry(file: dict[str, Any], footer: memoryview, context: WriteContext, partition: PartitionValues) -> DataFile:
+    return data_file_entry(
+        context,
+        file["path"],
+        _metadata(footer),
+        file["size"],
+        partition=partition,
+        nan_value_counts=None,
+    )
+
+
+def _metadata(footer: memoryview) -> pq.FileMetaData:
+    return pq.read_metadata(io.BytesIO(_MAGIC + footer.tobytes()))
 
 
 @dataclass(slots=True)
@@ -94,7 +137,13 @@ def data_files_of(reports: Sequence[TaskReport], context: WriteContext) -> tuple
 
 def paths_of(reports: Sequence[TaskReport]) -> list[str]:
     """The locations of all new files."""
-    return [file["path"] for report in reports for file in report.files]
+    return [*(file["path"] for report in reports for file in report.files), *diverted_paths_of(reports)]
+
+
+def diverted_paths_of(reports: Sequence[TaskReport]) -> list[str]:
+    """The locations of files with diverted rows."""
+    refused = [report.refused for report in reports if report.refused is not None]
+    return [each.file["path"] for each in refused if each.file is not None]
 
 
 def deleted_positions_of(reports: Sequence[TaskReport]) -> dict[str, PositionSet]:
@@ -110,12 +159,21 @@ def deleted_positions_of(reports: Sequence[TaskReport]) -> dict[str, PositionSet
 
 def prefixes_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> pa.Table:
     """The distinct prefixes that occur in the rows, in the types of the table's schema."""
+    return distinct_rows(_values([report.prefixes for report in reports if report.prefixes is not None], names, schema))
+
+
+def refused_samples_of(reports: Sequence[TaskReport], names: Sequence[str], schema: Schema) -> pa.Table:
+    """The values of range columns in some of the refused rows, in the types of the table's schema."""
+    return _values([report.refused.samples for report in reports if report.refused is not None], names, schema)
+
+
+def _values(streams: Sequence[memoryview], names: Sequence[str], schema: Schema) -> pa.Table:
     key = Schema(*(schema.find_field(name) for name in names))
-    tables = [pa.ipc.open_stream(report.prefixes).read_all() for report in reports if report.prefixes is not None]
+    tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
     if not tables:
         return ConformedRows(pa.table({name: pa.nulls(0) for name in names}).to_reader(), key).to_reader().read_all()
     found = pa.concat_tables(tables).rename_columns(list(names))
-    return distinct_rows(ConformedRows(found.to_reader(), key).to_reader().read_all())
+    return ConformedRows(found.to_reader(), key).to_reader().read_all()
 
 
 def partition_values(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> PartitionValues:

@@ -30,7 +30,15 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.transforms import spark_transform
-from spark_ext.service.writes.write_options import DISTRIBUTION_MODES, REPLACE_PREFIX, WriteOptions
+from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
+from spark_ext.service.writes.refused_rows import check_takes_refused_rows
+from spark_ext.service.writes.write_options import (
+    DISTRIBUTION_MODES,
+    ON_REFUSED,
+    REFUSED_ROWS_TABLE,
+    REPLACE_PREFIX,
+    WriteOptions,
+)
 from tableformat.commit.read_only import refuse_table_of_another_lake
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError, UnsupportedFeatureError
@@ -38,7 +46,7 @@ from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.keys.table_key import key_names
 from tableformat.parquet.parquet_output import compression_codec
-from tableformat.properties import COMPRESSION_LEVEL, property_one_of
+from tableformat.properties import COMPRESSION_LEVEL, RANGE_PARTITIONS, property_one_of
 from tableformat.table import Table
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.checks import check_conditions
@@ -46,6 +54,8 @@ from tableformat.write.rows.checks import check_conditions
 APPEND: Final = "append"
 OVERWRITE: Final = "overwrite"
 OVERWRITE_PARTITIONS: Final = "overwrite-partitions"
+DELTA: Final = "delta"
+"""UPDATE, MERGE and DELETE by position."""
 
 _STEM_COUNT: Final = 16
 """Beginnings of file locations; a location provider that spreads files over an object store gives different ones."""
@@ -80,10 +90,15 @@ class WriteTarget:
     """Whether the files store the row ids of updated rows."""
     checks: Mapping[str, str]
     """The CHECK constraints that Spark holds the rows against."""
+    range_partitions: str | None = None
+    """RP-5: the property that tasks hold the rows against."""
+    refused_rows_table: tuple[str, ...] | None = None
+    """Where refused rows are diverted to; None: they fail the write."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
-        tuples = {name: tuple(target[name]) for name in ("table", "key_field_ids", "replace_prefix")}
+        names = ("table", "key_field_ids", "replace_prefix", "refused_rows_table")
+        tuples = {name: tuple(target[name]) for name in names if target.get(name) is not None}
         return cls(**{**target, **tuples})
 
     def load(self, session: Session) -> Table:
@@ -122,12 +137,21 @@ class WriteTarget:
         )
         return context.with_row_lineage() if self.row_lineage else context
 
+    def held_against(self, context: WriteContext) -> WriteContext:
+        """The context with the range partitions that tasks held the rows against."""
+        return replace(context, properties=with_range_partitions(context.properties, self.range_partitions))
+
+    @property
+    def held_properties(self) -> dict[str, str]:
+        """RP-6: what tasks held each row against, for the commit, which looks again."""
+        return with_range_partitions({}, self.range_partitions)
+
 
 @method("plan_write")
 def plan_write(session: Session, request: Request) -> dict[str, Any]:
     """What executors do, and the target that the commit wants back.
 
-    `mode` is "append", "overwrite" or "overwrite-partitions"; `options` are those of the statement.
+    `mode` is "append", "overwrite", "overwrite-partitions" or "delta"; `options` are those of the statement.
     """
     pin = Pin.from_json(request.arguments["pin"])
     table = session.pinned(pin)
@@ -135,20 +159,56 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     options = WriteOptions.parse(request.arguments["options"], table=table.name, default_branch=pin.branch)
     if options.replace_prefix and request.arguments["mode"] != APPEND:
         raise InvalidArgumentError(f"option {REPLACE_PREFIX} belongs to an append; this write overwrites already.")
+    if options.refused_rows_table is not None and request.arguments["mode"] == DELTA:
+        raise InvalidArgumentError(
+            f"option {ON_REFUSED} = 'divert' belongs to INSERT and its kin: a refused update would lose its row."
+        )
     if options.branch not in table.metadata.refs and options.branch != pin.branch:
         session.load(pin.table, branch=options.branch)
-    return describe_write(table, options, row_lineage=request.arguments["row_lineage"])
+    refused_rows_table = _refused_rows_table(session, table, request.arguments.get("refused_rows_table"))
+    return describe_write(
+        table,
+        options,
+        row_lineage=request.arguments["row_lineage"],
+        range_partitions=session.load(pin.table).metadata.properties.get(RANGE_PARTITIONS),
+        refused_rows_table=refused_rows_table,
+    )
 
 
-def describe_write(table: Table, options: WriteOptions, *, row_lineage: bool) -> dict[str, Any]:
-    """The write of rows in the table's current schema and default spec; with `row_lineage` its columns behind them."""
+def _refused_rows_table(session: Session, table: Table, name: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The table that takes refused rows; checked before any row is written."""
+    if name is None:
+        return None
+    refused = session.load(tuple(name))
+    if refused.metadata.table_uuid == table.metadata.table_uuid:
+        raise InvalidArgumentError(f"option {REFUSED_ROWS_TABLE}: rows that {table.name} refuses cannot go to itself.")
+    refuse_table_of_another_lake(session.catalog.iceberg, refused.iceberg)
+    check_takes_refused_rows(refused, table.metadata.schema())
+    return tuple(name)
+
+
+def describe_write(
+    table: Table,
+    options: WriteOptions,
+    *,
+    row_lineage: bool,
+    range_partitions: str | None,
+    refused_rows_table: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """The write of rows in the table's current schema and default spec; with `row_lineage` its columns behind them.
+
+    `range_partitions` are those that exist by now: a stream, whose table is that of its start, does not stop because a
+    range was added.
+    """
     metadata = table.metadata
     if metadata.format_version < 2:
         raise UnsupportedFeatureError(
             f"table {table.name} has format version 1; upgrade it to version 2 to write to it."
         )
     context = WriteContext.of(metadata, table.iceberg.io)
-    context = replace(context, properties={**context.properties, **options.properties})
+    context = replace(
+        context, properties={**with_range_partitions(context.properties, range_partitions), **options.properties}
+    )
     key = key_names(context.schema, context.key_field_ids)
     target = WriteTarget(
         table=tuple(table.iceberg.name()),
@@ -161,7 +221,10 @@ def describe_write(table: Table, options: WriteOptions, *, row_lineage: bool) ->
         snapshot_properties=dict(options.snapshot_properties),
         row_lineage=row_lineage,
         checks=check_conditions(metadata.properties),
+        range_partitions=range_partitions,
+        refused_rows_table=refused_rows_table,
     )
+    ranges = range_plan(context)
     stored = context.with_row_lineage().schema if row_lineage else context.schema
     return {
         "target": asdict(target),
@@ -177,7 +240,16 @@ def describe_write(table: Table, options: WriteOptions, *, row_lineage: bool) ->
         "target_file_size_bytes": context.target_file_size_bytes,
         "row_group_limit": context.row_group_limit,
         "prefix": list(target.replace_prefix),
+        "ranges": ranges,
+        "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
+        "diverts": refused_rows_table is not None,
     }
+
+
+def with_range_partitions(properties: Mapping[str, str], range_partitions: str | None) -> dict[str, str]:
+    """Table properties with other range partitions, or none."""
+    others = {name: value for name, value in properties.items() if name != RANGE_PARTITIONS}
+    return others if range_partitions is None else {**others, RANGE_PARTITIONS: range_partitions}
 
 
 def _footer(context: WriteContext) -> dict[str, str]:

@@ -7,7 +7,10 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** The rows of one task into data files, each of one partition and not much larger than the target size. */
+/**
+ * The rows of one task into data files, each of one partition, in one place among range partitions (RP-7), and not much
+ * larger than the target size.
+ */
 final class DataFiles {
   /** Rows between two looks at the size of the open file. */
   private static final int SIZE_CHECK_ROWS = 1000;
@@ -18,6 +21,7 @@ final class DataFiles {
   private final List<NewDataFile> finished = new ArrayList<>();
   private DataFileWriter open;
   private Object[] partition;
+  private RangePlaces.Place place;
   private long rowCount;
 
   /** A data file and the partition that all of its rows are in. */
@@ -30,12 +34,18 @@ final class DataFiles {
     this.stem = plan.stems[taskNumber % plan.stems.length] + "-" + taskName;
   }
 
+  /** How the names of the task's files begin. */
+  String stem() {
+    return stem;
+  }
+
   void write(InternalRow row) throws IOException {
     Object[] values = new Object[plan.partition.length];
     for (int i = 0; i < values.length; i++) {
       values[i] = plan.partition[i].value(row);
     }
-    if (open != null && !Arrays.deepEquals(values, partition)) {
+    RangePlaces.Place at = plan.ranges == null ? RangePlaces.ANY : plan.ranges.place(row);
+    if (open != null && !(at.equals(place) && Arrays.deepEquals(values, partition))) {
       close();
     }
     if (open == null) {
@@ -43,6 +53,7 @@ final class DataFiles {
         values[i] = PartitionField.owned(values[i]);
       }
       partition = values;
+      place = at;
       rowCount = 0;
       open = new DataFileWriter(
           stem + "-" + String.format("%05d", finished.size()) + ".parquet", plan, configuration);

@@ -72,7 +72,7 @@ final class RowLevelDelta implements SupportsDelta {
   @Override public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo write) {
     return new DeltaWriteBuilder() {
       @Override public DeltaWrite build() {
-        return new Delta(WriteJob.plan(table, write.options(), "append", keepsRowIds()));
+        return new Delta(WriteJob.plan(table, write.options(), "delta", keepsRowIds()));
       }
     };
   }

@@ -14,19 +14,17 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 final class TaskReport {
   private TaskReport() {}
 
-  static WriterCommitMessage of(List<DataFiles.NewDataFile> files, Map<String, byte[]> positions, byte[] prefixes)
+  static WriterCommitMessage of(
+      List<DataFiles.NewDataFile> files, Map<String, byte[]> positions, byte[] prefixes, RefusedRows refusedRows)
       throws IOException {
     ObjectNode header = Json.object();
     List<byte[]> pieces = new ArrayList<>();
     ArrayNode described = header.putArray("files");
     for (DataFiles.NewDataFile file : files) {
-      DataFileWriter.Finished finished = file.file();
-      ObjectNode json = described.addObject().put("path", finished.location()).put("size", finished.sizeBytes());
-      ArrayNode partition = json.put("footer", finished.footer().length).putArray("partition");
+      ArrayNode partition = describe(described.addObject(), file.file(), pieces).putArray("partition");
       for (Object value : file.partition()) {
         PartitionField.write(partition, value);
       }
-      pieces.add(finished.footer());
     }
     ArrayNode deleted = header.putArray("positions");
     positions.forEach((path, bitmap) -> {
@@ -35,7 +33,21 @@ final class TaskReport {
     });
     header.put("prefixes", prefixes.length);
     pieces.add(prefixes);
+    RefusedRows.Report refused = refusedRows.finish();
+    if (refused != null) {
+      ObjectNode json = header.putObject("refused").put("rows", refused.seenCount()).put("refused", refused.refusedCount());
+      json.put("samples", refused.samples().length);
+      pieces.add(refused.samples());
+      if (refused.file() != null) {
+        describe(json.putObject("file"), refused.file(), pieces);
+      }
+    }
     return TaskMessage.of(bytes(header, pieces));
+  }
+
+  private static ObjectNode describe(ObjectNode json, DataFileWriter.Finished file, List<byte[]> pieces) {
+    pieces.add(file.footer());
+    return json.put("path", file.location()).put("size", file.sizeBytes()).put("footer", file.footer().length);
   }
 
   private static byte[] bytes(ObjectNode header, List<byte[]> pieces) throws IOException {

@@ -28,11 +28,19 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
   }
 
   @Override public DataWriter<InternalRow> createWriter(int partition, long task) {
-    return new Rows(files(partition, task, "0"), plan);
+    return rows(files(partition, task, "0"));
   }
 
   @Override public DataWriter<InternalRow> createWriter(int partition, long task, long epoch) {
-    return new Rows(files(partition, task, Long.toString(epoch)), plan);
+    return rows(files(partition, task, Long.toString(epoch)));
+  }
+
+  private RefusedRows refused(DataFiles files) {
+    return new RefusedRows(plan, configuration.value().value(), files.stem());
+  }
+
+  private Rows rows(DataFiles files) {
+    return new Rows(files, refused(files), plan);
   }
 
   private DataFiles files(int partition, long task, String epoch) {
@@ -52,21 +60,27 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
 
     @Override public DeltaWriter<InternalRow> createWriter(int partition, long task) {
-      return new Delta(rows.files(partition, task, "0"), lineageColumns);
+      DataFiles files = rows.files(partition, task, "0");
+      return new Delta(files, rows.refused(files), lineageColumns);
     }
   }
 
   /** New rows. */
   private static final class Rows implements DataWriter<InternalRow> {
     private final DataFiles files;
+    private final RefusedRows refused;
     private final DistinctPrefixes prefixes;
 
-    Rows(DataFiles files, WritePlan plan) {
+    Rows(DataFiles files, RefusedRows refused, WritePlan plan) {
       this.files = files;
+      this.refused = refused;
       this.prefixes = plan.prefix.length == 0 ? null : new DistinctPrefixes(plan.schema, plan.prefix);
     }
 
     @Override public void write(InternalRow row) throws IOException {
+      if (refused.refuses(row) || refused.failsWrite()) {
+        return;
+      }
       files.write(row);
       if (prefixes != null) {
         prefixes.add(row);
@@ -74,14 +88,16 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
 
     @Override public WriterCommitMessage commit() throws IOException {
-      return TaskReport.of(files.finish(), Map.of(), prefixes == null ? NOTHING : prefixes.serialized());
+      return TaskReport.of(files.finish(), Map.of(), prefixes == null ? NOTHING : prefixes.serialized(), refused);
     }
 
     @Override public void abort() throws IOException {
       files.abort();
+      refused.abort();
     }
 
     @Override public void close() {
+      refused.close();
       if (prefixes != null) {
         prefixes.close();
       }
@@ -91,12 +107,14 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
   /** Rows to delete, by file and position, and new ones. */
   private static final class Delta implements DeltaWriter<InternalRow> {
     private final DataFiles files;
+    private final RefusedRows refused;
     private final DeletedPositions deleted = new DeletedPositions();
     private final GenericInternalRow lineage;
     private final JoinedRow withLineage = new JoinedRow();
 
-    Delta(DataFiles files, int lineageColumns) {
+    Delta(DataFiles files, RefusedRows refused, int lineageColumns) {
       this.files = files;
+      this.refused = refused;
       this.lineage = lineageColumns == 0 ? null : new GenericInternalRow(lineageColumns);
     }
 
@@ -120,6 +138,9 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
 
     /** What is null of the lineage is inherited: a new row's id, and the number of its last change, which is this. */
     private void add(InternalRow metadata, InternalRow row) throws IOException {
+      if (refused.refuses(row) || refused.failsWrite()) {
+        return;
+      }
       if (lineage == null) {
         files.write(row);
       } else {
@@ -129,13 +150,16 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
 
     @Override public WriterCommitMessage commit() throws IOException {
-      return TaskReport.of(files.finish(), deleted.serialized(), NOTHING);
+      return TaskReport.of(files.finish(), deleted.serialized(), NOTHING, refused);
     }
 
     @Override public void abort() throws IOException {
       files.abort();
+      refused.abort();
     }
 
-    @Override public void close() {}
+    @Override public void close() {
+      refused.close();
+    }
   }
 }

@@ -32,6 +32,9 @@ final class Transforms {
 
   /** Null when there is no function of that name. */
   static UnboundFunction named(String name) {
+    if (name.equals(RangePlaceFunction.NAME)) {
+      return new RangePlaceFunction();
+    }
     return Arrays.asList(NAMES).contains(name) ? new Unbound(name) : null;
   }
 

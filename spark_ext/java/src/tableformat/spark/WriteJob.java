@@ -20,6 +20,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class WriteJob {
   private static final long ADVISORY_BYTES_MAX = 256L << 20;
 
+  private static final String REFUSED_ROWS_TABLE = "refused-rows-table";
+
   private final LakeTable table;
   private final JsonNode answer;
   private final WritePlan plan;
@@ -40,6 +42,10 @@ final class WriteJob {
   static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode, boolean rowLineage) {
     ObjectNode arguments = table.arguments().put("mode", mode).put("row_lineage", rowLineage);
     arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+    String refused = options.get(REFUSED_ROWS_TABLE);
+    if (refused != null) {
+      arguments.set("refused_rows_table", Json.identifier(TableNames.parse(table.catalog().name(), refused)));
+    }
     return new WriteJob(table, table.catalog().call("plan_write", arguments).result());
   }
 
@@ -63,11 +69,14 @@ final class WriteJob {
         ? 0 : Math.min(plan.targetFileSizeBytes, ADVISORY_BYTES_MAX);
   }
 
-  /** By partition, so that one file is open at a time, and by key, as the files promise; else by the table's sort order. */
+  /** By partition and place, so that one file is open at a time, and by key, as the files promise; else by the table's sort order. */
   SortOrder[] ordering() {
     List<SortOrder> order = new ArrayList<>();
     for (Expression transform : transforms()) {
       order.add(ascending(transform));
+    }
+    if (answer.get("sorts_by_place").asBoolean()) {
+      order.add(ascending(place()));
     }
     for (JsonNode column : answer.get("key")) {
       order.add(ascending(Expressions.column(Names.quoted(Json.strings(column)))));
@@ -83,6 +92,15 @@ final class WriteJob {
 
   private static SortOrder ascending(Expression expression) {
     return Expressions.sort(expression, SortDirection.ASCENDING, NullOrdering.NULLS_FIRST);
+  }
+
+  private Expression place() {
+    List<Expression> arguments = new ArrayList<>();
+    arguments.add(Expressions.literal(answer.get("ranges").toString()));
+    for (JsonNode column : answer.get("ranges").get("columns")) {
+      arguments.add(Expressions.column(Names.quoted(column.get("name").asText())));
+    }
+    return Expressions.apply(RangePlaceFunction.NAME, arguments.toArray(new Expression[0]));
   }
 
   private Expression[] transforms() {

@@ -34,6 +34,12 @@ final class WritePlan implements Serializable {
   /** Ordinals of the columns whose distinct values are reported; empty when nobody asks for any. */
   final int[] prefix;
 
+  /** What exists, where rows have to be held against it or kept apart; else null. */
+  final RangePlaces ranges;
+
+  /** Whether rows that are refused go to a file of their own, instead of failing the write. */
+  final boolean diverts;
+
   private final String columns;
 
   WritePlan(JsonNode plan, StructType schema) {
@@ -58,6 +64,8 @@ final class WritePlan implements Serializable {
     this.targetFileSizeBytes = plan.get("target_file_size_bytes").asLong();
     this.rowGroupLimit = plan.get("row_group_limit").asInt();
     this.prefix = Arrays.stream(Json.strings(plan.get("prefix"))).mapToInt(schema::fieldIndex).toArray();
+    this.ranges = plan.get("ranges").isNull() ? null : new RangePlaces(plan.get("ranges"), schema);
+    this.diverts = plan.get("diverts").asBoolean();
   }
 
   private static CompressionCodecName codec(String name) {

@@ -1,0 +1,90 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import java.util.Arrays;
+import java.util.stream.StreamSupport;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import tableformat.spark.RangeCut.RangeColumn;
+
+/** Range partitions as tasks know them: which rows may be written (RP-5), and which of them may share a file (RP-7). */
+final class RangePlaces implements Serializable {
+  /** The place of rows whose files the partition spec keeps apart, or of rows without a value. */
+  static final Place ANY = new Place(0, 0);
+
+  private final RangeColumn[] columns;
+  /** The ends of what exists, sorted; null where every row is taken. */
+  private final RangeCut[] taken;
+  /** The borders, sorted; null where files keep to them by the partition spec. */
+  private final RangeCut[] borders;
+  private final RangeSteps steps;
+
+  /** A partition, a gap or a missing step: how many borders are below it, and its step. */
+  record Place(int below, long step) {}
+
+  /** `ranges` is as `range_plan.py` says; `fields` are the columns of a row. */
+  RangePlaces(JsonNode ranges, StructType fields) {
+    this.columns = StreamSupport.stream(ranges.get("columns").spliterator(), false)
+        .map(column -> column(column, fields)).toArray(RangeColumn[]::new);
+    this.taken = cuts(ranges.get("taken"));
+    this.borders = cuts(ranges.get("borders"));
+    this.steps = ranges.get("steps").isNull() ? null : new RangeSteps(ranges.get("steps"), columns[0].type());
+  }
+
+  /** For rows that are the plan as text and the range columns in their order. */
+  static RangePlaces ofArguments(String ranges, DataType[] types) {
+    JsonNode plan = Json.parse(ranges);
+    StructType fields = new StructType().add("", types[0]);
+    for (int i = 1; i < types.length; i++) {
+      fields = fields.add(plan.get("columns").get(i - 1).get("name").asText(), types[i]);
+    }
+    return new RangePlaces(plan, fields);
+  }
+
+  private static RangeColumn column(JsonNode column, StructType fields) {
+    int ordinal = fields.fieldIndex(column.get("name").asText());
+    return new RangeColumn(ordinal, fields.apply(ordinal).dataType(), column.get("uuid").asBoolean());
+  }
+
+  private RangeCut[] cuts(JsonNode cuts) {
+    return cuts.isNull() ? null : StreamSupport.stream(cuts.spliterator(), false)
+        .map(cut -> RangeCut.of(cut, columns)).toArray(RangeCut[]::new);
+  }
+
+  int[] ordinals() {
+    return Arrays.stream(columns).mapToInt(RangeColumn::ordinal).toArray();
+  }
+
+  /** RP-5: whether the row lies where something exists. A null is covered by nothing. */
+  boolean takes(InternalRow row) {
+    if (taken == null) {
+      return true;
+    }
+    Object[] values = values(row);
+    return values != null && RangeCut.below(taken, values) % 2 == 1;
+  }
+
+  /** RP-7: rows of different places are in different files. */
+  Place place(InternalRow row) {
+    Object[] values = borders == null ? null : values(row);
+    if (values == null) {
+      return ANY;
+    }
+    return new Place(RangeCut.below(borders, values), steps == null ? 0 : steps.ordinal((Long) values[0]));
+  }
+
+  /** Null where one of them is. */
+  private Object[] values(InternalRow row) {
+    Object[] values = new Object[columns.length];
+    for (int i = 0; i < values.length; i++) {
+      RangeColumn column = columns[i];
+      if (row.isNullAt(column.ordinal())) {
+        return null;
+      }
+      values[i] = column.comparable(row.get(column.ordinal(), column.type()));
+    }
+    return values;
+  }
+}

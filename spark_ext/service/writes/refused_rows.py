@@ -1,0 +1,193 @@
+"""Rows that tasks refused: an error that counts them, or rows of another table (RP-21, RP-22).
+
+tasks             rows that are covered -> data files        the others -> a file of its own, or counts alone
+before a commit   that file's rows, with reasons, are appended to the other table; data files with rows of a prefix
+                  that lost one are written anew without them, which follow to the other table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+
+from spark_ext.service.writes.task_reports import TaskReport, refused_samples_of
+from tableformat.deletes.spans.coverage import Coverage, classify_many
+from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
+from tableformat.errors import UncoveredRowsError
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.options import CommitOptions
+from tableformat.scan.context import ReadContext
+from tableformat.scan.planner import StagedFilesOnTop, plan_scan
+from tableformat.scan.reader import read_task
+from tableformat.table import Table
+from tableformat.write.context import WriteContext
+from tableformat.write.data_files.data_files import write_data_files
+from tableformat.write.rows.conform import REPORT_SCHEMA, ConformedRows, Conformer
+from tableformat.write.rows.covered import CoveredRows
+from tableformat.write.rows.distinct import PrefixCollector
+from tableformat.write.rows.refused_groups import SpoiledGroups
+from tableformat.write.staged import StagedFiles
+
+_REASON_COLUMNS: Final = pa.schema([("_refused_column", pa.large_string()), ("_refused_reason", pa.large_string())])
+"""Filled where the table that takes refused rows has them."""
+_SHOWN_MAX: Final = 5
+
+
+def check_takes_refused_rows(refused: Table, schema: Schema) -> None:
+    """Before a row is written: UnknownColumnError or SchemaMismatchError where rows of the schema do not fit in."""
+    Conformer(_told(refused, arrow_schema(schema)), refused.metadata.schema())
+
+
+def is_any_refused(reports: Sequence[TaskReport]) -> bool:
+    return any(report.refused is not None for report in reports)
+
+
+def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *, table: str) -> UncoveredRowsError:
+    """RP-21: how many rows of all tasks lie where nothing exists, and why some of them do."""
+    defined = context.range_partitions
+    assert defined is not None, "tasks refuse rows by range partitions"
+    samples = refused_samples_of(reports, defined.key.names, context.schema).combine_chunks().to_batches()[0]
+    misfits = CoveredRows(defined).misfits(samples)
+    assert misfits is not None, "tasks and commit agree about what exists"
+    refused_count = sum(report.refused.refused_count for report in reports if report.refused is not None)
+    row_count = sum(_row_count(report) for report in reports)
+    shown = list(dict.fromkeys(misfits.reasons.to_pylist()))[:_SHOWN_MAX]
+    report = pa.table(
+        [pa.nulls(len(samples), pa.int64()), misfits.columns, misfits.reasons], schema=REPORT_SCHEMA
+    ).append_column("row", samples.to_struct_array())
+    return UncoveredRowsError(
+        f"{refused_count:,} of {row_count:,} rows lie where no range partition of {table} is: {'; '.join(shown)}. "
+        "Nothing was committed. CALL system.add_range_partition(...) makes room; the options on-refused = 'divert' and "
+        "refused-rows-table write the other rows.",
+        report,
+    )
+
+
+def _row_count(report: TaskReport) -> int:
+    """Those of a task without refused rows are in its files alone."""
+    return report.refused.row_count if report.refused is not None else report.written_row_count
+
+
+@dataclass(frozen=True, slots=True)
+class Diversion:
+    """What is committed when the refused rows are in the other table."""
+
+    staged: StagedFiles
+    spoiled: pa.Table | None
+    """CP-24: the prefixes that lost a row: they are not replaced."""
+    written_anew: StagedFiles
+    """Those of the staged files that this process wrote."""
+    unused_paths: tuple[str, ...]
+    """Files that nothing needs once the rows are committed."""
+
+
+def divert(
+    refused_table: Table,
+    view: SnapshotView,
+    context: WriteContext,
+    reports: Sequence[TaskReport],
+    staged: StagedFiles,
+    prefix: Sequence[str],
+    options: CommitOptions,
+) -> Diversion:
+    """RP-22: append the refused rows to the table that takes them, once for each batch of the options (CP-14).
+
+    That comes before the commit of the other rows, so that none is lost in between. With a `prefix` all rows of a
+    prefix that lost one go along (CP-24).
+    """
+    view = replace(view, schema=context.schema, snapshot=None)
+    refused = [file for report in reports if report.refused and (file := report.refused.data_file(context))]
+    spoiled = _prefixes_in(refused, view, prefix) if prefix else None
+    files = _files_with(spoiled, staged.data_files, view, context) if spoiled is not None else ()
+    written_anew = _without_groups(files, view, context, spoiled) if spoiled is not None else StagedFiles()
+    rows = _diverted(refused, view, context, written_anew.refused)
+    schema = _told(refused_table, arrow_schema(context.schema))
+    reader = pa.RecordBatchReader.from_batches(schema, (batch.select(schema.names).cast(schema) for batch in rows))
+    try:
+        refused_table.append(
+            reader,
+            application_id=options.application_id,
+            batch_id=options.batch_id,
+            snapshot_properties=options.snapshot_properties,
+        )
+    except BaseException:
+        written_anew.delete_all(context.io)
+        raise
+    replaced = {data.file_path for data in files}
+    kept = StagedFiles(
+        data_files=tuple(data for data in staged.data_files if data.file_path not in replaced),
+        row_count=staged.row_count - sum(data.record_count for data in files),
+        written_bytes=staged.written_bytes - sum(data.file_size_bytes for data in files),
+    )
+    return Diversion(
+        staged=replace(StagedFiles.merge([kept, written_anew]), refused=None),
+        spoiled=spoiled,
+        written_anew=written_anew,
+        unused_paths=(*(file.file_path for file in refused), *replaced),
+    )
+
+
+def _told(refused: Table, columns: pa.Schema) -> pa.Schema:
+    """The columns of refused rows: the table's own, and the reasons where there is a column for them."""
+    known = set(refused.metadata.schema().column_names)
+    return pa.schema([*columns, *(field for field in _REASON_COLUMNS if field.name in known)])
+
+
+def _diverted(
+    files: Sequence[DataFile], view: SnapshotView, context: WriteContext, mates: pa.Table | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows with their reasons: those that nothing covers, and those that share a prefix with one."""
+    defined = context.range_partitions
+    assert defined is not None, "tasks refuse rows by range partitions"
+    for batch in _read(files, view):
+        misfits = CoveredRows(defined).misfits(batch)
+        assert misfits is not None, "tasks and commit agree about what exists"
+        assert len(misfits.positions) == batch.num_rows, "tasks and commit agree about what exists"
+        reasons = zip(_REASON_COLUMNS.names, (misfits.columns, misfits.reasons), strict=True)
+        for name, values in reasons:
+            batch = batch.append_column(name, values)  # noqa: PLW2901 (two columns wider)
+        yield batch
+    if mates is not None:
+        yield from mates.to_batches()
+
+
+def _prefixes_in(files: Sequence[DataFile], view: SnapshotView, names: Sequence[str]) -> pa.Table:
+    """The distinct prefixes of the rows, in the types of the table's schema."""
+    collector = PrefixCollector(arrow_schema(view.schema), names)
+    for batch in _read(files, view):
+        collector.observe(batch)
+    prefixes = Schema(*(view.schema.find_field(name) for name in names))
+    return ConformedRows(collector.prefixes.to_reader(), prefixes).to_reader().read_all()
+
+
+def _files_with(
+    prefixes: pa.Table, files: Sequence[DataFile], view: SnapshotView, context: WriteContext
+) -> tuple[DataFile, ...]:
+    """The files that may have rows of the prefixes, by their bounds."""
+    spans = sort_and_merge(spans_of_prefixes(KeyColumns.of(view.schema, context.key_field_ids), prefixes))
+    places = classify_many(spans.with_sequence_number(2), [replace(data, sequence_number=1) for data in files])
+    return tuple(data for data, (place, _) in zip(files, places, strict=True) if place is not Coverage.CLEAN)
+
+
+def _without_groups(
+    files: Sequence[DataFile], view: SnapshotView, context: WriteContext, prefixes: pa.Table
+) -> StagedFiles:
+    """The rows of other prefixes in new files; those of the prefixes come back with the reason."""
+    reader = pa.RecordBatchReader.from_batches(arrow_schema(view.schema), _read(files, view))
+    rows = ConformedRows(reader, view.schema, on_refused="divert", checks=(SpoiledGroups(prefixes),))
+    return write_data_files(context, rows)
+
+
+def _read(files: Sequence[DataFile], view: SnapshotView) -> Iterator[pa.RecordBatch]:
+    """The rows of files that no snapshot names."""
+    numbered = tuple(replace(data, sequence_number=1) for data in files)
+    context = ReadContext.of(view)
+    for task in plan_scan(view, staged=StagedFilesOnTop(numbered)).tasks:
+        yield from read_task(task, context)
