@@ -34,10 +34,10 @@ def delete_prefix(
     branch: WriteBranchOption = None,
 ) -> None:
     """Delete every row whose key begins with the given values, reading none."""
-    from tableformat.cli.values import parse_value
     from tableformat.deletes.spans.spans import spans_of_prefixes
     from tableformat.display.text import literal
     from tableformat.keys.key_columns import KeyColumns
+    from tableformat.keys.value_text import parse_value
     from tableformat.operations.verbs.delete_prefix import prefix_table
 
     texts = _assignments(prefix)
@@ -75,8 +75,8 @@ def delete_range(
     branch: WriteBranchOption = None,
 ) -> None:
     """Delete the rows from one value up to, but without, another, reading none. An open side takes nulls in."""
-    from tableformat.cli.values import parse_tuple
     from tableformat.deletes.spans.spans import span_of_bounds
+    from tableformat.keys.value_text import parse_tuple
     from tableformat.operations.verbs.delete_range import range_columns
 
     if lower is None and upper is None:

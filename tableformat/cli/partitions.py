@@ -75,7 +75,7 @@ def alter_partitions(
     branch: JobBranchOption = None,
 ) -> None:
     """Change which ranges of a table exist, in one commit."""
-    from tableformat.cli.range_text import parse_end, parse_range
+    from tableformat.range_partitions.range_text import parse_end, parse_range
 
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -107,7 +107,7 @@ def advance_window(
     branch: JobBranchOption = None,
 ) -> None:
     """Add partitions ahead of now, and drop those that are older than the table retains."""
-    from tableformat.cli.range_text import parse_end
+    from tableformat.range_partitions.range_text import parse_end
 
     session = Session.of(context)
     handle = session.writable_table(table, branch)
@@ -127,7 +127,7 @@ def retire(
     branch: JobBranchOption = None,
 ) -> None:
     """Drop partitions and keep their files under a tag, from which `restore` brings them back."""
-    from tableformat.cli.range_text import parse_range
+    from tableformat.range_partitions.range_text import parse_range
 
     session = Session.of(context)
     handle = session.writable_table(table, branch)

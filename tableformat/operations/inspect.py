@@ -14,6 +14,8 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.range_partitions.listing import partition_contents
+from tableformat.range_partitions.property_text import range_partitions_of
 
 
 @checked_methods
@@ -62,6 +64,17 @@ class Inspect:
     def partitions(self) -> pa.Table:
         """Rows, files and deletes of each partition."""
         return inspect.partitions_table(self.view)
+
+    def range_partitions(self) -> pa.Table:
+        """RP-14: the range partitions of the table, empty ones included, with what lies in each.
+
+        InvalidArgumentError for a table that has none.
+        """
+        metadata = self.view.metadata
+        defined = range_partitions_of(metadata.properties, metadata.schema())
+        if defined is None:
+            raise InvalidArgumentError("the table has no range partitions: all of its key space exists.")
+        return partition_contents(self.view, defined).to_arrow()
 
     def refs(self) -> pa.Table:
         """Branches and tags."""

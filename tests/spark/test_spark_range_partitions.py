@@ -313,3 +313,93 @@ def test_stream_goes_on_when_a_range_was_added(
     query.processAllAvailable()
     query.stop()
     assert rows(table) == [(0, 2011), (1, 2020), (2, 2021), (4, 2022)]
+
+
+def listed(spark: SparkSession, name: str) -> list[str]:
+    return [row.partition for row in spark.sql(f"SELECT `partition` FROM {name}.range_partitions").collect()]
+
+
+def test_properties_of_a_statement_say_what_exists(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """RP-23: CREATE TABLE, also AS SELECT, whose rows are held against it, and REPLACE TABLE."""
+    name = f"lake.{namespace}.t"
+    properties = (
+        "TBLPROPERTIES ('tableformat.key' = 'id', 'range-partitions.on' = 'year', "
+        "'range-partitions.bounds' = '[2011, 2014), VALUE = 2020', 'range-partitions.splits' = '2012'{more})"
+    )
+    columns = "(id BIGINT NOT NULL, year INT NOT NULL)"
+    spark.sql(f"CREATE TABLE {name} {columns} {properties.format(more='')}")
+    assert listed(spark, name) == ["[2011, 2012)", "[2012, 2014)", "VALUE = 2020"]
+    assert not any(key.startswith("range-partitions.") for key in lake.load_table((namespace, "t")).properties)
+    with pytest.raises(AnalysisException, match=r"unknown option 'bound'.*Did you mean 'bounds'"):
+        spark.sql(
+            f"CREATE TABLE {name}2 {columns} TBLPROPERTIES ('range-partitions.on'='id','range-partitions.bound'='')"
+        )
+    with pytest.raises(AnalysisException, match="belongs to CREATE TABLE"):
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('range-partitions.default' = 'true')")
+
+    stepped = (
+        "'tableformat.key' = 'year', 'range-partitions.on' = 'year', 'range-partitions.bounds' = '[2010, 2020)', "
+        "'range-partitions.step' = '10'"
+    )
+    rows_of = "SELECT int(id) year FROM range({}, {})"
+    with pytest.raises(AnalysisException, match="2 of 3 rows lie where no range partition"):
+        spark.sql(f"CREATE TABLE {name}3 TBLPROPERTIES ({stepped}) AS {rows_of.format(2019, 2022)}")
+    assert not lake.table_exists((namespace, "t3"))
+    spark.sql(f"CREATE TABLE {name}3 TBLPROPERTIES ({stepped}) AS {rows_of.format(2010, 2015)}")
+    made = lake.load_table((namespace, "t3"))
+    assert made.scan().count() == 5
+    assert [str(field.transform) for field in made.metadata.spec().fields] == ["truncate[10]"]
+    spark.sql(f"CREATE OR REPLACE TABLE {name} TBLPROPERTIES ({stepped}) AS {rows_of.format(2011, 2013)}")
+    assert listed(spark, name) == ["[2010, 2020)"]
+    assert [
+        tuple(row) for row in spark.sql(f"SELECT record_count, lower, upper FROM {name}.range_partitions").collect()
+    ] == [(2, 2010, 2020)]
+    spark.sql(f"CREATE TABLE lake.{namespace}.plain (a INT)")
+    with pytest.raises(AnalysisException, match="no range partitions"):
+        spark.sql(f"SELECT * FROM lake.{namespace}.plain.range_partitions")
+
+
+def test_procedures_change_what_exists(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """PR-20: each change by values or by text, also as a dry run."""
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("year", pa.int32(), nullable=False)])
+    table = lake.create_table((namespace, "t"), columns, key=["year", "id"])
+    name = f"lake.{table.name}"
+
+    def call(procedure: str, arguments: str = "") -> dict[str, Any]:
+        row = spark.sql(f"CALL lake.system.{procedure}('{table.name}'{arguments})").first()
+        assert row is not None
+        return row.asDict()
+
+    defined = call(
+        "define_range_partitions", ", options => map('on', 'year', 'bounds', '[2011, 2014)', 'splits', '2012')"
+    )
+    assert (defined["added_ranges"], defined["uncovered_data_files_count"]) == (["[2011, 2014)"], 0)
+    spark.sql(f"INSERT INTO {name} VALUES (1, 2011), (2, 2012), (3, 2013)")
+    assert call("add_range_partition", ", 2014, 2016, dry_run => true")["added_ranges"] == ["[2014, 2016)"]
+    assert call("add_range_partition", ", lower => 2014, upper => 2016")["snapshot_id"] is None
+    assert call("split_range_partition", ", at => 2015")["added_ranges"] == []
+    assert listed(spark, name) == ["[2011, 2012)", "[2012, 2014)", "[2014, 2015)", "[2015, 2016)"]
+    call("merge_range_partitions", ", struct(2014), struct(2016)")
+    tried = call("drop_range_partition", ", lower => 2011, upper => 2012, dry_run => true")
+    assert (tried["removed_data_files_count"], tried["removed_records_count"]) == (1, 1)
+    assert spark.table(name).count() == 3
+    dropped = call("drop_range_partition", ", lower => 2011, upper => 2012, metadata_only => true")
+    assert dropped["dropped_partitions"] == ["[2011, 2012)"]
+    retired = call("retire_range_partition", ", 2012, 2014")
+    assert (spark.table(name).count(), listed(spark, name)) == (0, ["[2014, 2016)"])
+    assert call("restore_range_partition", f", '{retired['tag']}'")["restored_data_files_count"] == 1
+    assert spark.table(name).count() == 2
+    changed = call(
+        "alter_range_partitions",
+        ", add => array('[2020, 2022]'), drop => array('[2014, 2016)'), split => array('2021')",
+    )
+    assert (changed["added_ranges"], changed["dropped_partitions"]) == (["[2020, 2022]"], ["[2014, 2016)"])
+    assert listed(spark, name) == ["[2012, 2014)", "[2020, 2021)", "[2021, 2022]"]
+    with pytest.raises(AnalysisException, match=r"\[2021, 2023\) cannot be added: \[2020, 2022\] exists already"):
+        call("add_range_partition", ", 2021, 2023")
+
+    window = tf.RangePartitions(on=["year"], bounds=[(2020, 2023)], step=1, retain=2, ahead=1)
+    years = make(lake, namespace, window, "window")
+    row = spark.sql(f"CALL lake.system.advance_range_partitions('{years.name}', now => 2023)").first()
+    assert row is not None
+    assert (row.added_ranges, row.dropped_partitions) == (["[2023, 2025)"], ["[2020, 2021)"])

@@ -18,6 +18,7 @@ from spark_ext.service.ddl.check_constraints import (
     refuse_column_of_check,
 )
 from spark_ext.service.ddl.key_property import KEY, key_columns
+from spark_ext.service.ddl.range_properties import refuse_range_property
 from spark_ext.service.ddl.tables import describe_table
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -173,6 +174,7 @@ _COLUMN_CHANGES: Final[dict[str, Callable[[UpdateSchema, Change, TableMetadata],
 
 def _alter_properties(table: Table, changes: Sequence[Change]) -> None:
     for change in changes:
+        refuse_range_property(change["property"])
         if change["property"] in _FIXED_PROPERTIES or is_check_property(change["property"]):
             raise InvalidArgumentError(f"the table property {change['property']!r} cannot be changed.")
     added = {change["property"]: change["value"] for change in changes if change["change"] == "SetProperty"}

@@ -34,6 +34,7 @@ from pyiceberg.table.update import (
 from spark_ext.service.ddl.check_constraints import check_properties, is_check_property
 from spark_ext.service.ddl.column_defaults import defaults_of, with_defaults
 from spark_ext.service.ddl.key_property import key_of
+from spark_ext.service.ddl.range_properties import range_partitions_of_statement
 from spark_ext.service.ddl.tables import (
     describe_table,
     partition_text,
@@ -58,7 +59,9 @@ from tableformat.operations.references import commit_updates
 from tableformat.operations.run import run_verb
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
-from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand
+from tableformat.range_partitions.definition import define
+from tableformat.range_partitions.layout import partition_field_of
+from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand, to_property
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.rows.checks import refuse_check_set_by_hand
 
@@ -168,6 +171,13 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     if key:
         properties[KEY_FIELD_IDS] = ",".join(map(str, key))
     properties |= check_properties(arguments["checks"], schema)
+    partition_by = [partition_text(each) for each in arguments["partitioning"]]
+    ranges = range_partitions_of_statement(arguments["properties"], schema)
+    if ranges is not None:
+        defined = define(ranges, schema)
+        properties[RANGE_PARTITIONS] = to_property(defined)
+        field = partition_field_of(defined, partition_spec(schema, partition_by))
+        partition_by += [] if field is None else [field]
     removed = [
         name
         for name in metadata.properties
@@ -176,7 +186,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     return (
         AddSchemaUpdate.model_validate({"schema": schema}),
         SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}),
-        *_spec_updates(metadata, schema, [partition_text(each) for each in arguments["partitioning"]]),
+        *_spec_updates(metadata, schema, partition_by),
         *_sort_order_updates(metadata, sort_order_of_key(key)),
         *([RemovePropertiesUpdate(removals=removed)] if removed else []),
         *([SetPropertiesUpdate(updates=properties)] if properties else []),

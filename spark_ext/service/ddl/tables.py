@@ -18,6 +18,7 @@ from pyiceberg.types import NestedField
 from spark_ext.service.ddl.check_constraints import check_properties
 from spark_ext.service.ddl.column_defaults import defaults_of, set_defaults
 from spark_ext.service.ddl.key_property import KEY, key_of
+from spark_ext.service.ddl.range_properties import is_range_property, range_partitions_of_statement
 from spark_ext.service.reads import metadata_tables
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -236,6 +237,7 @@ def stage_creation(session: Session, request: Request) -> tuple[CreateTableTrans
         partition_by=[partition_text(transform) for transform in arguments["partitioning"]],
         properties=with_readable_deletes(user_properties(arguments["properties"]), arguments),
         location=arguments["properties"].get("location"),
+        range_partitions=range_partitions_of_statement(arguments["properties"], schema),
     )
     set_defaults(creation, defaults_of(arguments["columns"]))
     checks = check_properties(arguments["checks"], schema)
@@ -259,7 +261,11 @@ def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
             f"USING {provider}: tables of this catalog are Iceberg tables with Parquet files. Leave USING out, or name "
             f"one of {', '.join(sorted(_PROVIDERS))}."
         )
-    return {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
+    return {
+        name: value
+        for name, value in properties.items()
+        if name not in _IGNORED_PROPERTIES and not is_range_property(name)
+    }
 
 
 def table_schema(columns: list[dict[str, Any]], format_version: int) -> Schema:

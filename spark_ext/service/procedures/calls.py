@@ -12,7 +12,7 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Session
 from spark_ext.service.wire.arrow_stream import arrow_stream
 
-_MODULES: Final = ("snapshots", "deletes", "rewrites", "files", "upkeep")
+_MODULES: Final = ("snapshots", "deletes", "rewrites", "files", "upkeep", "range_partitions")
 
 
 @method("list_procedures")

@@ -19,6 +19,7 @@ _TABLES: Final = {
     "delete_files": Inspect.delete_files,
     "manifests": Inspect.manifests,
     "partitions": Inspect.partitions,
+    "range_partitions": Inspect.range_partitions,
     "refs": Inspect.refs,
     "entries": Inspect.entries,
 }

@@ -170,7 +170,13 @@ class TableRangePartitions:
         return alter(self._iceberg, self._branch, lambda defined: advanced(defined, moment), dry_run=dry_run)
 
     def retire(
-        self, lower: Values, upper: Values, *, lower_inclusive: bool = True, upper_inclusive: bool = False
+        self,
+        lower: Values,
+        upper: Values,
+        *,
+        lower_inclusive: bool = True,
+        upper_inclusive: bool = False,
+        dry_run: bool = False,
     ) -> RangePartitionsResult:
         """RP-13: drop whole partitions and keep their files under a tag, `result.tag`, from which `restore` brings them
         back. InvalidArgumentError where a file straddles a border.
@@ -179,9 +185,11 @@ class TableRangePartitions:
         >>> sales.scan().count(), sales.scan(tag=tag).count()
         (2, 3)
         """
+        given = _bound(lower, upper, lower_inclusive, upper_inclusive)
+        if dry_run:
+            return self.alter(drop=[given], metadata_only=True, dry_run=True)
         refuse_read_only(self._iceberg)
         move_to_newest(self._iceberg)
-        given = _bound(lower, upper, lower_inclusive, upper_inclusive)
         defined = self._defined()
         tag = new_retired_tag(self._iceberg.metadata, defined.text(range_of(defined.key, given)))
         drops = partial(_altered, add=(), drop=(given,), split=(), merge=())

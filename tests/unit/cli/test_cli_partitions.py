@@ -12,8 +12,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 import tableformat as tf
-from tableformat.cli.range_text import parse_range
 from tableformat.errors import InvalidArgumentError
+from tableformat.range_partitions.range_text import parse_range
 
 TABLE = "db.sales"
 SCHEMA = Schema(

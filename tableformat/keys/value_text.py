@@ -1,4 +1,4 @@
-"""Parses values of the command line by the type of their column."""
+"""Parses values that people wrote, on the command line or in a table property, by the type of their column."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def parse_value(text: str, name: str, schema: Schema, *, where: str) -> Any:
         return None
     parse, example = _PARSERS.get(type(column_type), (None, ""))
     if parse is None:
-        raise InvalidArgumentError(
-            f"column {name!r} is {column_type}; a value of it cannot be given on the command line."
-        )
+        raise InvalidArgumentError(f"column {name!r} is {column_type}; a value of it cannot be given as text.")
     try:
         return parse(text)
     except (ValueError, KeyError, InvalidOperation) as error:

@@ -31,8 +31,8 @@ from pyiceberg.types import (
 )
 
 from tableformat.cli.json_values import json_rows, json_value
-from tableformat.cli.values import parse_tuple, parse_value
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.keys.value_text import parse_tuple, parse_value
 
 
 def parsed(text: str, column_type: IcebergType) -> Any:
@@ -87,7 +87,7 @@ def test_text_that_is_no_value_names_column_type_and_an_example(
 
 
 def test_nested_and_unknown_columns() -> None:
-    with pytest.raises(InvalidArgumentError, match="cannot be given on the command line"):
+    with pytest.raises(InvalidArgumentError, match="cannot be given as text"):
         parsed("1", ListType(2, LongType(), element_required=False))
     with pytest.raises(UnknownColumnError, match=r"unknown column 'd' in db\.t"):
         parse_value("1", "d", Schema(NestedField(1, "c", LongType())), where="db.t")

@@ -1,0 +1,86 @@
+"""Parses ranges that people wrote: `[2024-01-01, 2024-02-01)`, `(-inf, 5]`, `VALUE = Asia`, `[(a, 1), (b))`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import TimestamptzNanoType, TimestamptzType
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.keys.value_text import column_type_of, parse_value
+from tableformat.range_partitions.model import Bound, point
+
+_OPEN: Final = ("", "-inf", "inf", "+inf")
+_VALUE: Final = "VALUE"
+
+
+def parse_range(text: str, on: Sequence[str], schema: Schema) -> Bound:
+    """RP-23: the range that the text writes, as `partitions` lists it. A tuple is in parentheses, a text with a
+    comma in quotes. InvalidArgumentError for anything else."""
+    bare = text.strip()
+    head, separator, value = bare.partition("=")
+    if separator and head.strip().upper() == _VALUE:
+        return point(parse_end(value.strip(), on, schema))
+    sides = _parts(bare[1:-1]) if bare[:1] in ("[", "(") and bare[-1:] in (")", "]") and len(bare) > 2 else []
+    if len(sides) != 2:
+        raise InvalidArgumentError(
+            f"{text!r} is no range: write '[LOWER, UPPER)', with [ ] for an end that belongs to it, ( ) for one that "
+            "does not, nothing for an open one, or 'VALUE = X'."
+        )
+    lower, upper = (None if side in _OPEN else parse_end(side, on, schema) for side in sides)
+    return Bound(lower=lower, upper=upper, lower_inclusive=bare[0] == "[", upper_inclusive=bare[-1] == "]")
+
+
+def parse_ranges(text: str, on: Sequence[str], schema: Schema) -> list[Bound]:
+    """RP-23: ranges with commas in between: `[2011, 2016), VALUE = 2020`."""
+    return [parse_range(each, on, schema) for each in _parts(text, brackets="[(", closing="])")]
+
+
+def parse_ends(text: str, on: Sequence[str], schema: Schema) -> list[Any]:
+    """RP-23: values, or tuples in parentheses, with commas in between."""
+    return [parse_end(each, on, schema) for each in _parts(text)]
+
+
+def parse_end(text: str, on: Sequence[str], schema: Schema) -> Any:
+    """A value of the range column, or a tuple of leading values of several. Times without a zone are UTC where the
+    column has zones, as ranges are listed."""
+    where = "the range columns"
+    inner = text[1:-1] if text.startswith("(") and text.endswith(")") and len(on) > 1 else text
+    values = [_unquoted(part) for part in _parts(inner)] if len(on) > 1 else [_unquoted(text)]
+    if len(values) > len(on):
+        raise InvalidArgumentError(f"{text!r} has {len(values)} values for the columns ({', '.join(on)}).")
+    parsed = tuple(_value(value, name, schema, where=where) for value, name in zip(values, on, strict=False))
+    return parsed if len(on) > 1 else parsed[0]
+
+
+def _value(text: str, name: str, schema: Schema, *, where: str) -> Any:
+    if isinstance(column_type_of(name, schema, where=where), TimestamptzType | TimestamptzNanoType):
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(text)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return parse_value(text, name, schema, where=where)
+
+
+def _parts(text: str, *, brackets: str = "(", closing: str = ")") -> list[str]:
+    """The parts between commas that are neither in quotes nor in brackets; none of an empty text."""
+    parts, depth, quote = [""], 0, ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in brackets + closing:
+            depth += 1 if character in brackets else -1
+        if character == "," and not quote and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts] if text.strip() else []
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
