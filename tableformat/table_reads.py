@@ -21,6 +21,7 @@ from tableformat.changes.changes import Changes
 from tableformat.changes.range import change_range_of_times
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
@@ -64,7 +65,7 @@ class TableReads:
     @property
     def name(self) -> str:
         """The dotted identifier."""
-        return ".".join(self.iceberg.name())
+        return identifier_text(self.iceberg.name())
 
     @property
     def metadata(self) -> TableMetadata:

@@ -38,6 +38,7 @@ from tableformat.errors import (
 )
 from tableformat.keys.table_key import check_key_columns
 from tableformat.metadata.arrow_schema import iceberg_schema
+from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.partition_text import partition_spec
@@ -115,9 +116,9 @@ class Catalog:
         >>> catalog.list_namespaces(recursive=True)
         ['db', 'db.archive']
         """
-        check_new_name(_parts(namespace), "namespace")
+        check_new_name(identifier_parts(namespace), "namespace")
         try:
-            self.iceberg.create_namespace(namespace, dict(properties or {}))
+            self.iceberg.create_namespace(identifier_parts(namespace), dict(properties or {}))
         except NamespaceAlreadyExistsError as error:
             if not exist_ok:
                 raise AlreadyExistsError(f"namespace {_dotted(namespace)!r} exists already.") from error
@@ -138,7 +139,7 @@ class Catalog:
                     f"namespace {_dotted(namespace)!r} still has namespaces: {', '.join(nested)}. Drop them first."
                 )
             try:
-                self.iceberg.drop_namespace(namespace)
+                self.iceberg.drop_namespace(identifier_parts(namespace))
             except IcebergNamespaceNotEmptyError as error:
                 raise InvalidArgumentError(
                     f"namespace {_dotted(namespace)!r} still has tables: {', '.join(self.list_tables(namespace))}. "
@@ -157,7 +158,7 @@ class Catalog:
         if parent != ():
             _check_namespace(parent)
         with self._named(parent):
-            names = [".".join(name) for name in self.iceberg.list_namespaces(parent)]
+            names = [identifier_text(name) for name in self.iceberg.list_namespaces(identifier_parts(parent))]
         if recursive:
             names += [inner for name in names for inner in self.list_namespaces(name, recursive=True)]
         return sorted(names)
@@ -169,17 +170,18 @@ class Catalog:
         (True, False)
         """
         _check_namespace(namespace)
-        return self.iceberg.namespace_exists(namespace)
+        return self.iceberg.namespace_exists(identifier_parts(namespace))
 
     def list_tables(self, namespace: Identifier) -> list[str]:
-        """Tables of a namespace as identifiers that `load_table` takes, sorted.
+        """Tables of a namespace as identifiers that `load_table` takes, sorted; a name with a dot stands in double
+        quotes, as in `db."a.b"` (LK-1).
 
         >>> catalog.list_tables("db")
         ['db.calendars']
         """
         _check_namespace(namespace)
         with self._named(namespace):
-            return sorted(".".join(name) for name in self.iceberg.list_tables(namespace))
+            return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Whether there is a table of that name. InvalidArgumentError for a name without a namespace.
@@ -188,7 +190,7 @@ class Catalog:
         (True, False)
         """
         _check_name(identifier)
-        return self.iceberg.table_exists(identifier)
+        return self.iceberg.table_exists(identifier_parts(identifier))
 
     def create_table(
         self,
@@ -232,7 +234,7 @@ class Catalog:
             version = format_version_of_new(properties or {})
             with self._named(identifier), refusals_of_version(version, self.iceberg.name):
                 creation.commit_transaction()
-                return Table(self.iceberg.load_table(identifier), catalog=self)
+                return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self)
         except (TableAlreadyExistsError, AlreadyExistsError) as error:
             if exist_ok:
                 return self.load_table(identifier)
@@ -261,7 +263,7 @@ class Catalog:
         if isinstance(key, str) or isinstance(partition_by, str):
             raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
         _check_name(identifier)
-        check_new_name(_parts(identifier), "table")
+        check_new_name(identifier_parts(identifier), "table")
         all_properties = {**_DEFAULT_PROPERTIES, **with_bounded_history(checked_properties(properties or {}))}
         version = format_version_of_new(all_properties)
         fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
@@ -278,11 +280,11 @@ class Catalog:
         refuse_coverage_set_by_hand(properties or {})
         refuse_check_set_by_hand(properties or {}, {}, fresh)
         location_provider("", all_properties)
-        if self.iceberg.table_exists(identifier):
+        if self.iceberg.table_exists(identifier_parts(identifier)):
             raise _exists_already(identifier)
         with self._named(identifier), refusals_of_version(version, self.iceberg.name):
             creation = self.iceberg.create_table_transaction(
-                identifier, fresh, location, spec, sort_order_of_key(key_ids), all_properties
+                identifier_parts(identifier), fresh, location, spec, sort_order_of_key(key_ids), all_properties
             )
             if not spec.is_unpartitioned():
                 # Global deletes are written under an unpartitioned spec (FM-5): every partitioned table gets one.
@@ -302,7 +304,7 @@ class Catalog:
         """
         _check_name(identifier)
         with self._named(identifier):
-            return Table(self.iceberg.load_table(identifier), catalog=self, branch=branch)
+            return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self, branch=branch)
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
         """Add a table that exists as files, by its current metadata file.
@@ -312,10 +314,10 @@ class Catalog:
         3
         """
         _check_name(identifier)
-        check_new_name(_parts(identifier), "table")
+        check_new_name(identifier_parts(identifier), "table")
         with self._named(identifier):
             try:
-                return Table(self.iceberg.register_table(identifier, metadata_location), catalog=self)
+                return Table(self.iceberg.register_table(identifier_parts(identifier), metadata_location), catalog=self)
             except TableAlreadyExistsError as error:
                 raise _exists_already(identifier) from error
 
@@ -327,10 +329,13 @@ class Catalog:
         """
         _check_name(from_identifier)
         _check_name(to_identifier)
-        check_new_name(_parts(to_identifier), "table")
+        check_new_name(identifier_parts(to_identifier), "table")
         with self._named(from_identifier, to_identifier):
             try:
-                return Table(self.iceberg.rename_table(from_identifier, to_identifier), catalog=self)
+                return Table(
+                    self.iceberg.rename_table(identifier_parts(from_identifier), identifier_parts(to_identifier)),
+                    catalog=self,
+                )
             except TableAlreadyExistsError as error:
                 raise _exists_already(to_identifier) from error
 
@@ -347,12 +352,12 @@ class Catalog:
         """
         _check_name(identifier)
         with self._named(identifier):
-            table = self.iceberg.load_table(identifier)
+            table = self.iceberg.load_table(identifier_parts(identifier))
             locations: frozenset[str] = frozenset()
             if purge:
                 refuse_read_only(table)
                 locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=_dotted(identifier))
-            self.iceberg.drop_table(identifier)
+            self.iceberg.drop_table(identifier_parts(identifier))
         OwnedFiles.of(table).remove_all(sorted(locations))
 
     @contextmanager
@@ -371,8 +376,8 @@ class Catalog:
             raise TableNotFoundError(f"no table {_dotted(identifier)!r}.{self._nearest_table(identifier)}") from error
 
     def _nearest_table(self, identifier: Identifier) -> str:
-        namespace = _parts(identifier)[:-1]
-        if not namespace or not self.iceberg.namespace_exists(namespace):
+        namespace = identifier_parts(identifier)[:-1]
+        if not namespace or not self.iceberg.namespace_exists(identifier_parts(namespace)):
             return f" Namespaces: {', '.join(self.list_namespaces()) or 'none'}."
         return nearest_hint(_dotted(identifier), self.list_tables(namespace))
 
@@ -384,21 +389,17 @@ _DEFAULT_PROPERTIES = {
 }
 
 
-def _parts(identifier: Identifier) -> tuple[str, ...]:
-    return tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
-
-
 def _check_namespace(namespace: Identifier) -> None:
     """InvalidArgumentError for what can be no namespace's name, so that no answer is mistaken for one about others."""
     if not namespace:
         raise InvalidArgumentError("a namespace needs a name.")
-    _check_parts(_parts(namespace), "namespace")
+    _check_parts(identifier_parts(namespace), "namespace")
 
 
 def _check_name(identifier: Identifier) -> None:
     """A table is named with its namespace. Names of blanks and dots alone cannot be distinguished from no name in a
     catalog or in a path; halves of surrogate pairs are no text."""
-    parts = _parts(identifier)
+    parts = identifier_parts(identifier)
     _check_parts(parts, "table")
     if len(parts) < 2:
         raise InvalidArgumentError(
@@ -440,4 +441,4 @@ def _exists_already(identifier: Identifier) -> AlreadyExistsError:
 
 
 def _dotted(identifier: Identifier) -> str:
-    return identifier if isinstance(identifier, str) else ".".join(identifier)
+    return identifier if isinstance(identifier, str) else identifier_text(identifier)

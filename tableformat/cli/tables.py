@@ -11,6 +11,7 @@ from tableformat.cli.session import Session, view_of
 
 if TYPE_CHECKING:
     from tableformat.catalogs.catalog import Catalog
+    from tableformat.display.summary import TableSummary
 
 
 def ls(
@@ -21,23 +22,41 @@ def ls(
 ) -> None:
     """List the tables of the catalog."""
     from tableformat.display.listing import render_names, render_summaries
-    from tableformat.display.summary import summarize
 
     session = Session.of(context)
     with session.catalog() as catalog:
         namespaces, identifiers = _listed(catalog, namespace)
-        summaries = [summarize(catalog.load_table(identifier)) for identifier in identifiers] if long else []
+        summaries = _summaries(session, catalog, identifiers) if long else {}
 
     def document() -> dict[str, Any]:
         tables: list[dict[str, Any]] = [{"identifier": identifier} for identifier in identifiers]
-        for table, summary in zip(tables, summaries, strict=False):
-            table.update(summary.to_dict())
+        for table in tables:
+            if table["identifier"] in summaries:
+                table.update(summaries[table["identifier"]].to_dict())
         return {"namespaces": namespaces, "tables": tables}
 
     if not identifiers and not session.output.is_json:
         session.output.note(f"No tables in {namespace or 'the catalog'}.")
         return
-    session.output.emit(document, lambda: render_summaries(summaries) if long else render_names(identifiers))
+    session.output.emit(
+        document, lambda: render_summaries([*summaries.values()]) if long else render_names(identifiers)
+    )
+    if long and len(summaries) < len(identifiers):
+        raise typer.Exit(1)
+
+
+def _summaries(session: Session, catalog: Catalog, identifiers: list[str]) -> dict[str, TableSummary]:
+    """LK-2: one that cannot be read is told, and stops no other."""
+    from tableformat.display.summary import summarize
+    from tableformat.errors import TableFormatError
+
+    summaries = {}
+    for identifier in identifiers:
+        try:
+            summaries[identifier] = summarize(catalog.load_table(identifier))
+        except TableFormatError as error:
+            session.output.error(error, f"{identifier}: {error}")
+    return summaries
 
 
 def show(

@@ -6,23 +6,38 @@
 
 Each table is a registered dataset with a view over it, so DuckDB pushes columns and filters into the scan. Everything
 stays at the snapshots of `attach`, so that a query with a self-join sees one snapshot, until `refresh`. Namespaces
-become schemas (`a.b` is the schema "a.b"). A cursor is a connection of its own and needs its own `attach`.
+become schemas (`a.b` is the schema "a.b"). A table that cannot be read has a view that says why. A cursor is a
+connection of its own and needs its own `attach`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from tableformat.errors import AlreadyExistsError, InvalidArgumentError, nearest_hint
+from pyiceberg.exceptions import NotInstalledError, RESTError, ValidationError
+
+from tableformat.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    TableFormatError,
+    TableNotFoundError,
+    nearest_hint,
+)
+from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.scan.scan import Scan
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from pyarrow.dataset import Dataset as ArrowDataset
 
     from tableformat.catalogs.catalog import Catalog
+
+
+_UNREADABLE: Final = (TableFormatError, RESTError, ValidationError, NotInstalledError, OSError, ValueError)
+"""What reading the metadata of a table raises, in whatever catalog it is."""
 
 
 @dataclass(slots=True)
@@ -107,25 +122,56 @@ def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
 
 
 def _load(connection: DuckDBPyConnection, name: str, attachment: _Attachment) -> None:
+    """LK-2: a table that cannot be read has a view that says why, and the others are attached."""
     catalog = attachment.catalog
     seen: dict[str, int | None] = {}
+    taken: dict[tuple[str, str], str] = {}
     for namespace in catalog.list_namespaces(recursive=True):
-        schema = f"{_quoted(name)}.{_quoted(namespace)}"
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(name)}.{_quoted(namespace)}")
         for identifier in catalog.list_tables(namespace):
-            table = catalog.load_table(identifier)
-            seen[identifier] = table.snapshot_id
-            # The view names the dataset by its full place, so that a table of the same name elsewhere cannot take it
-            # over.
-            dataset = _dataset_name(name, identifier)
-            connection.register(dataset, Scan(table.view).to_dataset())
-            view = f"{schema}.{_quoted(identifier.removeprefix(namespace + '.'))}"
-            connection.execute(f"CREATE OR REPLACE VIEW {view} AS SELECT * FROM temp.main.{_quoted(dataset)}")
+            place = (namespace.casefold(), identifier_parts(identifier)[-1].casefold())
+            if place in taken:
+                both = f"DuckDB does not tell the names {taken[place]} and {identifier} apart; rename one of the tables"
+                _show_refusal(connection, _view_of(name, taken[place]), both)
+                continue
+            try:
+                table = catalog.load_table(identifier)
+                dataset = Scan(table.view).to_dataset()
+            except TableNotFoundError:
+                continue  # Dropped since it was listed.
+            except _UNREADABLE as error:
+                _show_refusal(connection, _view_of(name, identifier), f"{identifier} cannot be read: {error}")
+                seen[identifier] = None
+            else:
+                seen[identifier] = table.snapshot_id
+                _show_table(connection, name, identifier, dataset)
+            taken[place] = identifier
     for identifier in attachment.snapshot_ids.keys() - seen.keys():
-        namespace, _, table_name = identifier.rpartition(".")
-        connection.execute(f"DROP VIEW IF EXISTS {_quoted(name)}.{_quoted(namespace)}.{_quoted(table_name)}")
+        connection.execute(f"DROP VIEW IF EXISTS {_view_of(name, identifier)}")
         connection.unregister(_dataset_name(name, identifier))
     attachment.snapshot_ids = seen
+
+
+def _show_table(connection: DuckDBPyConnection, name: str, identifier: str, dataset: ArrowDataset) -> None:
+    """The view names the dataset by its full place, so that a table of the same name elsewhere cannot take it over."""
+    registered = _dataset_name(name, identifier)
+    connection.register(registered, dataset)
+    connection.execute(
+        f"CREATE OR REPLACE VIEW {_view_of(name, identifier)} AS SELECT * FROM temp.main.{_quoted(registered)}"
+    )
+
+
+def _show_refusal(connection: DuckDBPyConnection, view: str, why: str) -> None:
+    """A view that is an error to read. The error is in the condition, which is evaluated for a count too."""
+    text = why.replace("'", "''")
+    connection.execute(
+        f"CREATE OR REPLACE VIEW {view} AS SELECT '{text}' AS \"cannot be read\" WHERE error('{text}')::BOOLEAN"
+    )
+
+
+def _view_of(name: str, identifier: str) -> str:
+    *namespace, table = identifier_parts(identifier)
+    return f"{_quoted(name)}.{_quoted(identifier_text(namespace))}.{_quoted(table)}"
 
 
 def _dataset_name(name: str, identifier: str) -> str:

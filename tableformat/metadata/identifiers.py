@@ -1,0 +1,32 @@
+"""Identifiers of tables and namespaces as text, and in parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_PART: Final = re.compile(r'"((?:[^"]|"")*)"(?=\.|\Z)|([^.]*)')
+
+
+def identifier_text(parts: Iterable[str]) -> str:
+    """LK-1: the parts with dots between them; one that has a dot of its own stands in double quotes: `db."a.b"`."""
+    return ".".join(map(_part_text, parts))
+
+
+def identifier_parts(identifier: str | Sequence[str]) -> tuple[str, ...]:
+    """LK-1: the parts of text that `identifier_text` wrote, or that a user did; parts stay as they are."""
+    if not isinstance(identifier, str):
+        return tuple(identifier)
+    parts = []
+    position = 0
+    while position <= len(identifier):
+        match = _PART.match(identifier, position)
+        assert match is not None, "the second branch matches nothing too"
+        parts.append(match[2] if match[1] is None else match[1].replace('""', '"'))
+        position = match.end() + 1
+    return tuple(parts)
+
+
+def _part_text(part: str) -> str:
+    return '"' + part.replace('"', '""') + '"' if "." in part or part.startswith('"') else part

@@ -1,0 +1,80 @@
+"""Tables with odd names, and tables that cannot be read, beside others: through every door."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+from maintenance_tables import KEYED, keyed_table, rows
+from typer.testing import CliRunner
+
+import tableformat as tf
+from tableformat.cli.main import app
+from tableformat.storage.location import local_path
+
+
+def run(lake: Path, *arguments: str, status: int = 0) -> str:
+    result = CliRunner().invoke(app, ["--catalog", str(lake), *arguments])
+    assert result.exit_code == status, result.output
+    return result.stdout
+
+
+def test_names_with_dots_are_listed_loaded_and_queried(tmp_path: Path) -> None:
+    """LK-1, LK-2"""
+    catalog = keyed_table(tmp_path).catalog
+    assert catalog is not None
+    odd = catalog.create_table(("db", "a.b"), KEYED, key=["id1", "id2"])
+    odd.append(rows("a", [1]))
+    catalog.create_namespace("db.a")
+    catalog.create_table("db.a.b", KEYED).append(rows("a", [1, 2]))
+    assert catalog.list_tables("db") == ['db."a.b"', "db.t"]
+    assert (odd.name, odd.location) == ('db."a.b"', f"file://{tmp_path}/lake/db/a.b")
+    assert [catalog.load_table(name).scan().count() for name in ('db."a.b"', "db.a.b", ("db", "a.b"))] == [1, 2, 1]
+    with duckdb.connect() as connection:
+        tf.duckdb.attach(connection, catalog)
+        found = connection.sql('SELECT (SELECT count(*) FROM lake.db."a.b"), (SELECT count(*) FROM lake."db.a".b)')
+        assert found.fetchall() == [(1, 2)]
+        catalog.rename_table('db."a.b"', 'db."c.d"')
+        assert set(tf.duckdb.refresh(connection)) == {'lake.db."a.b"', 'lake.db."c.d"'}
+        assert connection.sql('SELECT count(*) FROM lake.db."c.d"').fetchall() == [(1,)]
+    assert run(tmp_path / "lake", "ls").split() == ['db."c.d"', "db.t", "db.a.b"]
+    assert json.loads(run(tmp_path / "lake", "query", 'SELECT count(*) AS n FROM db."c.d"', "-o", "json"))["rows"] == [
+        {"n": 1}
+    ]
+    assert '"c.d"' in run(tmp_path / "lake", "show", 'db."c.d"')
+    catalog.load_table('db."c.d"').maintenance.remove_orphan_files(dry_run=True)
+    catalog.drop_table('db."c.d"', purge=True)
+
+
+def test_a_table_that_cannot_be_read_breaks_no_other(tmp_path: Path) -> None:
+    """LK-2"""
+    good = keyed_table(tmp_path)
+    good.append(rows("a", [1]))
+    assert good.catalog is not None
+    bad = good.catalog.create_table("db.bad", KEYED)
+    path = local_path(bad.iceberg.metadata_location)
+    assert path is not None
+    Path(path).write_text("{")
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog, duckdb.connect() as connection:
+        tf.duckdb.attach(connection, catalog)
+        assert connection.sql("SELECT count(*) FROM lake.db.t").fetchall() == [(1,)]
+        for query in ("SELECT * FROM lake.db.bad", "SELECT count(*) FROM lake.db.bad"):
+            with pytest.raises(duckdb.InvalidInputException, match=r"db.bad cannot be read: .*no table metadata file"):
+                connection.sql(query).fetchall()
+        assert tf.duckdb.refresh(connection) == {}
+        Path(path).unlink()
+    assert "1" in run(tmp_path / "lake", "query", "SELECT count(*) FROM db.t")
+    assert "db.t" in run(tmp_path / "lake", "ls", "--long", status=1)
+
+
+def test_names_that_duckdb_takes_for_one_are_neither(tmp_path: Path) -> None:
+    """LK-2: it compares without case, and one would be read for the other."""
+    catalog = keyed_table(tmp_path).catalog
+    assert catalog is not None
+    catalog.create_table("db.T", KEYED)
+    with duckdb.connect() as connection:
+        tf.duckdb.attach(connection, catalog)
+        with pytest.raises(duckdb.InvalidInputException, match=r"db.T and db.t apart"):
+            connection.sql("SELECT * FROM lake.db.t").fetchall()
