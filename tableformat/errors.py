@@ -23,9 +23,11 @@
     ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
     ├── TaskFailedError                 a task of a job failed where it ran, as often as it was tried
     ├── StorageError                    files or the catalog could not be reached; says nothing about what they hold
+    │   └── ReadOnlyLakeError           a lake that cannot be written to, through a commit or a catalog's own change
     ├── CorruptFileError                a file that cannot be read as what it claims to be
     └── UnsupportedFeatureError         a valid table that this version cannot read or write
-        └── CopiedLakeError             a table of another lake, which this catalog can read and must not write
+        ├── CopiedLakeError             a table of another lake, which this catalog can read and must not write
+        └── MovedLakeError              a table whose metadata names a place that its lake has left
 
     UserWarning
     └── PropertyWithoutEffectWarning    a table property that Iceberg defines and nothing here goes by
@@ -185,6 +187,19 @@ class StorageError(TableFormatError, OSError):
     retryable = True
 
 
+class ReadOnlyLakeError(StorageError):
+    """A change of a lake whose SQLite file, or directory, cannot be written to here."""
+
+    retryable = False
+
+    def __init__(self, catalog_file: str) -> None:
+        self.catalog_file = catalog_file
+        super().__init__(
+            f"{catalog_file} cannot be written to here: the lake is mounted read-only, or the rights to its directory "
+            "are missing. It can be read. Nothing was changed."
+        )
+
+
 class CorruptFileError(TableFormatError):
     """A file that cannot be read as what it claims to be."""
 
@@ -208,6 +223,18 @@ class CopiedLakeError(UnsupportedFeatureError):
             "has a catalog of its own. The catalog was copied, or names a table of another lake; writing would change "
             "the original, whose clean-up would remove what was written. Nothing was changed. Write through "
             f"{lake!r}, or drop {name} here without purging and append its rows to a new table."
+        )
+
+
+class MovedLakeError(UnsupportedFeatureError):
+    """A table of a lake that was moved or copied: its metadata names another place. It can be read, not written."""
+
+    def __init__(self, name: str, *, location: str, lake: str) -> None:
+        self.location = location
+        self.lake = lake
+        super().__init__(
+            f"{name} cannot be changed: its metadata says that it is at {location}, and the lake is at {lake}. The "
+            "lake was moved or copied, and nothing outside of it is written to. Nothing was changed."
         )
 
 

@@ -15,12 +15,12 @@ import gzip
 import os
 import uuid
 import weakref
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog
+from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, PropertiesUpdateSummary
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog, SqlCatalogBaseTable
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -37,10 +37,12 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from sqlalchemy import URL, Engine, Select, bindparam, event, select, update
+from sqlalchemy import URL, Engine, NullPool, Select, bindparam, create_engine, event, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.schema import CreateTable
 
+from tableformat.catalogs.moved_lake import LakePlace
+from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_update import (
@@ -51,13 +53,21 @@ from tableformat.commit.metadata_update import (
     upgraded_to_v3,
 )
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
-from tableformat.errors import CorruptFileError, InvalidArgumentError, StorageError
+from tableformat.errors import (
+    CorruptFileError,
+    InvalidArgumentError,
+    MovedLakeError,
+    ReadOnlyLakeError,
+    StorageError,
+)
+from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.properties import is_synced
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.location_provider import location_provider
+from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.storage import delete_if_present, read_bytes, sync_files, write_bytes
 
 if TYPE_CHECKING:
@@ -113,6 +123,8 @@ class EmbeddedCatalog(SqlCatalog):
         (FM-2).
         """
         self.alias = name
+        self.is_read_only = False
+        """The SQLite file cannot be written to (LK-5)."""
         self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(_CACHED_SNAPSHOTS)
         super().__init__(CATALOG_NAME, **properties)
 
@@ -133,10 +145,35 @@ class EmbeddedCatalog(SqlCatalog):
             raise CorruptFileError(str(path / CATALOG_FILE), f"it is no SQLite database ({error.orig}).") from error
 
     def _init_catalog(self) -> None:
-        if self.engine.dialect.name == "sqlite":
+        """LK-5: a SQLite file that cannot be written to is opened for reading alone."""
+        file = self._sqlite_file
+        self.is_read_only = file is not None and not is_writable(file)
+        if file is not None and self.is_read_only:
+            connect = partial(connect_read_only, file)
+            self.engine = create_engine(self.engine.url, creator=connect, poolclass=NullPool)
+        elif self.engine.dialect.name == "sqlite":
             event.listen(self.engine, "connect", _prepare_connection)
             _engines.add(self.engine)
         super()._init_catalog()
+        self.place = LakePlace(file, self.properties.get(WAREHOUSE_LOCATION))
+        self.place.look(self.engine, is_read_only=self.is_read_only)
+
+    @property
+    def _sqlite_file(self) -> str | None:
+        file = self.engine.url.database
+        return file if self.engine.dialect.name == "sqlite" and file and file != ":memory:" else None
+
+    def refuse_change(self, iceberg: Table) -> None:
+        """LK-4, LK-5: raise ReadOnlyLakeError where nothing can be written, and MovedLakeError for a table that the
+        metadata of a moved or copied lake names outside of the lake."""
+        self._refuse_read_only()
+        location = iceberg.metadata.location
+        if isinstance(iceberg.io, RelocatedFileIO) or self.place.is_foreign(location):
+            raise MovedLakeError(identifier_text(iceberg.name()), location=location, lake=self.place.root or "")
+
+    def _refuse_read_only(self) -> None:
+        if self.is_read_only:
+            raise ReadOnlyLakeError(str(self._sqlite_file))
 
     def create_tables(self) -> None:
         """Several processes may open a new directory at the same moment."""
@@ -145,6 +182,7 @@ class EmbeddedCatalog(SqlCatalog):
                 connection.execute(CreateTable(table, if_not_exists=True))
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        self._refuse_read_only()
         check_new_name(Catalog.identifier_to_tuple(namespace), "namespace")
         try:
             super().create_namespace(namespace, properties)
@@ -160,17 +198,34 @@ class EmbeddedCatalog(SqlCatalog):
         sort_order: SortOrder = UNSORTED_SORT_ORDER,
         properties: Properties = EMPTY_DICT,
     ) -> Table:
+        self._refuse_read_only()
         return super().create_table(
             identifier, schema, location, partition_spec, sort_order, {**BOUNDED_METADATA, **properties}
         )
 
     def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
+        self._refuse_read_only()
         check_new_name(Catalog.identifier_to_tuple(identifier), "table")
         return super().register_table(identifier, metadata_location, overwrite)
 
     def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        self._refuse_read_only()
         check_new_name(Catalog.identifier_to_tuple(to_identifier), "table")
         return super().rename_table(from_identifier, to_identifier)
+
+    def drop_table(self, identifier: str | Identifier) -> None:
+        self._refuse_read_only()
+        super().drop_table(identifier)
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        self._refuse_read_only()
+        super().drop_namespace(namespace)
+
+    def update_namespace_properties(
+        self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
+    ) -> PropertiesUpdateSummary:
+        self._refuse_read_only()
+        return super().update_namespace_properties(namespace, removals, updates)
 
     def _resolve_table_location(self, location: str | None, database_name: str, table_name: str) -> str:
         """PyIceberg's one way from the name of a new table to its directory, in whatever way it is made."""
@@ -213,6 +268,7 @@ class EmbeddedCatalog(SqlCatalog):
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
         """One compare-and-set of the metadata location. Raises CommitFailedException when nothing was applied."""
+        self._refuse_read_only()
         try:
             current = self.load_table(table.name())
         except NoSuchTableError:
@@ -272,8 +328,8 @@ class EmbeddedCatalog(SqlCatalog):
         return self._queue(_UPKEEP_SUFFIX, table_uuid)
 
     def _queue(self, suffix: str, table_uuid: UUID) -> CommitQueue | None:
-        file = self.engine.url.database
-        if self.engine.dialect.name != "sqlite" or not IS_SUPPORTED or not file or not os.path.isfile(file):
+        file = self._sqlite_file
+        if file is None or not IS_SUPPORTED or not os.path.isfile(file):
             return None
         return CommitQueue(file + suffix, table_uuid)
 
@@ -337,10 +393,18 @@ class EmbeddedCatalog(SqlCatalog):
         """Metadata files are immutable, so what was parsed, or written by this catalog, is not parsed again."""
         known = self._parsed.get(location)
         if known is None:
-            metadata = _parse_metadata(self._load_file_io(location=location), location)
-            known = (metadata, self._load_file_io(metadata.properties, location))
+            metadata = _parse_metadata(self._file_io_of(location), location)
+            known = (metadata, self._file_io_of(location, metadata.properties))
             self._remember(location, *known)
         return known
+
+    def _file_io_of(self, location: str, properties: Properties = EMPTY_DICT) -> FileIO:
+        """LK-3: of a table that the catalog names at its former place, one that opens its files where they are."""
+        root = self.place.root
+        former = self.place.former_root_of(location, self._load_file_io(location=root))
+        if former is None or root is None:
+            return self._load_file_io(properties, location)
+        return RelocatedFileIO(self._load_file_io(properties, root), former, root)
 
     def _remember(self, location: str, metadata: TableMetadata, io: FileIO) -> None:
         self._parsed.put(location, (metadata, io), len(metadata.snapshots) + 1)

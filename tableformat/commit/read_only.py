@@ -6,7 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
@@ -21,9 +21,17 @@ CATALOG_FILE: Final = "catalog.db"
 """The SQLite file in the directory of a lake."""
 
 
+@runtime_checkable
+class GuardsTables(Protocol):
+    """A catalog that knows which of its tables cannot be changed through it."""
+
+    def refuse_change(self, iceberg: IcebergTable) -> None:
+        """Raise an error that says why."""
+
+
 def refuse_read_only(iceberg: IcebergTable) -> None:
-    """Raise UnsupportedFeatureError for a table without a catalog, and CopiedLakeError for one that another lake keeps
-    (CP-25)."""
+    """Raise UnsupportedFeatureError for a table without a catalog, CopiedLakeError for one that another lake keeps
+    (CP-25), and what the catalog says (LK-4, LK-5)."""
     if type(iceberg.catalog) is NoopCatalog:
         raise UnsupportedFeatureError(
             "this table was read from its metadata file without a catalog: it is read-only. "
@@ -38,6 +46,12 @@ def refuse_table_of_another_lake(catalog: Catalog, iceberg: IcebergTable) -> Non
     A lake that was copied with its catalog names the tables of the original. Two catalogs that write to one table do
     not see each other's commits, and each takes the other's files for orphans.
     """
+    _refuse_copy(catalog, iceberg)
+    if isinstance(catalog, GuardsTables):
+        catalog.refuse_change(iceberg)
+
+
+def _refuse_copy(catalog: Catalog, iceberg: IcebergTable) -> None:
     own = _sqlite_file(catalog)
     location = iceberg.metadata.location
     path = local_path(location)

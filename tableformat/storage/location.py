@@ -34,3 +34,8 @@ def one_spelling(location: str) -> str:
         return path
     scheme, separator, rest = location.partition("://")
     return f"s3{separator}{rest}" if scheme in ("s3a", "s3n") else location
+
+
+def is_below(location: str, root: str) -> bool:
+    """Whether the location is inside of the directory or prefix, however both are spelt."""
+    return one_spelling(location).startswith(f"{one_spelling(root).rstrip('/')}/")

@@ -20,6 +20,7 @@ from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.partition_column import partition_column
 from tableformat.metadata.row_lineage import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.storage.storage import actual_location
 
 SPEC_ID: Final = "_spec_id"
 PARTITION: Final = "_partition"
@@ -64,7 +65,7 @@ class FileList:
                 "Parquet with the engine that wrote it."
             )
         described = {
-            "path": file.file_path,
+            "path": actual_location(self._view.io, file.file_path),
             "size": file.file_size_bytes,
             "layout": self._layouts.index_of(file),
         }

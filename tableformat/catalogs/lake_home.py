@@ -1,0 +1,52 @@
+"""Where a lake was made or relocated to last, kept in its SQLite file: it tells a lake that was moved or copied (LK-3).
+
+tableformat_lake    catalog_file = /data/lake/catalog.db    warehouse = file:///data/lake    (one row)
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Column, Engine, MetaData, String, Table, delete, insert, inspect, select
+
+_TABLE: Final = Table(
+    "tableformat_lake",
+    MetaData(),
+    Column("catalog_file", String, nullable=False),
+    Column("warehouse", String, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeHome:
+    """A place of a lake."""
+
+    catalog_file: str
+    """The SQLite file, links resolved."""
+    warehouse: str
+    """Where its tables go, as text that their locations begin with; empty without one."""
+
+    def is_here(self, catalog_file: str) -> bool:
+        """Whether the file is that of this home, by whatever name."""
+        if os.path.realpath(catalog_file) == self.catalog_file:
+            return True
+        return os.path.exists(self.catalog_file) and os.path.samefile(catalog_file, self.catalog_file)
+
+
+def read_home(engine: Engine) -> LakeHome | None:
+    """None for a catalog that an older version made, or another writer."""
+    if not inspect(engine).has_table(_TABLE.name):
+        return None
+    with engine.connect() as connection:
+        row = connection.execute(select(_TABLE)).first()
+    return None if row is None else LakeHome(row.catalog_file, row.warehouse)
+
+
+def write_home(engine: Engine, home: LakeHome) -> None:
+    """In the place of the one that is there."""
+    _TABLE.create(engine, checkfirst=True)
+    with engine.begin() as connection:
+        connection.execute(delete(_TABLE))
+        connection.execute(insert(_TABLE).values(catalog_file=home.catalog_file, warehouse=home.warehouse))

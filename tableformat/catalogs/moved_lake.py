@@ -1,0 +1,84 @@
+"""Finds the tables of a lake that was moved or copied, whose catalog names them at the former place (LK-3)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from pyiceberg.catalog.sql import IcebergTables
+from pyiceberg.io import FileIO
+from sqlalchemy import Engine, select
+
+from tableformat.catalogs.lake_home import LakeHome, read_home, write_home
+from tableformat.storage.location import is_below, local_path, one_spelling
+from tableformat.storage.relocated_io import RelocatedFileIO
+from tableformat.storage.storage import exists
+
+
+class LakePlace:
+    """Where a lake is, and what it was when its tables were written."""
+
+    def __init__(self, catalog_file: str | None, root: str | None) -> None:
+        """At home, until `look` finds that it is not. `root` is the lake's directory or prefix."""
+        self.root = root
+        self._catalog_file = catalog_file
+        self._is_at_home = True
+        self._has_left_home = False
+        self._former_roots: list[str] = []
+
+    def look(self, engine: Engine, *, is_read_only: bool) -> None:
+        """LK-3: compare with the place where the lake was made or relocated to last. One of an older version, or of
+        another writer, is at home where a table of it lies in its directory, and where it has none."""
+        if self._catalog_file is None:
+            return
+        home = read_home(engine)
+        self._has_left_home = home is not None and not home.is_here(self._catalog_file)
+        self._is_at_home = home is not None and not self._has_left_home
+        if home is None and not is_read_only and self._has_own_tables(engine):
+            self.settle(engine)
+
+    def settle(self, engine: Engine) -> None:
+        """LK-3: this is home from now on."""
+        if self._catalog_file is not None:
+            write_home(engine, LakeHome(os.path.realpath(self._catalog_file), self.root or ""))
+        self._has_left_home = False
+        self._is_at_home = True
+
+    def former_root_of(self, location: str, io: FileIO) -> str | None:
+        """LK-3: what `root` was when the metadata file was written; None if the file is where the catalog says, or not
+        in the lake."""
+        if self.root is None or self._is_at_home or is_below(location, self.root):
+            return None
+        known = next((each for each in self._former_roots if is_below(location, each)), None)
+        if known is not None and exists(io, RelocatedFileIO(io, known, self.root).actual(location)):
+            return known
+        found = former_root(io, location, self.root)
+        if found is not None:
+            self._former_roots.append(found)
+        return found
+
+    def is_foreign(self, location: str) -> bool:
+        """LK-4: whether the lake was moved or copied, and the table lies outside of it."""
+        return self._has_left_home and not is_below(location, self.root or "")
+
+    def _has_own_tables(self, engine: Engine) -> bool:
+        with engine.connect() as connection:
+            locations = connection.execute(select(IcebergTables.metadata_location)).scalars().all()
+        return not locations or self.root is None or any(is_below(each or "", self.root) for each in locations)
+
+
+def former_root(io: FileIO, location: str, root: str) -> str | None:
+    """LK-3: the directory or prefix that `root` was when `location` was written: what is left when the end of the
+    location that names a file below `root` is taken away. None where there is no such file."""
+    for former, inside in _splits(one_spelling(location)):
+        if exists(io, f"{root.rstrip('/')}/{inside}"):
+            return former
+    return None
+
+
+def _splits(location: str) -> Iterator[tuple[str, str]]:
+    """Shortest root first; a file is at least in a directory of a table."""
+    authority = 1 if local_path(location) is not None else 3
+    steps = location.split("/")
+    for length in range(authority, len(steps) - 2):
+        yield "/".join(steps[:length]), "/".join(steps[length:])
