@@ -24,7 +24,7 @@ SECONDS = SOAK_SECONDS or 1.5
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.long), "postgresql"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
     if request.param == "sqlite":
         made = Lake(str(tmp_path / "lake"))

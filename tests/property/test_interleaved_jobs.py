@@ -322,7 +322,7 @@ PUBLISHING = st.one_of(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["2", "3"])
-@settings(max_examples=examples(0.2))
+@settings(max_examples=examples(0.1))
 @given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25))
 def test_jobs_beside_writers_and_one_another(version: str, first: list[int], acts: list[tuple[Any, ...]]) -> None:
     """MT-3, MT-10, MT-11, MT-12, MT-14, MT-15, MT-51, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are stored and

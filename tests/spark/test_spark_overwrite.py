@@ -7,6 +7,7 @@ from datetime import date
 
 import pyarrow as pa
 import pytest
+from long_forms import every_other
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
@@ -59,13 +60,15 @@ def ids(spark: SparkSession, table: Table) -> list[str]:
 
 @pytest.mark.parametrize(
     "transform",
-    [
-        *(f"bucket(7, {c})" for c in ("i", "l", "s", "bin", "d9", "d38", "day", "ts", "ntz")),
-        *(f"truncate(3, {c})" for c in ("i", "l", "s", "bin", "d9", "d38")),
-        *(f"{part}({c})" for part in ("year", "month", "day") for c in ("day", "ts", "ntz")),
-        *(f"hour({c})" for c in ("ts", "ntz")),
-        *("i", "s", "bin", "d9", "day", "ts", "b", "f"),
-    ],
+    every_other(
+        [
+            *(f"bucket(7, {c})" for c in ("i", "l", "s", "bin", "d9", "d38", "day", "ts", "ntz")),
+            *(f"truncate(3, {c})" for c in ("i", "l", "s", "bin", "d9", "d38")),
+            *(f"{part}({c})" for part in ("year", "month", "day") for c in ("day", "ts", "ntz")),
+            *(f"hour({c})" for c in ("ts", "ntz")),
+            *("i", "s", "bin", "d9", "day", "ts", "b", "f"),
+        ]
+    ),
 )
 def test_partition_values_are_the_ones_that_python_computes(
     spark: SparkSession, lake: Catalog, namespace: str, transform: str

@@ -38,8 +38,14 @@ def conf(spark: SparkSession, **settings: str) -> Iterator[None]:
             spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
-@pytest.fixture
-def numbers(lake: Catalog, namespace: str) -> Table:
+@pytest.fixture(scope="module")
+def numbers(lake: Catalog) -> Table:
+    """For tests that only read."""
+    lake.create_namespace("pushdown")
+    return make_numbers(lake, "pushdown")
+
+
+def make_numbers(lake: Catalog, namespace: str) -> Table:
     """Ten files of ten rows each: n from 0 to 99, half of n, a text, a day, a moment, a price."""
     schema = pa.schema(
         [
@@ -260,7 +266,8 @@ def test_counts_and_bounds_come_from_metadata(spark: SparkSession, numbers: Tabl
     )
 
 
-def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, numbers: Table) -> None:
+def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    numbers = make_numbers(lake, namespace)
     numbers.delete_range(lower=(5,), upper=(25,))
     numbers.delete("n IN (1, 99)", mode="equality")
     frame = spark.sql(f"SELECT count(*) FROM lake.{numbers.name}")
@@ -268,8 +275,9 @@ def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, numb
     assert frame.collect()[0][0] == 78
 
 
-def test_bounds_are_not_taken_from_metadata_after_deletes(spark: SparkSession, numbers: Table) -> None:
+def test_bounds_are_not_taken_from_metadata_after_deletes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-4."""
+    numbers = make_numbers(lake, namespace)
     numbers.delete("n IN (0, 99)", mode="scan")
     frame = spark.sql(f"SELECT min(n), max(n), count(half) FROM lake.{numbers.name}")
     assert tuple(frame.collect()[0]) == (1, 98, 98)

@@ -17,7 +17,7 @@ from told_conditions import KINDS, SPARK, Column
 
 from tableformat import Catalog
 
-EXAMPLES = max(1, settings().max_examples // 10)
+EXAMPLES = max(1, settings().max_examples // 25)
 """A statement is some hundred times what a step of the other properties is."""
 pytestmark = pytest.mark.usefixtures("generated_code")
 STATEMENTS = 10
