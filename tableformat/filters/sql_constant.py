@@ -117,7 +117,7 @@ class Constant:
 def constant_of(node: exp.Expr) -> Constant | None:
     """The constant that the SQL node is, or None when it is none. InvalidPredicateError for a cast that no literal
     has."""
-    text = node.sql(dialect="duckdb")
+    text = _text(node)
     constant: Constant | None = None
     if isinstance(node, exp.Paren):
         constant = constant_of(node.this)
@@ -137,6 +137,14 @@ def constant_of(node: exp.Expr) -> Constant | None:
         inner = constant_of(node.this)
         constant = None if inner is None else _cast(inner, node.to, text)
     return constant
+
+
+def _text(node: exp.Expr) -> str:
+    """The SQL of the node. A list may have thousands of literals, for which the generator takes longer than the parser."""
+    if not isinstance(node, exp.Literal):
+        return node.sql(dialect="duckdb")
+    text: str = node.this
+    return "'" + text.replace("'", "''") + "'" if node.is_string else text
 
 
 def fit_constant(constant: Constant, column_type: IcebergType, name: str) -> Fitted:
