@@ -222,7 +222,7 @@ class CopiedLakeError(UnsupportedFeatureError):
             f"{name} cannot be changed through {catalog_file}: its files are at {location}, in the lake {lake}, which "
             "has a catalog of its own. The catalog was copied, or names a table of another lake; writing would change "
             "the original, whose clean-up would remove what was written. Nothing was changed. Write through "
-            f"{lake!r}, or drop {name} here without purging and append its rows to a new table."
+            f"{lake!r}, or run `tableformat relocate` here, which makes a copied lake one of its own."
         )
 
 
@@ -234,7 +234,8 @@ class MovedLakeError(UnsupportedFeatureError):
         self.lake = lake
         super().__init__(
             f"{name} cannot be changed: its metadata says that it is at {location}, and the lake is at {lake}. The "
-            "lake was moved or copied, and nothing outside of it is written to. Nothing was changed."
+            "lake was moved or copied, and nothing outside of it is written to. Nothing was changed. `tableformat "
+            "relocate`, or catalog.relocate(), rewrites the metadata to where the lake is."
         )
 
 

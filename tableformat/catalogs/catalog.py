@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -27,6 +27,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from tableformat.arguments import checked_arguments, checked_methods
 from tableformat.catalogs.backends import open_backend
+from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
@@ -37,6 +38,7 @@ from tableformat.errors import (
     nearest_hint,
 )
 from tableformat.keys.table_key import check_key_columns
+from tableformat.maintenance.running.progress import Progress
 from tableformat.metadata.arrow_schema import iceberg_schema
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.new_names import check_new_name
@@ -359,6 +361,57 @@ class Catalog:
                 locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=_dotted(identifier))
             self.iceberg.drop_table(identifier_parts(identifier))
         OwnedFiles.of(table).remove_all(sorted(locations))
+
+    def relocate(
+        self,
+        to: str | os.PathLike[str] | None = None,
+        *,
+        tables: Sequence[Identifier] = (),
+        replace: bool = False,
+        outside: Literal["keep", "forget"] | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        **options: str,
+    ) -> RelocateResult:
+        """Have the metadata of a lake say where it is, or copy its tables to another lake.
+
+        Without `to`, for a lake that was moved or copied: metadata, manifests and deletes by position are written anew,
+        with the locations of now, beside the old files; data files stay. `outside` says what becomes of tables outside
+        of the lake: "keep" (the lake was moved, nobody else has them) or "forget" (drop their names here).
+
+        With `to`, a directory or a prefix of an object store: `tables`, all by default, are copied with every retained
+        snapshot, branch and tag, which is a backup; the same call on the copy restores it. `replace` brings tables that
+        are there to the state of now, copying what they lack. `options` are those of `open_catalog(to)`, such as
+        `catalog_file`. An attempt that was ended is made again, and goes on (LK-6 to LK-8).
+
+        >>> result = catalog.relocate("backup/")
+        >>> [(each.table, each.copied_files_count) for each in result.tables]
+        [('db.calendars', 1)]
+        >>> tf.open_catalog("backup/").load_table("db.calendars").scan().count()
+        3
+        """
+        if to is None:
+            given = {"tables": tables, "replace": replace, **options}
+            wrong = [name for name, value in given.items() if value]
+            if wrong:
+                raise InvalidArgumentError(f"{', '.join(wrong)}: only with a place to relocate to.")
+            return relocate_here(self.iceberg, outside=outside, dry_run=dry_run, progress=progress)
+        if outside is not None:
+            raise InvalidArgumentError("outside is for a lake in its place: a copy brings all tables.")
+        names = [identifier_parts(name) for name in tables]
+        for name in names:
+            _check_name(name)
+            if not self.table_exists(name):
+                raise TableNotFoundError(f"no table {_dotted(name)!r}.{self._nearest_table(name)}")
+        return relocate_to(
+            self.iceberg,
+            os.fspath(to),
+            options,
+            tables=names,
+            replace=replace,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     @contextmanager
     def _named(self, identifier: Identifier, new_identifier: Identifier | None = None) -> Iterator[None]:

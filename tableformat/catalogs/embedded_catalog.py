@@ -146,7 +146,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     def _init_catalog(self) -> None:
         """LK-5: a SQLite file that cannot be written to is opened for reading alone."""
-        file = self._sqlite_file
+        file = self.sqlite_file
         self.is_read_only = file is not None and not is_writable(file)
         if file is not None and self.is_read_only:
             connect = partial(connect_read_only, file)
@@ -159,21 +159,23 @@ class EmbeddedCatalog(SqlCatalog):
         self.place.look(self.engine, is_read_only=self.is_read_only)
 
     @property
-    def _sqlite_file(self) -> str | None:
+    def sqlite_file(self) -> str | None:
+        """Where the catalog is on this machine; None for one in memory, or in another database."""
         file = self.engine.url.database
         return file if self.engine.dialect.name == "sqlite" and file and file != ":memory:" else None
 
     def refuse_change(self, iceberg: Table) -> None:
         """LK-4, LK-5: raise ReadOnlyLakeError where nothing can be written, and MovedLakeError for a table that the
         metadata of a moved or copied lake names outside of the lake."""
-        self._refuse_read_only()
+        self.refuse_read_only()
         location = iceberg.metadata.location
         if isinstance(iceberg.io, RelocatedFileIO) or self.place.is_foreign(location):
             raise MovedLakeError(identifier_text(iceberg.name()), location=location, lake=self.place.root or "")
 
-    def _refuse_read_only(self) -> None:
+    def refuse_read_only(self) -> None:
+        """LK-5: raise ReadOnlyLakeError where the SQLite file cannot be written to."""
         if self.is_read_only:
-            raise ReadOnlyLakeError(str(self._sqlite_file))
+            raise ReadOnlyLakeError(str(self.sqlite_file))
 
     def create_tables(self) -> None:
         """Several processes may open a new directory at the same moment."""
@@ -182,7 +184,7 @@ class EmbeddedCatalog(SqlCatalog):
                 connection.execute(CreateTable(table, if_not_exists=True))
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
-        self._refuse_read_only()
+        self.refuse_read_only()
         check_new_name(Catalog.identifier_to_tuple(namespace), "namespace")
         try:
             super().create_namespace(namespace, properties)
@@ -198,33 +200,33 @@ class EmbeddedCatalog(SqlCatalog):
         sort_order: SortOrder = UNSORTED_SORT_ORDER,
         properties: Properties = EMPTY_DICT,
     ) -> Table:
-        self._refuse_read_only()
+        self.refuse_read_only()
         return super().create_table(
             identifier, schema, location, partition_spec, sort_order, {**BOUNDED_METADATA, **properties}
         )
 
     def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
-        self._refuse_read_only()
+        self.refuse_read_only()
         check_new_name(Catalog.identifier_to_tuple(identifier), "table")
         return super().register_table(identifier, metadata_location, overwrite)
 
     def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
-        self._refuse_read_only()
+        self.refuse_read_only()
         check_new_name(Catalog.identifier_to_tuple(to_identifier), "table")
         return super().rename_table(from_identifier, to_identifier)
 
     def drop_table(self, identifier: str | Identifier) -> None:
-        self._refuse_read_only()
+        self.refuse_read_only()
         super().drop_table(identifier)
 
     def drop_namespace(self, namespace: str | Identifier) -> None:
-        self._refuse_read_only()
+        self.refuse_read_only()
         super().drop_namespace(namespace)
 
     def update_namespace_properties(
         self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
     ) -> PropertiesUpdateSummary:
-        self._refuse_read_only()
+        self.refuse_read_only()
         return super().update_namespace_properties(namespace, removals, updates)
 
     def _resolve_table_location(self, location: str | None, database_name: str, table_name: str) -> str:
@@ -268,7 +270,7 @@ class EmbeddedCatalog(SqlCatalog):
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
         """One compare-and-set of the metadata location. Raises CommitFailedException when nothing was applied."""
-        self._refuse_read_only()
+        self.refuse_read_only()
         try:
             current = self.load_table(table.name())
         except NoSuchTableError:
@@ -285,9 +287,7 @@ class EmbeddedCatalog(SqlCatalog):
         location = self._next_metadata_location(metadata, current.metadata_location)
         self._write_metadata(metadata, io, location)
         try:
-            self._swap_metadata_location(
-                table.name(), current.metadata_location, location, synced=is_synced(metadata.properties)
-            )
+            self.point_to(table.name(), current.metadata_location, location, synced=is_synced(metadata.properties))
         except CommitFailedException:
             delete_if_present(io, location)
             raise
@@ -328,7 +328,7 @@ class EmbeddedCatalog(SqlCatalog):
         return self._queue(_UPKEEP_SUFFIX, table_uuid)
 
     def _queue(self, suffix: str, table_uuid: UUID) -> CommitQueue | None:
-        file = self._sqlite_file
+        file = self.sqlite_file
         if file is None or not IS_SUPPORTED or not os.path.isfile(file):
             return None
         return CommitQueue(file + suffix, table_uuid)
@@ -374,7 +374,16 @@ class EmbeddedCatalog(SqlCatalog):
             "the_table": Catalog.table_name_from(identifier),
         }
 
-    def _swap_metadata_location(self, identifier: Identifier, expected: str, location: str, *, synced: bool) -> None:
+    def settle(self) -> None:
+        """LK-3: the lake is at home here from now on."""
+        self.place.settle(self.engine)
+
+    def file_io_at(self, location: str) -> FileIO:
+        """What the catalog opens files there with."""
+        return self._load_file_io(location=location)
+
+    def point_to(self, identifier: Identifier, expected: str, location: str, *, synced: bool = False) -> None:
+        """Compare and set of a table's metadata file; CommitFailedException when it is not `expected` any more."""
         values = {**self._row(identifier), "the_expected": expected, "the_location": location}
         with self.engine.connect() as connection:
             if self.engine.dialect.name == "sqlite":

@@ -57,6 +57,13 @@ class LakePlace:
             self._former_roots.append(found)
         return found
 
+    def rename(self, location: str) -> str | None:
+        """What a directory below a former root, found so far, is now; None for any other."""
+        former = next((each for each in self._former_roots if is_below(location, each)), None)
+        if former is None or self.root is None:
+            return None
+        return f"{self.root.rstrip('/')}/{one_spelling(location).removeprefix(f'{former}/')}"
+
     def is_foreign(self, location: str) -> bool:
         """LK-4: whether the lake was moved or copied, and the table lies outside of it."""
         return self._has_left_home and not is_below(location, self.root or "")

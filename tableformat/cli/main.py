@@ -21,11 +21,13 @@ from tableformat.cli import (
     partitions,
     query,
     refs,
+    relocate,
     run_demo,
     tables,
     upkeep,
     verification,
 )
+from tableformat.cli.options import parse_options
 from tableformat.cli.output import Output, OutputFormat
 from tableformat.cli.running import INTERRUPTED
 from tableformat.cli.session import CATALOG_VARIABLE, Session
@@ -104,16 +106,6 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _parse_options(options: list[str]) -> dict[str, str]:
-    parsed = {}
-    for option in options:
-        name, separator, value = option.partition("=")
-        if not (name and separator):
-            raise typer.BadParameter(f"{option!r} is not NAME=VALUE.", param_hint="--catalog-option")
-        parsed[name] = value
-    return parsed
-
-
 app = typer.Typer(
     name="tableformat",
     cls=ErrorTellingGroup,
@@ -151,7 +143,9 @@ def main(
     ] = False,
 ) -> None:
     """Options that every command takes, before or after its name."""
-    context.obj = Session(Output(output), catalog, _parse_options(catalog_option or []), is_debugging=debug)
+    context.obj = Session(
+        Output(output), catalog, parse_options(catalog_option or [], hint="--catalog-option"), is_debugging=debug
+    )
 
 
 LOOK: Final = "Look"
@@ -192,4 +186,5 @@ app.command("advance-window", rich_help_panel=MAINTAIN)(partitions.advance_windo
 app.command("publish", rich_help_panel=MAINTAIN)(maintain.publish)
 app.command("expire-snapshots", rich_help_panel=MAINTAIN)(clean_up.expire_snapshots)
 app.command("remove-orphan-files", rich_help_panel=MAINTAIN)(clean_up.remove_orphan_files)
+app.command("relocate", rich_help_panel=MAINTAIN)(relocate.relocate)
 app.command("upgrade", rich_help_panel=MAINTAIN)(upkeep.upgrade)

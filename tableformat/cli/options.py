@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -57,3 +58,14 @@ def names_of(text: str | None) -> list[str] | None:
     if text is None:
         return None
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def parse_options(options: Sequence[str], *, hint: str) -> dict[str, str]:
+    """NAME=VALUE texts as a mapping; `hint` is the option that they were given with."""
+    parsed = {}
+    for option in options:
+        name, separator, value = option.partition("=")
+        if not (name and separator):
+            raise typer.BadParameter(f"{option!r} is not NAME=VALUE.", param_hint=hint)
+        parsed[name] = value
+    return parsed

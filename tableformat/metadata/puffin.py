@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -108,6 +108,24 @@ def encode_puffin(
     return bytes(content), footer
 
 
+def with_blobs(data: bytes, change: Callable[[BlobMetadata], BlobMetadata], location: str) -> bytes:
+    """The same file with other words about its blobs, which stay where they are in it; the footer is not compressed.
+
+    CorruptFileError for a file that is none, with `location` as its name.
+    """
+    if len(data) < _TRAILER.size + 2 * len(MAGIC):
+        raise CorruptFileError(location, f"{len(data)} bytes are too few for a Puffin file.")
+    payload_size_bytes, flags, magic = _TRAILER.unpack_from(data, len(data) - _TRAILER.size)
+    footer_start = len(data) - _TRAILER.size - payload_size_bytes - len(MAGIC)
+    if magic != MAGIC or payload_size_bytes < 0 or data[max(footer_start, 0) :][: len(MAGIC)] != MAGIC:
+        raise CorruptFileError(location, "it does not end like a Puffin file.")
+    footer = _parse_payload(data[footer_start + len(MAGIC) : -_TRAILER.size], flags, location)
+    payload = json.dumps(
+        _footer_json(PuffinFooter(tuple(map(change, footer.blobs)), footer.properties)), separators=(",", ":")
+    ).encode()
+    return data[:footer_start] + MAGIC + payload + _TRAILER.pack(len(payload), bytes(4), MAGIC)
+
+
 def deletion_vector_metadata(referenced_data_file: str, cardinality: int) -> BlobMetadata:
     """What the footer says about a deletion vector; offset and length are filled in by `encode_puffin`."""
     return BlobMetadata(
@@ -165,6 +183,8 @@ def _footer_json(footer: PuffinFooter) -> dict[str, Any]:
             "offset": blob.offset,
             "length": blob.length_bytes,
         }
+        if blob.compression_codec is not None:
+            described["compression-codec"] = blob.compression_codec
         if blob.properties:
             described["properties"] = dict(blob.properties)
         blobs.append(described)

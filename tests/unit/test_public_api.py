@@ -143,6 +143,7 @@ CATALOG = {
     "drop_table": "identifier, *, purge=False",
     "rename_table": "from_identifier, to_identifier",
     "register_table": "identifier, metadata_location",
+    "relocate": "to=None, *, tables=(), replace=False, outside=None, dry_run=False, progress=None, **options",
     "close": "",
 }
 SCAN = {

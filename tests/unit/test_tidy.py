@@ -223,6 +223,8 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/operations/empty_branch.py",
         "tableformat/operations/ranges/alter.py",
         "tableformat/operations/replaced_files.py",
+        "tableformat/relocation/delete_files.py",
+        "tableformat/relocation/file_copier.py",
         "tableformat/write/created_files.py",
         "tableformat/write/staged.py",
     }

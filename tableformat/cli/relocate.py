@@ -1,0 +1,64 @@
+"""`relocate`: rewrite a lake's metadata to where it is, or copy its tables to another lake."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tableformat.cli.options import DryRunOption, parse_options
+from tableformat.cli.running import INTERRUPTED, drawn_progress
+from tableformat.cli.session import Session
+
+
+def relocate(
+    context: typer.Context,
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Only these tables; with --to.", show_default=False)
+    ] = None,
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="PATH|URI", help="Copy the tables to the lake there, which is made if missing."),
+    ] = None,
+    to_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A property of the lake at --to, such as catalog_file. Repeatable."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Bring tables that are at --to already to the state of now.")
+    ] = False,
+    outside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="keep|forget",
+            help="Tables outside of the lake: keep them (it was moved), or drop their names here.",
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Back up and restore (--to), or rewrite the metadata of a lake that was moved or copied to where it is now."""
+    from tableformat.display.jobs import result_dict
+    from tableformat.display.relocation import render_relocation
+    from tableformat.errors import InvalidArgumentError
+
+    session = Session.of(context)
+    options = parse_options(to_option or [], hint="--to-option")
+    if to is None and options:
+        raise InvalidArgumentError("--to-option is for the lake at --to.")
+    with session.catalog() as catalog:
+        try:
+            with drawn_progress(session.output.progress_console()) as progress:
+                result = catalog.relocate(
+                    to,
+                    tables=tables or (),
+                    replace=replace,
+                    outside=outside,  # type: ignore[arg-type]
+                    dry_run=dry_run,
+                    progress=progress,
+                    **options,
+                )
+        except KeyboardInterrupt as interrupt:
+            session.output.error(interrupt, "interrupted: run the same command again, it goes on with what is left.")
+            raise typer.Exit(INTERRUPTED) from interrupt
+    session.output.emit(lambda: result_dict(result), lambda: render_relocation(result))

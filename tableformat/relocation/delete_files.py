@@ -1,0 +1,97 @@
+"""Files of row deletes with other paths in them: position delete files, and the footers of deletion vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
+
+from tableformat.deletes.codecs.position_rows import FILE_PATH, POSITION, path_texts
+from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.metadata.content_file import PARQUET, PUFFIN
+from tableformat.metadata.puffin import REFERENCED_DATA_FILE, BlobMetadata, with_blobs
+from tableformat.parquet.parquet_output import ParquetOutput
+from tableformat.relocation.manifest_paths import RewrittenDelete
+from tableformat.relocation.naming import Naming
+from tableformat.storage.storage import delete_if_present, open_input, read_bytes, write_bytes
+
+_ROW_GROUP_ROWS: Final = 1_000_000
+_ARROW_SCHEMA: Final = b"ARROW:schema"
+
+
+def rewrite_row_deletes(
+    source: FileIO, target: FileIO, location: str, file_format: str, naming: Naming
+) -> RewrittenDelete:
+    """LK-6: the same deletes of files at their new places. What an earlier attempt left at the place is replaced.
+
+    CorruptFileError for a file that cannot be read, UnsupportedFeatureError for one in ORC or Avro.
+    """
+    place = naming.rewritten(location, "data")
+    if file_format.upper() == PUFFIN:
+        return _rewrite_vectors(source, target, location, place, naming)
+    if file_format.upper() == PARQUET:
+        return _rewrite_positions(source, target, location, place, naming)
+    raise UnsupportedFeatureError(
+        f"the position delete file {location} is in {file_format}, which cannot be written: convert it with the engine "
+        "that wrote it, and relocate the table then."
+    )
+
+
+def _rewrite_vectors(source: FileIO, target: FileIO, location: str, place: str, naming: Naming) -> RewrittenDelete:
+    """The vectors stay where they are in the file: manifest entries state their offsets."""
+
+    def renamed(blob: BlobMetadata) -> BlobMetadata:
+        path = blob.properties.get(REFERENCED_DATA_FILE)
+        if path is None:
+            return blob
+        return replace(blob, properties={**blob.properties, REFERENCED_DATA_FILE: naming.kept(path)})
+
+    data = with_blobs(read_bytes(source, location), renamed, location)
+    put_bytes(target, place, data)
+    return RewrittenDelete(place, len(data))
+
+
+def _rewrite_positions(source: FileIO, target: FileIO, location: str, place: str, naming: Naming) -> RewrittenDelete:
+    """Sorted by path and position, as the specification has it: the order of paths may be another one now."""
+    try:
+        with open_input(source, location) as opened:
+            file = pq.ParquetFile(opened)
+            rows, described = file.read(), file.metadata.metadata or {}
+    except pa.ArrowException as error:
+        raise CorruptFileError(location, f"it cannot be read as Parquet ({error}).") from error
+    encoded = rows[FILE_PATH].combine_chunks().dictionary_encode()
+    paths = [naming.kept(path) for path in path_texts(encoded.dictionary)]
+    named = pa.DictionaryArray.from_arrays(encoded.indices, pa.array(paths, pa.string())).cast(pa.string())
+    rows = rows.set_column(rows.schema.get_field_index(FILE_PATH), _field(rows.schema, FILE_PATH), named)
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(FILE_PATH, "ascending"), (POSITION, "ascending")]))
+    delete_if_present(target, place)
+    output = ParquetOutput(
+        target,
+        place,
+        rows.schema,
+        {},
+        key_value_metadata={name: value for name, value in described.items() if name != _ARROW_SCHEMA},
+        dictionary_columns=[FILE_PATH],
+    )
+    try:
+        for start in range(0, max(len(rows), 1), _ROW_GROUP_ROWS):
+            output.write_row_group(rows.slice(start, _ROW_GROUP_ROWS))
+    except BaseException:
+        output.abandon()
+        raise
+    size_bytes = output.finish().size_bytes
+    return RewrittenDelete(place, size_bytes, min(paths, default=None), max(paths, default=None))
+
+
+def put_bytes(io: FileIO, location: str, data: bytes) -> None:
+    """Write a file that nothing names yet, in the place of what an earlier attempt may have left."""
+    delete_if_present(io, location)
+    write_bytes(io, location, data)
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    return schema.field(name).with_type(pa.string())

@@ -1,0 +1,87 @@
+"""Table metadata files with other locations in them; what this version does not know stays as it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tableformat.errors import CorruptFileError
+from tableformat.maintenance.conversion.conversion_record import CONVERTED_DELETES_UNTIL, CONVERTED_FILES_UNTIL
+from tableformat.metadata.owned_files import PATH_PROPERTIES
+from tableformat.relocation.naming import Naming
+
+Document = dict[str, Any]
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_COMPARE_PATHS: Final = (CONVERTED_DELETES_UNTIL, CONVERTED_FILES_UNTIL)
+"""Of a summary: they say which paths come before another, which need not hold for the new ones. A conversion that lacks
+them repeats work."""
+_STATISTICS: Final = ("statistics", "partition-statistics")
+
+
+def parse_document(data: bytes, location: str) -> Document:
+    """CorruptFileError for bytes that are no table metadata."""
+    try:
+        document = json.loads(gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data)
+        if "location" in document:
+            return dict(document)
+    except (ValueError, EOFError, OSError, TypeError) as error:
+        raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
+    raise CorruptFileError(location, "it is no table metadata file: it states no location.")
+
+
+def encode_document(document: Document, location: str) -> bytes:
+    """Compressed where the name says so."""
+    data = json.dumps(document, separators=(",", ":")).encode()
+    return gzip.compress(data) if ".gz" in location.rpartition("/")[2] else data
+
+
+def manifest_lists(document: Document) -> list[str]:
+    """Of all snapshots."""
+    return [each["manifest-list"] for each in document.get("snapshots") or () if "manifest-list" in each]
+
+
+def statistics_files(document: Document) -> Iterator[str]:
+    """Of the table and its partitions."""
+    for kind in _STATISTICS:
+        for each in document.get(kind) or ():
+            yield each["statistics-path"]
+
+
+def logged_files(document: Document) -> list[str]:
+    """The earlier metadata files that the log names."""
+    return [each["metadata-file"] for each in document.get("metadata-log") or ()]
+
+
+def renamed_document(document: Document, naming: Naming) -> Document:
+    """LK-6: the table metadata at its new place. A property that names a directory outside of what moves is left out:
+    new files would go there."""
+    changed = {**document, "location": naming.table_target}
+    if "snapshots" in document:
+        changed["snapshots"] = [_renamed_snapshot(each, naming) for each in document["snapshots"]]
+    if "metadata-log" in document:
+        changed["metadata-log"] = [
+            {**each, "metadata-file": naming.metadata_file(each["metadata-file"])} for each in document["metadata-log"]
+        ]
+    for kind in _STATISTICS:
+        if kind in document:
+            changed[kind] = [
+                {**each, "statistics-path": naming.kept(each["statistics-path"], "metadata")} for each in document[kind]
+            ]
+    properties = dict(document.get("properties") or {})
+    for name in PATH_PROPERTIES:
+        if name in properties:
+            directory = naming.directory(properties.pop(name))
+            properties |= {} if directory is None else {name: directory}
+    return {**changed, "properties": properties}
+
+
+def _renamed_snapshot(snapshot: Document, naming: Naming) -> Document:
+    changed = dict(snapshot)
+    if "manifest-list" in snapshot:
+        changed["manifest-list"] = naming.rewritten(snapshot["manifest-list"])
+    if snapshot.get("summary") is not None:
+        changed["summary"] = {name: text for name, text in snapshot["summary"].items() if name not in _COMPARE_PATHS}
+    return changed
