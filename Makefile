@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # DuckDB's own Iceberg extension wants the DuckDB version it was built for, so it lives apart.
 ORACLE := .venv-duckdb-iceberg
+RUST := .venv-iceberg-rust
 LOWEST := .venv-lowest
 # The versions of Spark that the catalog is for, hatch_build.py's SPARKS; each is a download of some 400 MB.
 SPARKS := 3.5 4.0 4.1 4.2 4.3
@@ -20,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
-	jars test-spark smoke-spark bench soak fuzz clean
+	jars test-spark smoke-spark bench soak fuzz corpus clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -37,6 +38,7 @@ help:
 	@echo "make bench        the benchmarks, as ratios"
 	@echo "make fuzz         the readers with changed bytes, led by coverage (atheris), FUZZ_SECONDS each"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
+	@echo "make corpus       what other readers make of specs/corpus, measured anew: specs/corpus/matrix.md"
 	@echo "make test-long    every test in its long form: thousands of examples, whole matrices; hours"
 
 setup: $(VENV)/.ready
@@ -124,6 +126,25 @@ dist: setup jars
 
 bench: setup $(ORACLE)/.ready
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-disable-gc -s
+
+# What was measured is reproducible with these versions.
+$(RUST)/.ready: Makefile
+	$(PYTHON) -m venv $(RUST)
+	$(RUST)/bin/python -m pip install --quiet --disable-pip-version-check 'pyiceberg-core==0.11.0' 'datafusion==54.*' 'pyarrow==26.0.1'
+	@touch $@
+
+build/corpus-java/.ready: tableformat/corpus/readers/pom.xml
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+# A wrong cell ends the command with status 1: that is what is measured.
+corpus: setup $(ORACLE)/.ready $(RUST)/.ready build/corpus-java/.ready
+	$(BIN)/tableformat corpus check --markdown --reader tableformat --reader pyiceberg --reader polars \
+		--reader 'duckdb=$(ORACLE)/bin/python {readers}/read_tables.py duckdb' \
+		--reader 'iceberg-rust=$(RUST)/bin/python {readers}/read_tables.py pyiceberg-core' \
+		--reader 'iceberg-java=java -cp build/corpus-java/* {readers}/ReadTables.java' \
+		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
+	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
 
 soak: setup
 	$(BIN)/python tests/soak/run_soak.py

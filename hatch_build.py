@@ -1,4 +1,5 @@
-"""Puts the Java part of `spark_ext`, compiled, into the wheel: a jar for each version of Spark that there is one of.
+"""Puts the corpus of specs/ into the wheel, and the Java part of `spark_ext`, compiled: a jar for each version of Spark
+that there is one of.
 
 Released wheels (`make dist`) carry the jars of the directory TABLEFORMAT_JARS, which `make jars` fills, one for each
 version of Spark. Without it the wheel carries one, for the Spark that the build finds. Without a Java compiler or
@@ -27,6 +28,8 @@ PYSPARK: Final = "pyspark>=4.3,<4.4"
 """The Spark whose jar a wheel has to have that is built alone: a jar serves one minor version."""
 SPARKS: Final = frozenset({(3, 5), (4, 0), (4, 1), (4, 2), (4, 3)})
 """The versions of Spark that a released wheel has jars for; the Makefile's SPARKS."""
+RULE_DOCUMENTS: Final = ("delete-application.md", "range-deletes.md", "range-partitions.md")
+"""Those that `tableformat/corpus/specification.py` looks for."""
 
 
 class JarBuildHook(BuildHookInterface[Any]):
@@ -37,6 +40,8 @@ class JarBuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or version == "editable":
             return
+        for path in _specification(Path(self.root)):
+            build_data["force_include"][str(path)] = f"tableformat/{path.relative_to(self.root).as_posix()}"
         made = os.environ.get("TABLEFORMAT_JARS")
         if made:
             for packaged in _released_jars(Path(made)):
@@ -54,6 +59,16 @@ class JarBuildHook(BuildHookInterface[Any]):
             self.app.display_warning(f"the wheel has no compiled jar: {error}")
             return
         build_data["force_include"][str(compiled)] = f"spark_ext/java/jars/{name}"
+
+
+def _specification(root: Path) -> list[Path]:
+    """What `tableformat corpus` reads: the cases, and the documents whose rules decide them."""
+    cases = sorted((root / "specs" / "corpus").glob("*.json"))
+    documents = [root / "specs" / name for name in RULE_DOCUMENTS]
+    missing = [str(path) for path in documents if not path.is_file()]
+    if missing or not cases:
+        raise RuntimeError(f"the specification is not whole: {', '.join(missing) or 'no cases'}")
+    return [*cases, *documents]
 
 
 def _released_jars(directory: Path) -> list[Path]:

@@ -16,6 +16,7 @@ from tableformat.cli import (
     changes,
     clean_up,
     compaction,
+    corpus,
     deletes,
     maintain,
     partitions,
@@ -153,6 +154,7 @@ READ: Final = "Read"
 CHANGE: Final = "Change"
 MAINTAIN: Final = "Maintain"
 START: Final = "Start here"
+TEST: Final = "Test a reader"
 
 app.command("demo", rich_help_panel=START)(run_demo.demo)
 app.command("ls", rich_help_panel=LOOK)(tables.ls)
@@ -188,3 +190,4 @@ app.command("expire-snapshots", rich_help_panel=MAINTAIN)(clean_up.expire_snapsh
 app.command("remove-orphan-files", rich_help_panel=MAINTAIN)(clean_up.remove_orphan_files)
 app.command("relocate", rich_help_panel=MAINTAIN)(relocate.relocate)
 app.command("upgrade", rich_help_panel=MAINTAIN)(upkeep.upgrade)
+app.add_typer(corpus.app, name="corpus", rich_help_panel=TEST)

@@ -153,7 +153,8 @@ def _write(
     if not has_field_ids:
         table = table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
+    # As writers that know nothing of Arrow: its schema would make readers see large strings.
+    pq.write_table(table, sink, store_schema=False)
     content = sink.getvalue()
     location = f"{context.table_location}/data/{uuid.uuid4()}.parquet"
     size = write_bytes(context.io, location, content.to_pybytes())

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from spark_ext.jar import spark_jars, spark_version
+from tableformat.corpus.specification import RULE_DOCUMENTS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("tableformat", "spark_ext")
@@ -88,11 +89,17 @@ def files_of_the_packages() -> set[str]:
     }
 
 
+def specification() -> set[str]:
+    """What `tableformat corpus` needs where there is no clone."""
+    paths = [*(ROOT / "specs" / "corpus").glob("*.json"), *(ROOT / "specs" / name for name in RULE_DOCUMENTS)]
+    return {f"tableformat/{path.relative_to(ROOT).as_posix()}" for path in paths}
+
+
 def test_wheel_has_every_file_of_the_packages_and_the_jar(release: Release) -> None:
     """`py.typed` among them, without which type checkers see nothing but Any."""
     jar = f"spark_ext/java/jars/{spark_version(spark_jars()).jar_name}"
     packed = {name for name in release.names_in_wheel() if name.startswith(PACKAGES) and ".dist-info/" not in name}
-    assert packed == files_of_the_packages() | {jar}
+    assert packed == files_of_the_packages() | specification() | {jar}
     assert {f"{package}/py.typed" for package in PACKAGES} <= packed
     with zipfile.ZipFile(release.wheel) as archive, zipfile.ZipFile(BytesIO(archive.read(jar))) as classes:
         assert "tableformat/spark/LakeCatalog.class" in classes.namelist()

@@ -1,0 +1,145 @@
+"""`corpus write` and `corpus check`: the cases of the specification as tables, and what a reader makes of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tableformat.cli.running import drawn_progress
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    from tableformat.corpus.write import WrittenCase
+    from tableformat.maintenance.running.progress import Progress
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Test any reader of Iceberg: tables with deletes of every kind, and the rows that they have.",
+)
+
+CorpusOption = Annotated[
+    Path | None,
+    typer.Option("--corpus", metavar="DIR", help="Cases as in specs/corpus, in place of those of this version."),
+]
+CaseOption = Annotated[
+    list[str] | None,
+    typer.Option("--case", metavar="TEXT", help="Only cases with the text in their id. Repeatable."),
+]
+
+
+@app.command("write")
+def write(
+    context: typer.Context,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")],
+    *,
+    corpus: CorpusOption = None,
+    case: CaseOption = None,
+) -> None:
+    """Write the cases as Iceberg tables, each with the rows that a reader returns and the rules that decide it."""
+    from rich.text import Text
+
+    session = Session.of(context)
+    with drawn_progress(session.output.progress_console()) as progress:
+        written = _written(directory, corpus, case or (), progress)
+
+    def document() -> dict[str, Any]:
+        return {"directory": str(directory.resolve()), "cases": [each.to_dict(directory.resolve()) for each in written]}
+
+    session.output.emit(
+        document,
+        lambda: Text(f"{len(written)} tables in {directory}; {directory / 'README.md'} says how to read them."),
+    )
+
+
+@app.command("check")
+def check(
+    context: typer.Context,
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="What `corpus write` made. Default: tables in a temporary directory."),
+    ] = None,
+    *,
+    reader: Annotated[
+        list[str],
+        typer.Option(
+            metavar="[NAME=]COMMAND",
+            help="Gets paths of metadata files, prints a line of JSON for each (specs/corpus/README.md). {readers} in "
+            "it is the directory of the readers that come along. Of these tableformat, pyiceberg and polars need no "
+            "command. Repeatable.",
+        ),
+    ],
+    corpus: CorpusOption = None,
+    case: CaseOption = None,
+    tables_per_process: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many paths a process gets; a crash costs the rest another one.")
+    ] = 20,
+    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="For one table.")] = 60.0,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the matrix as Markdown.")] = False,
+) -> None:
+    """Run readers over the cases and print what each made of every table.
+
+    Ends with status 1 when a reader returned wrong rows, or crashed. A refusal is no failure: no row is lost by it.
+    """
+    from tableformat.corpus.check import Reader
+    from tableformat.corpus.check import check as run
+    from tableformat.corpus.matrix import Matrix, render_markdown, render_matrix
+
+    session = Session.of(context)
+    if markdown and session.output.is_json:
+        raise typer.BadParameter("--output json prints JSON.", param_hint="--markdown")
+    readers = [Reader.parse(text) for text in reader]
+    with (
+        drawn_progress(session.output.progress_console()) as progress,
+        _tables(directory, corpus, case or (), progress) as cases,
+    ):
+        results = [
+            run(each, cases, tables_per_process=tables_per_process, timeout_seconds=timeout, progress=progress)
+            for each in readers
+        ]
+        matrix = Matrix(tuple(cases), tuple(results))
+    if markdown:
+        session.output.write(render_markdown(matrix))
+    else:
+        session.output.emit(matrix.to_dict, lambda: render_matrix(matrix))
+    if any(True for _ in matrix.failures()):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _tables(
+    directory: Path | None, corpus: Path | None, texts: Sequence[str], progress: Progress | None
+) -> Iterator[list[WrittenCase]]:
+    """The cases of a directory that was written before, or of a temporary one, which is there meanwhile."""
+    from tableformat.corpus.cases import choose_cases
+    from tableformat.corpus.write import read_written
+
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="tableformat-corpus-") as temporary:
+            yield _written(Path(temporary), corpus, texts, progress)
+        return
+    if corpus is not None:
+        raise typer.BadParameter(f"the tables in {directory} are made already.", param_hint="--corpus")
+    yield choose_cases(read_written(directory), texts)
+
+
+def _written(
+    directory: Path, corpus: Path | None, texts: Sequence[str], progress: Progress | None
+) -> list[WrittenCase]:
+    from tableformat.corpus.cases import choose_cases, read_cases
+    from tableformat.corpus.rules import read_rules
+    from tableformat.corpus.specification import specification_directory
+    from tableformat.corpus.write import write_corpus
+
+    cases = choose_cases(read_cases(corpus), texts)
+    rules = read_rules(specification_directory(corpus))
+    return write_corpus(
+        directory,
+        cases,
+        rules,
+        progress=None if progress is None else lambda done, what: progress(done, len(cases), what),
+    )

@@ -1,0 +1,157 @@
+"""Runs a reader over the tables of a written corpus: a command in a process of its own, which may crash or hang."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tableformat.corpus.answers import Answer, CaseResult, Verdict, judge, parse_answer, shortened
+from tableformat.corpus.write import WrittenCase
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
+
+READERS: Final = Path(__file__).resolve().parent / "readers"
+"""The directory of the readers that come with this library; `{readers}` in a command stands for it."""
+OF_THIS_ENVIRONMENT: Final = ("tableformat", "pyiceberg", "polars")
+"""Readers that `readers/read_tables.py` has and that need no other environment than this one: a name is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A command that reads tables."""
+
+    name: str
+    command: tuple[str, ...]
+    """Paths of metadata files come after it."""
+
+    @classmethod
+    def parse(cls, text: str) -> Reader:
+        """`COMMAND`, `NAME=COMMAND`, or the name of a reader that needs no other environment."""
+        if text in OF_THIS_ENVIRONMENT:
+            return cls(text, (sys.executable, str(READERS / "read_tables.py"), text))
+        name, separator, command = text.partition("=")
+        if not (separator and re.fullmatch(r"[\w.-]+", name)):
+            name, command = "", text
+        words = tuple(word.replace("{readers}", str(READERS)) for word in shlex.split(command))
+        if not words:
+            raise InvalidArgumentError(f"the reader {text!r} is no command: write NAME=COMMAND.")
+        if len(words) == 1 and not separator and not Path(words[0]).exists() and "/" not in words[0]:
+            raise UnknownOptionError(
+                words[0], OF_THIS_ENVIRONMENT, where="--reader, whose commands have arguments or a path"
+            )
+        return cls(name or Path(words[0]).name, words)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderResult:
+    """What one reader made of the cases."""
+
+    reader: Reader
+    version: str
+    """Name and version as the reader states them, else the name that the command was given."""
+    by_case: dict[str, CaseResult]
+    """By the id of the case."""
+
+
+def check(
+    reader: Reader,
+    cases: Sequence[WrittenCase],
+    *,
+    tables_per_process: int = 1,
+    timeout_seconds: float = 60.0,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> ReaderResult:
+    """Run the reader over the cases. A process gets `tables_per_process` of them, and that many times the seconds.
+
+    Where a process ends or hangs before it answered for a table, that table is `crashed` and another process gets the
+    rest. InvalidArgumentError for a reader that does not run at all.
+    """
+    results: dict[str, CaseResult] = {}
+    stated: str | None = None
+    left = list(cases)
+    is_running = False
+    while left:
+        if progress is not None:
+            progress(len(results), len(cases), f"{reader.name}: {left[0].id}")
+        batch = left[:tables_per_process]
+        ended = _run(reader, batch, timeout_seconds * len(batch))
+        for case, answer in zip(batch, ended.answers, strict=False):
+            stated = stated or answer.reader
+            is_running = True
+            results[case.id] = judge(case, answer)
+        answered = min(len(ended.answers), len(batch))
+        if answered < len(batch):
+            results[batch[answered].id] = CaseResult(Verdict.CRASHED, ended.reason)
+            is_running |= ended.is_crash
+            answered += 1
+        left = left[answered:]
+    _require_a_reader(reader, cases, results, is_running=is_running)
+    return ReaderResult(reader, stated or reader.name, results)
+
+
+def _require_a_reader(
+    reader: Reader, cases: Sequence[WrittenCase], results: Mapping[str, CaseResult], *, is_running: bool
+) -> None:
+    """What ends by itself without an answer, or refuses each of several tables without deletes, is not set up."""
+    plain = [case for case in cases if not case.deletes and case.rows is not None]
+    refuses_all = len(plain) > 1 and all(results[case.id].verdict is Verdict.REFUSED for case in plain)
+    if cases and (refuses_all or not is_running):
+        told = "refused every table that has no deletes" if is_running else "answered for none of the tables"
+        shown = results[(plain if is_running else cases)[0].id].detail
+        raise InvalidArgumentError(
+            f"the reader {reader.name} {told}: {shown} Its command is `{shlex.join(reader.command)}`; it gets paths of "
+            "metadata files and prints a line of JSON for each."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A process that has ended."""
+
+    answers: list[Answer]
+    reason: str
+    """Why it gave no further answer."""
+    is_crash: bool
+    """A signal ended it, or it hung: it did not end by itself."""
+
+
+def _run(reader: Reader, batch: Sequence[WrittenCase], timeout_seconds: float) -> _Ended:
+    command = [*reader.command, *(str(case.metadata) for case in batch)]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise InvalidArgumentError(f"the reader {reader.name} cannot be started: {error}.") from error
+    try:
+        printed, said = process.communicate(timeout=timeout_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        printed, _ = process.communicate()
+        return _Ended(list(_answers(printed)), f"no answer within {timeout_seconds:g} seconds.", is_crash=True)
+    status = process.returncode
+    ending = f"signal {-status}" if status < 0 else f"status {status}"
+    reason = shortened(f"the process ended with {ending}. {_last_line(said)}")
+    return _Ended(list(_answers(printed)), reason, is_crash=status < 0)
+
+
+def _answers(printed: str) -> Iterator[Answer]:
+    for line in printed.splitlines():
+        answer = parse_answer(line)
+        if answer is not None:
+            yield answer
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

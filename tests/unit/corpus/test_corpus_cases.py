@@ -1,0 +1,89 @@
+"""The corpus for other readers: which cases there are, what is written for each, and the sentences that decide them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tableformat.corpus.cases import choose_cases, read_cases
+from tableformat.corpus.rules import ICEBERG_RULES, read_rules
+from tableformat.corpus.specification import specification_directory
+from tableformat.corpus.write import ICEBERG, RANGE_DELETES, read_written, write_corpus
+from tableformat.errors import InvalidArgumentError, NotFoundError
+
+ROOT = Path(__file__).parents[3]
+CASES = read_cases()
+RULES = read_rules(specification_directory())
+
+
+def test_cases_have_ids_of_their_own_and_rules_that_are_known() -> None:
+    assert len({case.id for case in CASES}) == len(CASES) > 150
+    assert {rule for case in CASES for rule in case.stated["rules"]} <= set(RULES)
+    assert set(ICEBERG_RULES) <= set(RULES)
+
+
+def test_a_rule_is_a_sentence_with_the_list_that_it_announces() -> None:
+    assert RULES["DA-4"].title == "null matches null"
+    assert RULES["DA-4"].text.endswith("whose value in that column is null, and no other row.")
+    assert "data_seq <= delete_seq" in RULES["DA-1"].text
+    assert RULES["RD-2"].document == "range-deletes.md"
+    assert all(rule.text and "](" not in rule.text for rule in RULES.values())
+
+
+def test_each_case_is_made_in_both_versions_unless_it_is_about_one() -> None:
+    versions: dict[str, list[int]] = {}
+    for case in CASES:
+        versions.setdefault(case.id.rpartition(".")[0], []).append(case.format_version)
+    only = {name: found for name, found in versions.items() if found != [2, 3]}
+    assert only["position-deletes/a-deletion-vector-replaces-the-position-deletes-of-its-file"] == [3]
+    assert only["position-deletes/positions-between-two-commits-of-one-data-file-reach-the-first"] == [2]
+    assert len(only) < 10
+
+
+def test_written_tables_say_what_is_in_them(tmp_path: Path) -> None:
+    wanted = ["null-matches-null", "a-path-matches-character", "the-lower-bound-is-deleted", "with-other-bytes"]
+    cases = choose_cases(CASES, wanted)
+    written = write_corpus(tmp_path / "corpus", cases, RULES)
+    by_id = {case.id.partition("/")[2]: case for case in written}
+    null = by_id["null-matches-null-and-nothing-else.v3"]
+    assert (null.part, null.deletes, null.format_version) == (ICEBERG, ("equality",), 3)
+    assert [rule.id for rule in null.rules] == ["DA-4"]
+    assert null.columns == {"id": "long", "cat": "string"}
+    assert null.rows is not None
+    assert sorted(null.rows, key=repr) == [(3, ""), (3, "a"), (4, None), (None, None)]
+    upgraded = by_id["a-path-matches-character-for-character.v3"]
+    assert upgraded.deletes == ("position",)
+    assert json.loads(upgraded.metadata.read_text())["format-version"] == 3
+    assert by_id["the-lower-bound-is-deleted-the-upper-bound-stays.v2"].part == RANGE_DELETES
+    assert by_id["a-file-of-deletion-vectors-with-other-bytes-in-it-fails-the-scan.v3"].rows is None
+    assert {case.id: case for case in read_written(tmp_path / "corpus")} == {case.id: case for case in written}
+    assert "corpus check" in (tmp_path / "corpus" / "README.md").read_text()
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(InvalidArgumentError, match="is not empty"):
+        write_corpus(tmp_path, CASES[:1], RULES)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="no case 'nul-matches'"):
+        choose_cases(CASES, ["nul-matches"])
+    with pytest.raises(InvalidArgumentError, match="no cases in"):
+        read_cases(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="holds no written corpus"):
+        read_written(tmp_path)
+    with pytest.raises(NotFoundError, match="--corpus"):
+        specification_directory(tmp_path)
+
+
+def test_the_committed_matrix_is_of_cases_that_exist() -> None:
+    """Its commands can be pasted: cases that were renamed are measured again."""
+    text = (ROOT / "specs" / "corpus" / "matrix.md").read_text()
+    named = set(re.findall(r"(?m)^\| (\S+\.v\d) \|", text))
+    assert len(named) > 150
+    assert sorted(named - {case.id for case in CASES}) == []

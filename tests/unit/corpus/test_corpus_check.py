@@ -1,0 +1,157 @@
+"""Readers over the corpus: right, refused, wrong, crashed; what they print, and the matrix."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tableformat.cli.main import app
+from tableformat.corpus.answers import Answer, Verdict, judge, parse_answer
+from tableformat.corpus.cases import choose_cases, read_cases
+from tableformat.corpus.check import READERS, Reader, check
+from tableformat.corpus.matrix import Matrix, render_markdown, reproduction
+from tableformat.corpus.rules import read_rules
+from tableformat.corpus.specification import specification_directory
+from tableformat.corpus.write import WrittenCase, write_corpus
+from tableformat.errors import InvalidArgumentError, UnknownOptionError
+
+WANTED = ("null-matches-null-and-nothing-else", "a-path-matches-character", "with-other-bytes", "every-verb-works")
+FAKE = """
+import json, os, signal, sys
+rows = [{"id": 3, "cat": "a"}, {"id": None, "cat": None}, {"id": 4, "cat": None}, {"id": 3, "cat": ""}]
+how, *paths = sys.argv[1:]
+for path in paths:
+    print("WARN: a line of a library")
+    if how == "dies" and path == paths[1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "hangs":
+        signal.pause()
+    print(json.dumps({"reader": "Fake 1", "error": "cannot"} if how == "refuses" else {"rows": rows}), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[WrittenCase]:
+    cases = choose_cases(read_cases(), WANTED)
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "c", cases, read_rules(specification_directory()))
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Path:
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE)
+    return script
+
+
+def reader(script: Path, how: str) -> Reader:
+    return Reader("fake", (sys.executable, str(script), how))
+
+
+def test_this_library_is_right_and_pyiceberg_refuses_equality_deletes(written: list[WrittenCase]) -> None:
+    ours, theirs = (check(Reader.parse(name), written, tables_per_process=20) for name in ("tableformat", "pyiceberg"))
+    assert {result.verdict for result in ours.by_case.values()} == {Verdict.RIGHT}
+    assert theirs.version.startswith("PyIceberg 0.")
+    found = {case.id: theirs.by_case[case.id].verdict for case in written}
+    assert found["equality-deletes/null-matches-null-and-nothing-else.v2"] is Verdict.REFUSED
+    assert found["position-deletes/a-path-matches-character-for-character.v3"] is Verdict.RIGHT
+    assert found["unreadable/a-file-of-deletion-vectors-with-other-bytes-in-it-fails-the-scan.v3"] is Verdict.RIGHT
+
+
+def test_other_rows_are_wrong_and_a_refusal_is_none(written: list[WrittenCase]) -> None:
+    case = next(case for case in written if "null-matches" in case.id)
+    assert case.rows is not None
+    rows = [dict(zip(case.columns, row, strict=True)) for row in case.rows]
+    assert judge(case, Answer(rows=rows[::-1])).verdict is Verdict.RIGHT
+    short = judge(case, Answer(rows=[*rows[1:], rows[1]]))
+    assert (short.verdict, short.detail) == (Verdict.WRONG, "missing: (3, a); too many: (null, null)")
+    assert judge(case, Answer(error="no\nsuch")).detail == "no such"
+    assert judge(case, Answer(rows=[{"id": 1}])).detail == "a row of the columns ['id'], not ['id', 'cat']"
+    unreadable = next(case for case in written if case.rows is None)
+    assert judge(unreadable, Answer(rows=[])).verdict is Verdict.WRONG
+    assert judge(unreadable, Answer(error="corrupt")).verdict is Verdict.RIGHT
+
+
+def test_values_are_compared_in_the_type_of_their_column(written: list[WrittenCase]) -> None:
+    from dataclasses import replace
+
+    columns = {"f": "float", "d": "decimal(9, 2)", "t": "timestamptz", "b": "binary", "x": "double", "u": "uuid"}
+    uuid = "00000000-0000-0000-0000-00000000000a"
+    case = replace(written[0], columns=columns, rows=((0.1, "1.50", "2024-01-01T12:00:00+00:00", "00ff", "NaN", uuid),))
+    same = (0.10000000149011612, "1.5", "2024-01-01T13:00:00+01:00", "00FF", "NaN", uuid.replace("-", ""))
+    assert judge(case, Answer(rows=[dict(zip(columns, same, strict=True))])).verdict is Verdict.RIGHT
+    wrong = judge(case, Answer(rows=[dict(zip(columns, (*same[:2], "noon", *same[3:]), strict=True))]))
+    assert wrong.verdict is Verdict.WRONG
+    assert "not of its column's type" in str(wrong.detail)
+
+
+def test_lines_that_are_no_answer_are_passed_over() -> None:
+    assert parse_answer("WARN {") is None
+    assert parse_answer("{broken") is None
+    assert parse_answer('{"rows": 1}') is None
+    assert parse_answer(' {"rows": [], "reader": "R 1"}') == Answer(rows=[], reader="R 1")
+
+
+def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Path) -> None:
+    cases = [case for case in written if "null-matches" in case.id]
+    dying = check(reader(fake, "dies"), [*cases, *written[2:4]], tables_per_process=4)
+    verdicts = [dying.by_case[case.id].verdict for case in [*cases, *written[2:4]]]
+    assert verdicts[:2] == [Verdict.RIGHT, Verdict.CRASHED]
+    assert "signal 9" in str(dying.by_case[cases[1].id].detail)
+    assert Verdict.CRASHED in verdicts[2:]
+    hanging = check(reader(fake, "hangs"), cases[:1], timeout_seconds=0.3)
+    assert hanging.by_case[cases[0].id].detail == "no answer within 0.3 seconds."
+
+
+def test_a_reader_that_reads_nothing_is_not_set_up(written: list[WrittenCase], fake: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="refused every table that has no deletes: cannot"):
+        check(reader(fake, "refuses"), written, tables_per_process=20)
+    with pytest.raises(InvalidArgumentError, match="answered for none of the tables: the process ended with status 1"):
+        check(Reader("none", (sys.executable, "-c", "raise SystemExit('nothing here')")), written[:1])
+    with pytest.raises(InvalidArgumentError, match="cannot be started"):
+        check(Reader("none", ("/no/such/reader",)), written)
+
+
+def test_readers_are_named_or_commands() -> None:
+    assert Reader.parse("polars").command[1:] == (str(READERS / "read_tables.py"), "polars")
+    assert Reader.parse("My-Engine.1=bin/read --all").command == ("bin/read", "--all")
+    assert Reader.parse("env A=1 {readers}/x").command == ("env", "A=1", f"{READERS}/x")
+    with pytest.raises(UnknownOptionError, match="Did you mean 'polars'"):
+        Reader.parse("polar")
+
+
+def test_the_matrix_shows_failures_with_their_command(written: list[WrittenCase], fake: Path) -> None:
+    cases = tuple(case for case in written if "null-matches" in case.id or "every-verb" in case.id)
+    result = check(reader(fake, "answers"), cases, tables_per_process=20)
+    matrix = Matrix(cases, (result,))
+    failed = [case.id for case, _, _ in matrix.failures()]
+    assert failed == [case.id for case in cases if "every-verb" in case.id]
+    text = render_markdown(matrix)
+    assert "| fake | 2 | 0 | 2 | 0 |" in text
+    assert reproduction(cases[-1], result) in text
+    document = matrix.to_dict()
+    assert [each["id"] for each in document["cases"]] == [case.id for case in cases]
+    assert document["cases"][0]["results"]["fake"]["verdict"] == "right"
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(app, list(arguments))
+    return found.exit_code, found.stdout, found.stderr
+
+
+def test_the_command_line(tmp_path: Path, fake: Path) -> None:
+    status, stdout, _ = run("corpus", "write", str(tmp_path / "c"), "--case", "null-matches-null")
+    assert (status, stdout.split(" in ")[0]) == (0, "2 tables")
+    command = f"my={sys.executable} {fake} answers"
+    assert run("corpus", "check", str(tmp_path / "c"), "--reader", command)[0] == 0
+    readers = ("--reader", command, "--reader", "tableformat")
+    status, stdout, _ = run("corpus", "check", "--case", "every-verb-works", *readers)
+    assert status == 1
+    assert "every-verb-works-on-an-empty-table.v2  " in stdout
+    assert "    tableformat corpus check --case verbs/every-verb-works-on-an-empty-table.v2 --reader 'my=" in stdout
+    status, stdout, _ = run("corpus", "check", str(tmp_path / "c"), "--reader", command, "-o", "json")
+    assert [len(json.loads(stdout)[name]) for name in ("readers", "cases")] == [1, 2]
+    assert run("corpus", "check", str(tmp_path / "c"), "--corpus", "x", "--reader", command)[0] == 2
