@@ -20,6 +20,7 @@ from tableformat.arguments import checked_methods
 from tableformat.changes.changes import Changes
 from tableformat.changes.range import change_range_of_times
 from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.layers.layers import Layers, layers_of
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.metadata_tables import history_table
@@ -187,6 +188,28 @@ class TableReads:
         if branch is not None:
             return head_view(metadata, io, branch)
         return self.view
+
+    def layers(
+        self,
+        column: str | None = None,
+        *,
+        to_scale: bool = True,
+        snapshot_id: int | None = None,
+        as_of: datetime | str | int | None = None,
+        tag: str | None = None,
+        branch: str | None = None,
+    ) -> Layers:
+        """The files of a snapshot as a picture, of metadata alone: the values of a column across, sequence numbers up.
+
+        `column`: the first range column, else the first of the key, unless given. `to_scale=False` puts the values that
+        occur at equal distances. Range partitions are a ruler below. Notebooks draw it; `print` writes it.
+
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> print(table.layers().text(width=60).splitlines()[1])
+        #2 range                                                   ─
+        """
+        view = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
+        return layers_of(view, self.name, column=column, to_scale=to_scale)
 
     def changes(
         self,

@@ -18,6 +18,7 @@ from tableformat.cli import (
     compaction,
     corpus,
     deletes,
+    layers,
     maintain,
     partitions,
     query,
@@ -48,7 +49,7 @@ def globals_first(arguments: list[str]) -> list[str]:
         if argument == "--":
             rest += arguments[position:]
             break
-        if argument in _VALUED and position + 1 < len(arguments):
+        if argument in _VALUED and position + 1 < len(arguments) and not _is_a_file(argument, arguments[position + 1]):
             front += arguments[position : position + 2]
             position += 1
         elif argument in _FLAGS or argument.startswith(tuple(f"{name}=" for name in _VALUED if name != "-o")):
@@ -57,6 +58,11 @@ def globals_first(arguments: list[str]) -> list[str]:
             rest.append(argument)
         position += 1
     return front + rest
+
+
+def _is_a_file(option: str, value: str) -> bool:
+    """`-o page.svg` is an option of a command, `-o json` the format of the output."""
+    return option == "-o" and "." in value
 
 
 class ErrorTellingGroup(TyperGroup):
@@ -162,6 +168,7 @@ app.command("show", rich_help_panel=LOOK)(tables.show)
 app.command("history", rich_help_panel=LOOK)(tables.history)
 app.command("files", rich_help_panel=LOOK)(tables.files)
 app.command("deletes", rich_help_panel=LOOK)(tables.deletes)
+app.command("layers", rich_help_panel=LOOK)(layers.layers)
 app.command("head", rich_help_panel=READ)(query.head)
 app.command("query", rich_help_panel=READ)(query.query)
 app.command("changes", rich_help_panel=READ)(changes.changes)

@@ -1,0 +1,64 @@
+"""`layers`: the files of a snapshot as a picture."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from tableformat.cli.options import AsOfOption, BranchOption, SnapshotOption, TableArgument, TagOption
+from tableformat.cli.session import Session, view_of
+
+_WIDTH: Final = 100
+"""Characters of a line that goes to a file or a pipe, unless COLUMNS says otherwise."""
+
+
+def layers(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column across. Default: the first range or key column.")
+    ] = None,
+    even: Annotated[bool, typer.Option("--even", help="Values at equal distances, not to scale.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", "-o", metavar="FILE.svg", help="Write a drawing, and no text.")
+    ] = None,
+    snapshot: SnapshotOption = None,
+    as_of: AsOfOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+) -> None:
+    """Draw a table: values of a column across, sequence numbers up, data files and deletes as spans.
+
+    From metadata alone. Range partitions are a ruler below, with gaps where no partition is.
+    """
+    from rich.text import Text
+
+    from tableformat.display.summary import name_of
+    from tableformat.layers.layers import layers_of
+
+    if svg is not None and svg.suffix != ".svg":
+        raise typer.BadParameter(f"{svg} is no .svg file.", param_hint="--svg")
+    session = Session.of(context)
+    handle = session.table(table, branch)
+    view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)
+    found = layers_of(view, name_of(handle), column=column, to_scale=not even)
+
+    def document() -> dict[str, Any]:
+        return {**found.to_dict(), "svg": None if svg is None else str(svg)}
+
+    if svg is not None:
+        svg.write_text(found.svg(), encoding="utf-8")
+    if svg is None or session.output.is_json:
+        session.output.emit(document, lambda: Text(found.text(width=_width())))
+
+
+def _width() -> int:
+    stated = os.environ.get("COLUMNS", "")
+    is_known = sys.stdout.isatty() or stated.isdigit()
+    return max(40, shutil.get_terminal_size().columns) if is_known else _WIDTH

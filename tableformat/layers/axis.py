@@ -1,0 +1,92 @@
+"""The axis of the picture: values of one column as places between 0 and 1."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+)
+
+from tableformat.metadata.partition_text import human_text
+
+_MEASURED: Final = (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+)
+"""Types whose values have distances; of others only the order is drawn."""
+LABEL_CHARACTERS: Final = 24
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value has a place: infinite ones are at the edge, wherever that is."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A column and where its values lie."""
+
+    column: str
+    value_type: PrimitiveType
+    to_scale: bool
+    """Distances are those of the values; else the values that occur stand at equal distances."""
+    values: tuple[Any, ...]
+    """The values that occur as ends, sorted, in Iceberg's internal representation."""
+
+    @classmethod
+    def of(cls, column: str, value_type: PrimitiveType, values: Iterable[Any], *, to_scale: bool) -> Axis:
+        """An axis over the values; `to_scale` asks for distances, where the type has them."""
+        is_measured = isinstance(value_type, _MEASURED)
+        distinct = sorted({value for value in values if value is not None and is_finite(value)})
+        return cls(column, value_type, to_scale and is_measured, tuple(distinct))
+
+    def place(self, value: Any) -> float:
+        """Where a value lies, from 0 at the lowest to 1 at the highest; 0.5 where only one occurs."""
+        if len(self.values) < 2:
+            return 0.5
+        if self.to_scale:
+            lowest, highest = float(self.values[0]), float(self.values[-1])
+            return min(1.0, max(0.0, (float(value) - lowest) / (highest - lowest)))
+        return min(bisect_left(self.values, value), len(self.values) - 1) / (len(self.values) - 1)
+
+    def ticks(self, count: int) -> list[tuple[float, str]]:
+        """Places and texts of at most so many values that occur, the lowest and the highest among them."""
+        if not self.values:
+            return []
+        chosen: dict[int, None] = {}
+        for step in range(count):
+            wanted = step / max(1, count - 1)
+            nearest = min(range(len(self.values)), key=lambda index: abs(self.place(self.values[index]) - wanted))
+            chosen[nearest] = None
+        return [(self.place(self.values[index]), self.text(self.values[index])) for index in chosen]
+
+    def text(self, value: Any) -> str:
+        """A value as people read it, cut where it is long."""
+        whole = human_text(IdentityTransform(), self.value_type, value)
+        return whole if len(whole) <= LABEL_CHARACTERS else f"{whole[: LABEL_CHARACTERS - 1]}…"

@@ -1,0 +1,80 @@
+"""`Layers`: the picture of a snapshot, as text and as SVG."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tableformat.arguments import checked_methods
+from tableformat.layers import svg as drawing
+from tableformat.layers import text as writing
+from tableformat.layers.bands import arrange, depth
+from tableformat.layers.collect import DATA, collect
+from tableformat.layers.picture import Picture
+from tableformat.metadata.snapshot_view import SnapshotView
+
+
+@checked_methods
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The files of a snapshot: the key space across, sequence numbers up. Made of metadata: no file was opened.
+
+    Spans are bounds of a file's values; deletes reach data below them in the picture, position deletes and vectors also
+    beside them. `str()` is the text; notebooks show the drawing.
+    """
+
+    picture: Picture
+    """What is drawn."""
+
+    @property
+    def is_binned(self) -> bool:
+        """Whether some files are drawn together: there are too many to draw each."""
+        return self.picture.is_binned
+
+    def svg(self) -> str:
+        """An SVG document of at most some hundred kilobytes, without scripts, for light and dark themes.
+
+        >>> table.layers().svg().startswith("<svg")
+        True
+        """
+        return drawing.document(self.picture)
+
+    def text(self, *, width: int = 100) -> str:
+        """The picture in characters, in lines of at most `width`.
+
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> print(table.layers().text(width=60).splitlines()[0])
+        db.calendars by id1: 1 data file, 1 range delete file
+        """
+        return writing.lines(self.picture, width)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every file with its place, for JSON."""
+        picture = self.picture
+        return {
+            "table": picture.name,
+            "snapshot_id": picture.snapshot_id,
+            "column": picture.collected.axis.column,
+            "to_scale": picture.collected.axis.to_scale,
+            "is_binned": self.is_binned,
+            "files": [
+                {name: value for name, value in asdict(span).items() if name != "is_reached" or span.kind == DATA}
+                for span in picture.collected.spans
+            ],
+            "files_opened": list(picture.depth.files),
+            "files_opened_with_deletes": list(picture.depth.reached),
+        }
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return drawing.inline(self.picture)
+
+
+def layers_of(view: SnapshotView, name: str, *, column: str | None = None, to_scale: bool = True) -> Layers:
+    """The layers of a snapshot; see `Table.layers`."""
+    collected = collect(view, column, to_scale=to_scale)
+    snapshot_id = None if view.snapshot is None else view.snapshot.snapshot_id
+    spans = collected.spans
+    return Layers(Picture(name, snapshot_id, collected, arrange(spans), depth(spans)))
