@@ -30,6 +30,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations import references
 from tableformat.operations.inspect import Inspect
 from tableformat.operations.lookup import row_of_key, rows_of_keys
+from tableformat.operations.table_page import table_html
 from tableformat.scan.scan import Scan
 
 
@@ -62,6 +63,9 @@ class TableReads:
         snapshot = self.view.snapshot
         at = f"snapshot {snapshot.snapshot_id}" if snapshot else "no snapshot"
         return f"Table({self.name!r}, branch={self.branch!r}, {at})"
+
+    def _repr_html_(self) -> str:
+        return table_html(self.iceberg, self.view, self.branch)
 
     @property
     def name(self) -> str:

@@ -39,6 +39,7 @@ from tableformat.errors import (
 )
 from tableformat.keys.table_key import check_key_columns
 from tableformat.maintenance.running.progress import Progress
+from tableformat.markup import html
 from tableformat.metadata.arrow_schema import iceberg_schema
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.new_names import check_new_name
@@ -91,6 +92,16 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({self.iceberg.name!r}, warehouse={self.iceberg.properties.get('warehouse', '')!r})"
+
+    def _repr_html_(self) -> str:
+        namespaces = self.list_namespaces(recursive=True)
+        tables = [(each, ", ".join(self.list_tables(each))) for each in namespaces[: html.LISTED_ROWS]]
+        shown = [*tables, *((each, "") for each in namespaces[html.LISTED_ROWS :])]
+        return html.fragment(
+            f"Catalog {self.iceberg.name}",
+            html.facts([("warehouse", self.iceberg.properties.get("warehouse", "not stated"))]),
+            html.grid(("namespace", "tables"), shown) if shown else html.quiet("no namespace yet"),
+        )
 
     def close(self) -> None:
         """Release the connections of the catalog; tables that were loaded stay readable.

@@ -48,8 +48,8 @@ class Changes(ArrowRows):
         super().__init__(view, where, columns, limit)
         self._range = changes
 
-    def __repr__(self) -> str:
-        return self._text(f"from snapshot {self.from_snapshot_id} to {self.to_snapshot_id}")
+    def _subject(self) -> str:
+        return f"from snapshot {self.from_snapshot_id} to {self.to_snapshot_id}"
 
     @property
     def from_snapshot_id(self) -> int | None:

@@ -24,6 +24,7 @@ from tableformat.cli import (
     query,
     refs,
     relocate,
+    report,
     run_demo,
     tables,
     upkeep,
@@ -169,6 +170,7 @@ app.command("history", rich_help_panel=LOOK)(tables.history)
 app.command("files", rich_help_panel=LOOK)(tables.files)
 app.command("deletes", rich_help_panel=LOOK)(tables.deletes)
 app.command("layers", rich_help_panel=LOOK)(layers.layers)
+app.command("report", rich_help_panel=LOOK)(report.report)
 app.command("head", rich_help_panel=READ)(query.head)
 app.command("query", rich_help_panel=READ)(query.query)
 app.command("changes", rich_help_panel=READ)(changes.changes)

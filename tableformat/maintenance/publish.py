@@ -31,6 +31,7 @@ from tableformat.maintenance.publishing.publish_scope import TargetState, target
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.head_jobs import head_state
 from tableformat.maintenance.running.progress import Progress
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import PUBLISH_TARGET_PREFIX
@@ -40,7 +41,7 @@ _ROUNDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishResult:
+class PublishResult(HtmlResult):
     """What a publish did, or with `dry_run` would do."""
 
     source: str

@@ -26,6 +26,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestEntry, ManifestFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
@@ -40,7 +41,7 @@ ENTRIES_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteManifestsResult:
+class RewriteManifestsResult(HtmlResult):
     """What a rewrite of manifests did, or with `dry_run` would do."""
 
     snapshot_id: int | None

@@ -39,6 +39,7 @@ from tableformat.maintenance.publish import publish
 from tableformat.maintenance.rewrite_manifests import rewrite_manifests
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.ranges.handle import TableRangePartitions
 from tableformat.range_partitions.property_text import range_partitions_of
@@ -86,7 +87,7 @@ class JobReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunResult(HtmlResult):
     """What a run did, job by job in order; prints as text."""
 
     jobs: tuple[JobReport, ...]

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tableformat.markup.results import HtmlResult
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitResult:
+class CommitResult(HtmlResult):
     """One verb, or one transaction: at most one snapshot."""
 
     snapshot_id: int | None

@@ -18,6 +18,7 @@ from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import parse_where
+from tableformat.markup import html
 from tableformat.merge_on_read.task import RowTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -66,6 +67,24 @@ class ArrowRows(ABC):
     @abstractmethod
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Self:
         """The same with another filter and other columns."""
+
+    @abstractmethod
+    def _subject(self) -> str:
+        """Which snapshots are read."""
+
+    def __repr__(self) -> str:
+        return self._text(self._subject())
+
+    def _repr_html_(self) -> str:
+        """What would be read; no row is."""
+        where = "every row" if isinstance(self._where, AlwaysTrue) else filter_text(self._where)
+        limit = [] if self._limit is None else [("limit", f"{self._limit:,} rows")]
+        return html.fragment(
+            type(self).__name__.lower(),
+            html.facts([("reads", self._subject()), ("where", where), *limit]),
+            html.grid(("column", "type"), [(field.name, field.type) for field in self.schema]),
+            html.quiet("Nothing is read yet: to_arrow(), to_batches(), to_pandas(), to_polars(), count() read."),
+        )
 
     def _text(self, subject: str) -> str:
         where = "" if isinstance(self._where, AlwaysTrue) else f", where={filter_text(self._where)}"

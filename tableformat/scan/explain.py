@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 from pyiceberg.expressions import AlwaysTrue
 
 from tableformat.filters.filter_text import filter_text
+from tableformat.markup import figures, html
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.scan.plan import ScanPlan
@@ -64,6 +66,24 @@ class ScanExplanation:
     def __str__(self) -> str:
         return "\n".join(_report(self))
 
+    def _repr_html_(self) -> str:
+        opened = ", ".join(f"{count:,} {kind}" for kind, count in self.delete_file_counts.items())
+        verdicts = Counter(file.verdict for file in self.files)
+        counts = ", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in ("clean", "partial", "covered"))
+        told = [
+            ("snapshot", self.snapshot_id or "none"),
+            ("where", self.where),
+            ("data files", counts),
+            ("ruled out", _ruled_out(self.pruning)),
+            ("delete files to open", opened or "none"),
+        ]
+        rows = [
+            (file.verdict, figures.count(file.record_count), figures.size(file.file_size_bytes), *_why(file))
+            for file in self.files
+        ]
+        columns = ("verdict", "rows", "size", "data file", "why")
+        return html.fragment("scan, explained", html.facts(told), html.grid(columns, rows, numbers=columns[1:3]))
+
 
 def explain_plan(plan: ScanPlan) -> ScanExplanation:
     """The explanation of a plan; reads nothing."""
@@ -75,6 +95,17 @@ def explain_plan(plan: ScanPlan) -> ScanExplanation:
         pruning=asdict(plan.pruning),
         delete_file_counts={kind.value: count for kind, count in plan.delete_file_counts.items()},
     )
+
+
+def _ruled_out(pruning: dict[str, int]) -> str:
+    by_partition, by_bounds = pruning["skipped_by_partition_count"], pruning["skipped_by_bounds_count"]
+    return f"{by_partition:,} by partition, {by_bounds:,} by column bounds"
+
+
+def _why(file: FileExplanation) -> tuple[str, str]:
+    kinds = Counter(delete.kind for delete in file.deletes)
+    opened = [f"opens {count:,} {kind}" for kind, count in kinds.items()]
+    return file.file_path.rpartition("/")[2], "; ".join((*file.reasons, *opened))
 
 
 def _explain_task(task: FileScanTask) -> FileExplanation:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyiceberg.expressions import BooleanExpression
 
+from tableformat.markup import figures, html
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 
@@ -41,6 +42,22 @@ class ScanPlan:
     covered: tuple[DataFile, ...] = ()
     """Data files of which range deletes cover every row (RD-10): they are not read."""
     pruning: PruningCounts = PruningCounts()
+
+    def _repr_html_(self) -> str:
+        deletes = ", ".join(f"{count:,} {kind.value}" for kind, count in self.delete_file_counts.items())
+        return html.fragment(
+            "scan plan",
+            html.facts(
+                [
+                    ("snapshot", self.snapshot_id or "none"),
+                    ("data files to read", f"{len(self.tasks):,}, {figures.size(self.data_bytes)}"),
+                    ("rows in them, before deletes", figures.count(self.record_count)),
+                    ("covered, not read", figures.counted(len(self.covered), "data file")),
+                    ("delete files to open", deletes or "none"),
+                ]
+            ),
+            html.quiet("explain() of the scan says why each file is read."),
+        )
 
     @property
     def record_count(self) -> int:

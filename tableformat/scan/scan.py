@@ -38,10 +38,8 @@ class Scan(ArrowRows):
         """
         super().__init__(view, where, columns, limit)
 
-    def __repr__(self) -> str:
-        return self._text(
-            "no snapshot" if self._view.snapshot is None else f"snapshot {self._view.snapshot.snapshot_id}"
-        )
+    def _subject(self) -> str:
+        return "no snapshot" if self._view.snapshot is None else f"snapshot {self._view.snapshot.snapshot_id}"
 
     def plan(self) -> ScanPlan:
         """Which files are read and which deletes apply to them. Reads metadata, and range delete files within a

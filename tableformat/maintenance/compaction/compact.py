@@ -36,6 +36,7 @@ from tableformat.maintenance.compaction.rewrite_group import RewriteContext, Rew
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits
 from tableformat.maintenance.running.tasks import TaskRunner, Work
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
@@ -47,7 +48,7 @@ ROUNDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactResult:
+class CompactResult(HtmlResult):
     """What a compaction did, or with `dry_run` would do."""
 
     snapshot_id: int | None

@@ -49,6 +49,7 @@ from tableformat.maintenance.publishing.carry_appends import TargetRule, carry_a
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits, silent
 from tableformat.maintenance.running.tasks import TaskRunner, Work
+from tableformat.markup.results import HtmlResult
 from tableformat.merge_on_read.deleted_positions import deletes_identity
 from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.newest import move_to_newest
@@ -67,7 +68,7 @@ _AT_ONCE: Final = os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertResult:
+class ConvertResult(HtmlResult):
     """What a conversion did, or with `dry_run` would do."""
 
     snapshot_id: int | None

@@ -19,12 +19,13 @@ from tableformat.commit.metadata_commit import refresh
 from tableformat.maintenance.delete_files.dead_deletes import DeadDelete, dead_deletes
 from tableformat.maintenance.running.head_jobs import HeadState, commit_on_head, head_state
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_choice import head_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropDeadDeletesResult:
+class DropDeadDeletesResult(HtmlResult):
     """What was dropped, or with `dry_run` would be."""
 
     snapshot_id: int | None

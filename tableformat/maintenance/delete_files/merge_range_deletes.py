@@ -26,6 +26,7 @@ from tableformat.deletes.spans.spans import SpanArray
 from tableformat.maintenance.delete_files.dead_deletes import FilesInScope
 from tableformat.maintenance.running.head_jobs import HeadState, commit_deletes_on_head, head_state
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.markup.results import HtmlResult
 from tableformat.merge_on_read.delete_index import by_scope_and_columns
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.snapshot_choice import ancestors, head_view
@@ -36,7 +37,7 @@ from tableformat.write.delete_files.range_deletes import write_range_delete_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeRangeDeletesResult:
+class MergeRangeDeletesResult(HtmlResult):
     """What was merged, or with `dry_run` would be."""
 
     snapshot_id: int | None

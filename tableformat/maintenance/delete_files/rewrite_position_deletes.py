@@ -26,6 +26,7 @@ from tableformat.filters.predicate import parse_where
 from tableformat.maintenance.delete_files.dead_deletes import dead_deletes
 from tableformat.maintenance.running.head_jobs import HeadState, commit_deletes_on_head, head_state
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.markup.results import HtmlResult
 from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_data_file
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
@@ -42,7 +43,7 @@ _ROW_DELETES: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewritePositionDeleteFilesResult:
+class RewritePositionDeleteFilesResult(HtmlResult):
     """What a rewrite of position deletes did, or with `dry_run` would do."""
 
     snapshot_id: int | None

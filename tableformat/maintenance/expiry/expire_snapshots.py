@@ -37,12 +37,13 @@ from tableformat.maintenance.expiry.expired_files import (
 from tableformat.maintenance.expiry.snapshot_retention import Expiry, RetentionRequest, plan_expiry
 from tableformat.maintenance.publishing.publish_scope import tag_publish_bases
 from tableformat.maintenance.running.progress import Progress
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.snapshot_choice import to_epoch_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireResult:
+class ExpireResult(HtmlResult):
     """What expiry did, or with `dry_run` would do."""
 
     expired_snapshots_count: int = 0

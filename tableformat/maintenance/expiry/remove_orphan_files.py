@@ -21,6 +21,7 @@ from tableformat.errors import InvalidArgumentError, TableNotFoundError, Unsuppo
 from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files, split_foreign
 from tableformat.maintenance.expiry.shared_location import check_no_metadata_of_others, check_no_table_shares
 from tableformat.maintenance.running.progress import Progress
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.owned_files import PATH_PROPERTIES, OwnedFiles
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.metadata.snapshot_choice import to_epoch_ms
@@ -36,7 +37,7 @@ _KEPT_NAMES: Final = frozenset({"version-hint.text"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveOrphanFilesResult:
+class RemoveOrphanFilesResult(HtmlResult):
     """What was removed, or with `dry_run` would be."""
 
     orphan_file_locations: tuple[str, ...] = ()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from tableformat.markup import figures, html
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,70 @@ class TableHealth:
         for finding in self.findings:
             lines += [f"  {finding.what}", f"      {finding.command}"]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        where = "" if self.branch == "main" else f", branch {self.branch}"
+        return html.fragment(f"Health of {self.table}{where}", html_of_health(self))
+
+
+_GREEN: Final = "#4c9f70"
+_YELLOW: Final = "#d9902f"
+_RED: Final = "#d65f5f"
+
+
+def html_of_health(health: TableHealth) -> html.Html:
+    """The picture of a table's health: what reading costs now and after the jobs, how files are read, what to do."""
+    return html.part(
+        _amplification(health),
+        html.facts(_figures(health)),
+        _how_files_read(health),
+        _to_do(health.findings),
+    )
+
+
+def _amplification(health: TableHealth) -> html.Html:
+    """Bars to one scale. What conversion and compaction leave is the measure itself, 1."""
+    now = health.read_amplification
+    colour = _GREEN if now <= 1.5 else _YELLOW if now <= 3 else _RED
+    rows = [
+        ("as it is", f"{now:.2f}", html.bar(1.0, colour)),
+        ("converted and compacted", "1.00", html.bar(1.0 / now, _GREEN)),
+    ]
+    return html.grid(("read amplification", "times", ""), rows, numbers=("times",))
+
+
+def _figures(health: TableHealth) -> list[tuple[str, object]]:
+    deletes = (f"{each.file_count:,} {each.kind}, {figures.size(each.total_bytes)}" for each in health.delete_files)
+    told: list[tuple[str, object]] = [
+        (
+            "data files",
+            f"{health.data_file_count:,}, {figures.size(health.data_bytes)}, {health.small_file_count:,} small",
+        ),
+        ("rows", f"{health.record_count:,}, {health.deleted_row_ratio:.1%} deleted by position or in covered files"),
+        ("delete files", "; ".join(deletes) or "none"),
+    ]
+    if health.lookup_depth is not None:
+        depth = health.lookup_depth
+        told.append(("a key lookup opens", f"{depth.average:.1f} files on average, {depth.largest:,} at most"))
+    return told
+
+
+def _how_files_read(health: TableHealth) -> html.Html:
+    states = (
+        ("clean", health.clean_file_count, _GREEN),
+        ("positions deleted", health.position_deleted_file_count, "#4c8dd6"),
+        ("keys compared", health.partial_file_count, _YELLOW),
+        ("dead weight", health.covered_file_count, _RED),
+    )
+    of_all = max(1, health.data_file_count)
+    rows = [(name, figures.count(count), html.bar(count / of_all, colour)) for name, count, colour in states]
+    return html.grid(("how data files read", "files", ""), rows, numbers=("files",))
+
+
+def _to_do(findings: tuple[Finding, ...]) -> html.Html:
+    if not findings:
+        return html.line("Nothing to do.")
+    return html.headed("To do", *(html.part(html.line(f"{each.what}:"), html.code(each.command)) for each in findings))
 
 
 def _describe(counts: DeleteFileCounts) -> str:

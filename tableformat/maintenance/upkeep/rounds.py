@@ -30,6 +30,7 @@ from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.maintenance.upkeep.ledger import Ledger
 from tableformat.maintenance.upkeep.policy import UpkeepPolicy
+from tableformat.markup.results import HtmlResult
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
@@ -51,7 +52,7 @@ UpkeepJob = CompactResult | MergeRangeDeletesResult | DropDeadDeletesResult | Re
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepResult:
+class UpkeepResult(HtmlResult):
     """What a round did, or with `dry_run` would do; empty when nothing was due."""
 
     jobs: tuple[UpkeepJob, ...] = ()

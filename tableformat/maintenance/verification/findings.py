@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from tableformat.markup.results import HtmlResult
+
 
 class Severity(StrEnum):
     """How bad it is."""
@@ -117,7 +119,7 @@ class VerificationFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyResult:
+class VerifyResult(HtmlResult):
     """What was looked at, and what was found; prints as text."""
 
     table: str

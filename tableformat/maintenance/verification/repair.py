@@ -13,12 +13,13 @@ from tableformat.maintenance.delete_files.drop_dead_deletes import DropDeadDelet
 from tableformat.maintenance.running.progress import Progress
 from tableformat.maintenance.verification.findings import FindingKind, VerificationFinding, VerifyResult
 from tableformat.maintenance.verification.verify import verify
+from tableformat.markup.results import HtmlResult
 
 _MENDED: Final = frozenset({FindingKind.DANGLING_VECTOR, FindingKind.DEAD_DELETE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepairResult:
+class RepairResult(HtmlResult):
     """What was mended, or with `dry_run` would be, and what is left."""
 
     dropped_deletes: DropDeadDeletesResult

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tableformat.markup.results import HtmlResult
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangePartitionsResult:
+class RangePartitionsResult(HtmlResult):
     """One change of what exists, or what it would do (`dry_run`)."""
 
     snapshot_id: int | None = None

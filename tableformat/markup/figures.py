@@ -1,0 +1,44 @@
+"""Words numbers, sizes and durations: one wording for the command line, for reprs and for pages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_UNITS: Final = ("KB", "MB", "GB", "TB", "PB")
+
+
+def count(number: int) -> str:
+    """A whole number with thousands separators."""
+    return f"{number:,}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 data file`, `2 data files`; the plural takes an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(byte_count: int) -> str:
+    """Bytes in the unit that leaves at most four digits, in steps of 1,000."""
+    if byte_count < 1_000:
+        return f"{byte_count} B"
+    amount = float(byte_count)
+    for unit in _UNITS:
+        amount /= 1_000
+        if round(amount, 1) < 1_000 or unit == _UNITS[-1]:
+            return f"{amount:.1f} {unit}"
+    raise AssertionError("the last unit takes every size")
+
+
+def seconds(duration_seconds: float) -> str:
+    """A duration: milliseconds below one second."""
+    if duration_seconds < 1:
+        return f"{duration_seconds * 1_000:.0f} ms"
+    return f"{duration_seconds:,.1f} s"
+
+
+def age(duration_seconds: float) -> str:
+    """How long ago, in the unit that leaves the fewest digits."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if duration_seconds >= length:
+            return f"{duration_seconds / length:,.1f} {unit}"
+    return f"{duration_seconds:.0f} s"
