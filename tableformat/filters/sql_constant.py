@@ -140,7 +140,7 @@ def constant_of(node: exp.Expr) -> Constant | None:
 
 
 def _text(node: exp.Expr) -> str:
-    """The SQL of the node. A list may have thousands of literals, for which the generator takes longer than the parser."""
+    """The SQL of the node. For thousands of literals in a list the generator takes longer than the parser."""
     if not isinstance(node, exp.Literal):
         return node.sql(dialect="duckdb")
     text: str = node.this
