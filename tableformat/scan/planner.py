@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -122,8 +122,8 @@ class _Planning:
         manifests = manifests_of(self._view)
         data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
         deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
-        chunks = self._live_data_files(data) if data_files is None else [columns_of_files(data_files)]
-        with no_collection(sum(len(chunk) for chunk in chunks)):
+        chunks = self._live_data_files(data) if data_files is None else iter([columns_of_files(data_files)])
+        with no_collection(sum(manifest.added_files_count + manifest.existing_files_count for manifest in data)):
             candidates = self._candidates(chunks)
             delete_files = self._delete_files(deletes, candidates)
             tasks, covered = self._tasks(candidates, delete_files)
@@ -141,7 +141,7 @@ class _Planning:
         columns = columns_of_files(data_files)
         return self._tasks([_Candidates.of(columns, self.pruning.keep(columns))], deletes)
 
-    def _live_data_files(self, manifests: Sequence[ManifestFile]) -> list[DataColumns]:
+    def _live_data_files(self, manifests: Sequence[ManifestFile]) -> Iterator[DataColumns]:
         """Live data files of the manifests that may have a matching row."""
         kept = [manifest for manifest in manifests if self.pruning.manifest_may_match(manifest)]
         self._counts = replace(
@@ -149,19 +149,24 @@ class _Planning:
             data_manifest_count=len(manifests),
             skipped_data_manifest_count=len(manifests) - len(kept),
         )
-        chunks = read_data_columns(self._view.io, kept, self._view.metadata)
-        return [*chunks, columns_of_files(self._staged.data_files)] if self._staged.data_files else chunks
+        staged = [columns_of_files(self._staged.data_files)] if self._staged.data_files else []
+        return chain(read_data_columns(self._view.io, kept, self._view.metadata), staged)
 
-    def _candidates(self, chunks: Sequence[DataColumns]) -> list[_Candidates]:
-        """The data files, less those that the filter rules out by partition or by column bounds."""
-        kept = [(chunk, self.pruning.keep(chunk)) for chunk in chunks]
-        self._counts = replace(
-            self._counts,
-            data_file_count=sum(len(chunk) for chunk in chunks),
-            skipped_by_partition_count=sum(each.skipped_by_partition_count for _, each in kept),
-            skipped_by_bounds_count=sum(each.skipped_by_bounds_count for _, each in kept),
-        )
-        return [_Candidates.of(chunk, each) for chunk, each in kept if len(each.rows)]
+    def _candidates(self, chunks: Iterator[DataColumns]) -> list[_Candidates]:
+        """The data files, less those that the filter rules out by partition or by column bounds. A chunk is let go of
+        before the next one is read."""
+        candidates = []
+        for chunk in chunks:
+            kept = self.pruning.keep(chunk)
+            self._counts = replace(
+                self._counts,
+                data_file_count=self._counts.data_file_count + len(chunk),
+                skipped_by_partition_count=self._counts.skipped_by_partition_count + kept.skipped_by_partition_count,
+                skipped_by_bounds_count=self._counts.skipped_by_bounds_count + kept.skipped_by_bounds_count,
+            )
+            if len(kept.rows):
+                candidates.append(_Candidates.of(chunk, kept))
+        return candidates
 
     def _delete_files(self, manifests: Sequence[ManifestFile], candidates: Sequence[_Candidates]) -> list[DeleteFile]:
         """Live delete files that may matter to some candidate."""

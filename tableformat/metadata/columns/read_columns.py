@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pyiceberg.io import FileIO
@@ -35,12 +35,12 @@ _raw: Final[BoundedCache[_RawKey, RawManifest]] = BoundedCache(RAW_BYTES)
 _chunks: Final[BoundedCache[tuple[object, ...], DataColumns]] = BoundedCache(CHUNK_BYTES)
 
 
-def read_data_columns(io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata) -> list[DataColumns]:
-    """The live data files of data manifests, in their order, in chunks of many files.
+def read_data_columns(io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata) -> Iterator[DataColumns]:
+    """The live data files of data manifests, in their order, in chunks of many files, each read when it is asked for.
 
     DA-9 as `read_manifest` has it; raises what it raises.
     """
-    return [_chunk(io, members, metadata) for members in _together(manifests)]
+    return (_chunk(io, members, metadata) for members in _together(manifests))
 
 
 def _together(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,14 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from scan_tables import TableBuilder, partitioned
 
 import tableformat as tf
+from tableformat.metadata.columns import read_columns
+from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
+from tableformat.scan import planner
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.scan import Scan
+from tableformat.storage.bounded_cache import BoundedCache
 
 SCHEMA = Schema(
     NestedField(1, "p", StringType(), required=False),
@@ -101,6 +107,31 @@ def test_a_large_in_list_still_rules_files_out(tmp_path: Path) -> None:
     scan = builder.scan(f"id IN ({wanted})")
     assert [task.data_file.file_path for task in scan.plan().tasks] == [files[6].file_path]
     assert ids_in(scan.plan(), scan) == [6_000, 6_001]
+
+
+def test_columns_of_files_that_are_ruled_out_are_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of few files takes no more memory for many manifests than for one: with all of them, ten million files
+    took 7.6 GB."""
+    builder = table(tmp_path)
+    for number in range(6):
+        builder.append(rows(number))
+    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
+    monkeypatch.setattr(read_columns, "_chunks", BoundedCache(0))
+    monkeypatch.setattr(read_columns, "_raw", BoundedCache(0))
+    held: list[weakref.ref[pa.RecordBatch]] = []
+    most = []
+
+    def watched(*arguments: Any) -> Iterator[DataColumns]:
+        for chunk in read_columns.read_data_columns(*arguments):
+            most.append(sum(each() is not None for each in held))
+            held.append(weakref.ref(chunk.batch))
+            yield chunk
+            del chunk
+
+    monkeypatch.setattr(planner, "read_data_columns", watched)
+    assert len(builder.scan("id >= 4 OR d = 1").plan().tasks) == 2
+    assert len(most) == 6
+    assert max(most) <= 1
 
 
 def test_nan_counts_as_above_every_bound(tmp_path: Path) -> None:
