@@ -96,6 +96,7 @@ _HONOURED: Final[dict[str, Values]] = {
     "write.target-file-size-bytes": _P,
     "write.update.isolation-level": _ISOLATION_LEVELS,
     "write.update.mode": _ROW_LEVEL_MODES,
+    "write.wap.enabled": _B,
 }
 _WITHOUT_EFFECT: Final[dict[str, Values]] = {
     "commit.status-check.total-timeout-ms": _P,
@@ -170,7 +171,6 @@ _WITHOUT_EFFECT: Final[dict[str, Values]] = {
     "write.summary.partition-limit": _W,
     "write.update.distribution-mode": DISTRIBUTION_MODES,
     "write.upsert.enabled": _B,
-    "write.wap.enabled": _B,
 }
 _ALWAYS: Final = {
     "write.delete.format.default": "parquet",
@@ -179,7 +179,6 @@ _ALWAYS: Final = {
     "write.metadata.metrics.default": "truncate(16)",
     "write.parquet.page-version": "v1",
     "write.upsert.enabled": "false",
-    "write.wap.enabled": "false",
 }
 
 ICEBERG_PROPERTIES: Final = {

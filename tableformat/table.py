@@ -24,6 +24,7 @@ from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.operations import references
 from tableformat.operations.draft import Draft
+from tableformat.operations.empty_branch import create_empty_branch
 from tableformat.operations.evolution import SchemaChanges, SpecChanges
 from tableformat.operations.format_version import FORMAT_VERSION
 from tableformat.operations.key import set_key
@@ -455,12 +456,17 @@ class Table(TableReads):
     def create_branch(self, name: str, snapshot_id: int | None = None) -> Table:
         """Start a branch at a snapshot, by default this handle's; `catalog.load_table(..., branch=name)` opens it.
 
+        On a table without snapshots it begins with an empty one, which `main` does not have.
+
         >>> table = table.create_branch("ingest")
         >>> result = catalog.load_table("db.calendars", branch="ingest").delete_prefix({"id1": "A"})
         >>> table.refresh().scan().count(), table.scan(branch="ingest").count()
         (3, 1)
         """
-        references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))
+        if not self.metadata.snapshots and snapshot_id is None:
+            create_empty_branch(self.iceberg, name, references.RefRetention())
+        else:
+            references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))
         return self
 
     def drop_tag(self, name: str) -> Table:

@@ -106,12 +106,14 @@ def commit_change(
     application_id: str | None = None,
     batch_id: BatchId | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
+    is_staged: bool = False,
 ) -> CommitOutcome:
     """Commit the change to a branch as one snapshot, or raise and leave the table as it was.
 
     A planned change is asked at every attempt, with the head it will meet. A change without files commits
     nothing. Metadata files of a commit that failed are removed; staged files belong to the caller, who removes them on
-    any error except CommitStateUnknownError.
+    any error except CommitStateUnknownError. SP-23: `is_staged` leaves the branch where it is; the snapshot is in the
+    table for whoever publishes it.
 
     Raises CommitConflictError, AlreadyCommittedError, CommitStateUnknownError, TableNotFoundError,
     SnapshotNotFoundError (no such branch), UnsupportedFeatureError, InvalidArgumentError.
@@ -124,6 +126,7 @@ def commit_change(
         ref=ref,
         batch=batch_name(application_id, batch_id),
         producer=SnapshotProducer(table.metadata, properties),
+        is_staged=is_staged,
     )
     return commit.run()
 
@@ -147,12 +150,14 @@ class _Commit:
         ref: str,
         batch: BatchName | None,
         producer: SnapshotProducer,
+        is_staged: bool,
     ) -> None:
         self._handle = handle
         self._planned = planned
         self._ref = ref
         self._batch = batch
         self._producer = producer
+        self._is_staged = is_staged
         self._subject = f"{'.'.join(handle.name())} (branch {ref})"
         self._attempts = 0
         self._sent = _Sent.NO
@@ -260,7 +265,9 @@ class _Commit:
         self, base: SnapshotView, change: TableChange, snapshot: Snapshot
     ) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
         """CP-1: the table and the head of the branch are the ones that the snapshot was made for."""
-        updates: list[TableUpdate] = [AddSnapshotUpdate(snapshot=snapshot), _move_ref(base, self._ref, snapshot)]
+        updates: list[TableUpdate] = [AddSnapshotUpdate(snapshot=snapshot)]
+        if not self._is_staged:
+            updates.append(_move_ref(base, self._ref, snapshot))
         requirements: list[TableRequirement] = [
             AssertTableUUID(uuid=base.metadata.table_uuid),
             AssertRefSnapshotId.model_validate({"ref": self._ref, "snapshot-id": snapshot.parent_snapshot_id}),

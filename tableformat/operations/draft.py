@@ -325,6 +325,7 @@ class Draft:
             application_id=options.application_id,
             batch_id=options.batch_id,
             snapshot_properties=options.snapshot_properties,
+            is_staged=options.is_staged,
         )
         if not outcome.committed:
             self.discard()

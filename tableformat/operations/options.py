@@ -27,6 +27,8 @@ class CommitOptions:
     """Whole numbers rise from batch to batch; text is compared for equality with the last one."""
     snapshot_properties: Mapping[str, str] | None = None
     """Added to the snapshot's summary."""
+    is_staged: bool = False
+    """SP-23: no branch moves to the snapshot, which somebody will publish."""
 
     @classmethod
     def of(cls, verb: str, own: Iterable[str] = (), **keywords: Unpack[CommitKeywords]) -> CommitOptions:

@@ -10,6 +10,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     AssertTableUUID,
     RemovePropertiesUpdate,
@@ -231,6 +232,23 @@ def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
             f"{target_id}. set_current_snapshot() moves a branch to any snapshot."
         )
     _move(iceberg, branch, target_id)
+
+
+def move_to_child(iceberg: IcebergTable, branch: str, snapshot: Snapshot) -> None:
+    """Move a branch to a snapshot that was made on its head; CommitConflictError where it has another head by now.
+
+    Raises InvalidArgumentError where others are published to the branch (MT-30).
+    """
+    sources = published_to(iceberg.metadata, branch)
+    if sources:
+        raise InvalidArgumentError(
+            f"branch {branch!r} is what branch {sources[0]!r} is published to, so only appends are committed to it."
+        )
+    head = iceberg.metadata.refs.get(branch)
+    moved = _ref(snapshot.snapshot_id, SnapshotRefType.BRANCH, None)
+    if head is not None:
+        moved = head.model_copy(update={"snapshot_id": snapshot.snapshot_id})
+    commit_updates(iceberg, (assert_ref(branch, snapshot.parent_snapshot_id),), (set_ref(branch, moved),))
 
 
 def ref_view(iceberg: IcebergTable, name: str) -> SnapshotView:

@@ -103,9 +103,9 @@ def test_a_value_that_does_not_parse_is_refused_when_it_is_set(
 
 def test_properties_without_effect_are_kept_with_one_warning(catalog: tf.Catalog, table: tf.Table) -> None:
     """FM-25."""
-    idle = {"write.parquet.page-size-bytes": "65536", "write.wap.enabled": "TRUE", "owner": "ann"}
+    idle = {"write.parquet.page-size-bytes": "65536", "write.upsert.enabled": "TRUE", "owner": "ann"}
     with pytest.warns(
-        PropertyWithoutEffectWarning, match=r"write\.parquet\.page-size-bytes, write\.wap\.enabled"
+        PropertyWithoutEffectWarning, match=r"write\.parquet\.page-size-bytes, write\.upsert\.enabled"
     ) as told:
         table.set_properties(idle)
     assert len(told) == 1

@@ -23,6 +23,7 @@ from spark_ext.service.ddl.tables import describe_table
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.named_states import is_state, pin_of_state
+from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.spark_types import default_value, iceberg_type
 from tableformat.errors import InvalidArgumentError, TableFormatError
 from tableformat.operations.references import remove_properties, set_properties
@@ -55,7 +56,8 @@ def alter_table(session: Session, request: Request) -> dict[str, Any]:
         elif change["change"] == "DropConstraint":
             drop_constraint(table, change["constraint"], if_exists=change["if_exists"])
     altered = session.load(identifier)
-    pin = Pin(identifier, altered.iceberg.metadata_location)
+    branch = WriteAuditPublish.of(request.arguments, altered).branch_read(altered)
+    pin = Pin(identifier, altered.iceberg.metadata_location, branch=branch)
     return describe_table(session, pin_of_state(altered, identifier, name) if by_state else pin)
 
 

@@ -24,6 +24,7 @@ from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states import named_states
 from spark_ext.service.states.read_options import check_named_state, pin_of_options
+from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.partition_type import partition_arrow_type, spark_partition_type
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
@@ -174,7 +175,7 @@ def _pin(table: Table, identifier: tuple[str, ...], arguments: dict[str, Any]) -
     elif micros is not None:
         view = table.at(as_of=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
     else:
-        return Pin(identifier, location)
+        return Pin(identifier, location, branch=WriteAuditPublish.of(arguments, table).branch_read(table))
     assert view.snapshot is not None, "a snapshot that was named is there"
     return Pin(identifier, location, view.snapshot.snapshot_id)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_ext.service.procedures.procedure import Parameter, Rows, not_null, procedure
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.operations.cherrypick import cherrypick, staged_snapshot
 from tableformat.table import Table
 
 _MOVED = pa.schema(
@@ -72,6 +73,30 @@ def ancestors_of(table: Table, *, snapshot_id: int | None = None) -> Iterator[di
     """The snapshot and its ancestors, newest first, each with its time in milliseconds since 1970."""
     for snapshot in ancestors(table.metadata, table.at(snapshot_id=snapshot_id).snapshot):
         yield {"snapshot_id": snapshot.snapshot_id, "timestamp": snapshot.timestamp_ms}
+
+
+_PUBLISHED = pa.schema(not_null(pa.int64(), "source_snapshot_id", "current_snapshot_id"))
+
+
+@procedure(
+    Parameter("snapshot_id", "long", "The snapshot, outside of the branch's history.", is_required=True),
+    columns=_PUBLISHED,
+)
+def cherrypick_snapshot(table: Table, *, snapshot_id: int) -> Rows:
+    """Do to the branch what a snapshot outside of its history did."""
+    current = cherrypick(table.iceberg, table.branch, snapshot_id)
+    return [{"source_snapshot_id": snapshot_id, "current_snapshot_id": current}]
+
+
+@procedure(
+    Parameter("wap_id", "string", "The spark.wap.id that the snapshot was staged with.", is_required=True),
+    columns=_PUBLISHED,
+)
+def publish_changes(table: Table, *, wap_id: str) -> Rows:
+    """Do to the branch what the snapshot did that was staged with a WAP id."""
+    snapshot_id = staged_snapshot(table.iceberg, wap_id)
+    current = cherrypick(table.iceberg, table.branch, snapshot_id)
+    return [{"source_snapshot_id": snapshot_id, "current_snapshot_id": current}]
 
 
 def _moved(table: Table, move: Callable[[], object]) -> dict[str, int | None]:

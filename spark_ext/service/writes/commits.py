@@ -167,7 +167,7 @@ def _commit(session: Session, request: Request, target: WriteTarget, verb: Verb,
     iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
     new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
-    if result.attempts:
+    if result.attempts and not target.is_staged:
         after_commit(iceberg, target.branch)
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
 
@@ -177,6 +177,7 @@ def _options(request: Request, target: WriteTarget) -> CommitOptions:
         application_id=request.arguments["application_id"],
         batch_id=request.arguments["batch_id"],
         snapshot_properties=target.snapshot_properties,
+        is_staged=target.is_staged,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
@@ -10,14 +11,20 @@ from pyiceberg.schema import Schema
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
+from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter
 from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_options import BRANCH, SNAPSHOT_PROPERTY, WriteOptions
 from tableformat.errors import CommitConflictError, UnknownOptionError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.keys.table_key import key_field_ids
+from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.draft import Draft
 from tableformat.operations.key_condition import key_conditions
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.run import run_verb
+from tableformat.operations.verbs.delete import delete
 from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF, blind_deletes
 
 
@@ -40,15 +47,20 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     if options.replace_prefix or options.properties:
         name = "replace-prefix" if options.replace_prefix else next(iter(options.properties))
         raise UnknownOptionError(name, (BRANCH, f"{SNAPSHOT_PROPERTY}<name>"), where="a delete")
-    table = session.load(pin.table, branch=options.branch)
+    wap = WriteAuditPublish.of(arguments, session.pinned(pin))
+    branch = wap.branch_written(session, session.pinned(pin), options.branch)
+    table = session.load(pin.table, branch=branch)
     where = still_exact_filter(arguments["predicates"], table.view.schema, subject="a delete")
-    result = table.delete(
-        where,
-        mode="scan" if takes_whole_files(table.view, where) else "auto",
+    verb = partial(delete, where=where, mode="scan" if takes_whole_files(table.view, where) else "auto")
+    committing = CommitOptions(
         application_id=arguments["application_id"],
         batch_id=arguments["batch_id"],
-        snapshot_properties=options.snapshot_properties,
+        snapshot_properties={**options.snapshot_properties, **wap.snapshot_properties},
+        is_staged=wap.wap_id is not None,
     )
+    result = run_verb(verb, partial(Draft, table.iceberg, branch), committing, one_shot=False)
+    if result.attempts and not committing.is_staged:
+        after_commit(table.iceberg, branch)
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
 
 

@@ -27,6 +27,8 @@ from pyiceberg.types import UUIDType
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
+from spark_ext.service.staging import is_staged
+from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.transforms import spark_transform
@@ -88,6 +90,8 @@ class WriteTarget:
     snapshot_properties: Mapping[str, str]
     row_lineage: bool
     """Whether the files store the row ids of updated rows."""
+    is_staged: bool
+    """SP-23: no branch moves to the snapshot."""
     checks: Mapping[str, str]
     """The CHECK constraints that Spark holds the rows against."""
     range_partitions: str | None = None
@@ -163,6 +167,12 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
         raise InvalidArgumentError(
             f"option {ON_REFUSED} = 'divert' belongs to INSERT and its kin: a refused update would lose its row."
         )
+    wap = WriteAuditPublish() if is_staged(pin.table) else WriteAuditPublish.of(request.arguments, table)
+    options = replace(
+        options,
+        branch=wap.branch_written(session, table, options.branch),
+        snapshot_properties={**options.snapshot_properties, **wap.snapshot_properties},
+    )
     if options.branch not in table.metadata.refs and options.branch != pin.branch:
         session.load(pin.table, branch=options.branch)
     refused_rows_table = _refused_rows_table(session, table, request.arguments.get("refused_rows_table"))
@@ -170,6 +180,7 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
         table,
         options,
         row_lineage=request.arguments["row_lineage"],
+        is_staged=wap.wap_id is not None,
         range_partitions=session.load(pin.table).metadata.properties.get(RANGE_PARTITIONS),
         refused_rows_table=refused_rows_table,
     )
@@ -192,6 +203,7 @@ def describe_write(
     options: WriteOptions,
     *,
     row_lineage: bool,
+    is_staged: bool,
     range_partitions: str | None,
     refused_rows_table: tuple[str, ...] | None,
 ) -> dict[str, Any]:
@@ -220,6 +232,7 @@ def describe_write(
         replace_prefix=leading_columns(key, options.replace_prefix) if options.replace_prefix else (),
         snapshot_properties=dict(options.snapshot_properties),
         row_lineage=row_lineage,
+        is_staged=is_staged,
         checks=check_conditions(metadata.properties),
         range_partitions=range_partitions,
         refused_rows_table=refused_rows_table,

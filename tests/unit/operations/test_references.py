@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tableformat import Catalog, Table, open_catalog
-from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
+from tableformat.operations.cherrypick import cherrypick
 from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
@@ -122,3 +123,40 @@ def test_a_publish_target_is_moved_by_publishing_alone(catalog: Catalog, table: 
     with pytest.raises(InvalidArgumentError, match=r"publish\('ingest', 'main'\)"):
         table.refresh().fast_forward("main", "ingest")
     assert live_values(table.refresh(), "id") == [1, 2, 3]
+
+
+def test_branch_of_a_table_without_snapshots_begins_with_an_empty_one(catalog: Catalog) -> None:
+    """`main` is as it was; the branch is written to, and `main` follows it."""
+    empty = catalog.create_table("db.empty", SCHEMA)
+    empty.create_branch("audit")
+    assert set(empty.refresh().metadata.refs) == {"audit"}
+    assert empty.snapshot_id is None
+    with pytest.raises(AlreadyExistsError, match="audit"):
+        empty.create_branch("audit")
+    audit = catalog.load_table("db.empty", branch="audit")
+    assert audit.scan().count() == 0
+    append(audit, 1)
+    assert empty.refresh().scan().count() == 0
+    assert empty.fast_forward("main", "audit").scan().count() == 1
+
+
+def test_an_append_is_cherry_picked_once_and_anything_else_only_by_moving(table: Table) -> None:
+    """SP-24."""
+    assert table.catalog is not None
+    table.create_branch("audit")
+    audit = table.catalog.load_table("db.t", branch="audit")
+    rows = audit.scan().to_arrow()
+    added = audit.append(rows).snapshot_id
+    deleted = audit.delete("true", mode="scan").snapshot_id
+    assert added is not None
+    assert deleted is not None
+    before = table.append(rows).snapshot_id
+    picked = cherrypick(table.iceberg, "main", added)
+    assert picked not in (added, before)
+    assert table.refresh().scan().count() == 3 * len(rows)
+    for snapshot_id, message in ((added, "is in the history of 'main' already"), (deleted, "deletes or replaces rows")):
+        with pytest.raises(InvalidArgumentError, match=message):
+            cherrypick(table.iceberg, "main", snapshot_id)
+    table.create_branch("other", added)
+    assert cherrypick(table.iceberg, "other", deleted) == deleted
+    assert table.refresh().scan(branch="other").count() == 0

@@ -22,6 +22,7 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -174,6 +175,14 @@ public final class LakeCatalog
     return load(identifier, Json.table(identifier));
   }
 
+  /** Spark says since 3.5.3 that a statement will write to the table: to a branch that may have to be made. */
+  public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
+    if (WriteAuditPublish.namesBranch()) {
+      callOnce("begin_write", WriteAuditPublish.added(Json.table(identifier)));
+    }
+    return loadTable(identifier);
+  }
+
   @Override public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
     return load(identifier, Json.table(identifier).put("version", version));
   }
@@ -205,7 +214,7 @@ public final class LakeCatalog
     if (loaded != null) {
       return loaded;
     }
-    loaded = table(identifier, callAbout(identifier, "load_table", arguments));
+    loaded = table(identifier, callAbout(identifier, "load_table", WriteAuditPublish.added(arguments.deepCopy())));
     if (statement != null) {
       statement.remember(arguments, loaded);
     }
@@ -265,7 +274,8 @@ public final class LakeCatalog
   @Override public Table alterTable(Identifier identifier, TableChange... changes) throws NoSuchTableException {
     ObjectNode arguments = Json.table(identifier).set("changes", DdlJson.changes(changes));
     try {
-      Table altered = table(identifier, sidecar.callOnce("alter_table", arguments).result());
+      Table altered =
+          table(identifier, sidecar.callOnce("alter_table", WriteAuditPublish.added(arguments)).result());
       if (statement != null) {
         statement.rememberAltered(Json.table(identifier), altered);
       }

@@ -46,7 +46,7 @@ final class WriteJob {
     if (refused != null) {
       arguments.set("refused_rows_table", Json.identifier(TableNames.parse(table.catalog().name(), refused)));
     }
-    return new WriteJob(table, table.catalog().call("plan_write", arguments).result());
+    return new WriteJob(table, table.catalog().call("plan_write", WriteAuditPublish.added(arguments)).result());
   }
 
   TaskWriters writers() {

@@ -1,0 +1,130 @@
+"""Cherry-picking: what a snapshot outside of a branch's history did is done to the branch (SP-24).
+
+staged     P ---- s (appended)              main   P ---- m ---- s' (the same files, with the number of s')
+           P ---- s (anything)              main   P ---- s          nothing came between: the branch moves
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from tableformat.commit.change import TableChange
+from tableformat.commit.coverage_change import coverage_for
+from tableformat.commit.planned_change import PlannedChange
+from tableformat.commit.table_diff import diff_snapshots
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.snapshot_choice import ancestors, head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.references import move_to_child
+
+WAP_ID: Final = "wap.id"
+"""In the summary of a staged snapshot: the name by which it is published."""
+_PUBLISHED_WAP_ID: Final = "published-wap-id"
+_SOURCE: Final = "source-snapshot-id"
+
+
+def staged_snapshot(iceberg: IcebergTable, wap_id: str) -> int:
+    """The id of the snapshot that was staged under this name. SnapshotNotFoundError for none, InvalidArgumentError for
+    several."""
+    staged = [each.snapshot_id for each in iceberg.metadata.snapshots if _summary(each).get(WAP_ID) == wap_id]
+    if not staged:
+        raise SnapshotNotFoundError(f"{'.'.join(iceberg.name())}: no snapshot was staged with the WAP id {wap_id!r}.")
+    if len(staged) > 1:
+        raise InvalidArgumentError(
+            f"{'.'.join(iceberg.name())}: {len(staged)} snapshots were staged with the WAP id {wap_id!r}: "
+            f"{', '.join(map(str, staged))}. Publish them one by one with cherrypick_snapshot, in their order."
+        )
+    return staged[0]
+
+
+def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
+    """SP-24: the branch's head after the snapshot was published to it, and move the handle to the result.
+
+    Raises SnapshotNotFoundError for an id that the table lacks, InvalidArgumentError for one that is in the branch
+    already, and for a snapshot that is no append when the branch is not at its parent any more.
+    """
+    move_to_newest(iceberg)
+    picked = iceberg.metadata.snapshot_by_id(snapshot_id)
+    if picked is None:
+        raise SnapshotNotFoundError(f"{'.'.join(iceberg.name())} has no snapshot {snapshot_id}; it may have expired.")
+    head = head_view(iceberg.metadata, iceberg.io, branch)
+    _check_not_there(picked, head, branch)
+    if picked.parent_snapshot_id == (None if head.snapshot is None else head.snapshot.snapshot_id):
+        move_to_child(iceberg, branch, picked)
+        return snapshot_id
+    files = _appended(iceberg, picked, branch)
+    told = {_SOURCE: str(snapshot_id)}
+    if (wap_id := _summary(picked).get(WAP_ID)) is not None:
+        told[_PUBLISHED_WAP_ID] = wap_id
+    planned = _Picked(picked, branch, files, ".".join(iceberg.name()))
+    outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=told)
+    outcome.move(iceberg)
+    assert outcome.snapshot_id is not None, "an append without files has nothing to cherry-pick, and was refused"
+    return outcome.snapshot_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked(PlannedChange):
+    """The files of an append, for whatever head the branch has, once."""
+
+    picked: Snapshot
+    branch: str
+    files: tuple[DataFile, ...]
+    table: str
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        """RP-6: the rows were held against the range partitions of when they were staged, so bounds decide."""
+        del attempt
+        _check_not_there(self.picked, head, self.branch)
+        coverage = coverage_for(
+            self.files,
+            head.metadata,
+            held_against=None,
+            unchecked=frozenset(data.file_path for data in self.files),
+            table=self.table,
+        )
+        return TableChange(operation=Operation.APPEND, added_data_files=self.files, coverage=coverage)
+
+
+def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[DataFile, ...]:
+    """The data files that the snapshot added, as new ones. InvalidArgumentError for a snapshot that did more."""
+    metadata, subject = iceberg.metadata, f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}"
+    if picked.summary is None or picked.summary.operation is not Operation.APPEND:
+        raise InvalidArgumentError(
+            f"{subject}: it deletes or replaces rows of its parent, {picked.parent_snapshot_id}, which is not the head "
+            "of the branch any more. Nothing was changed. Run its statement again on the branch."
+        )
+    parent_id = picked.parent_snapshot_id
+    parent = None if parent_id is None else metadata.snapshot_by_id(parent_id)
+    if parent is None and parent_id is not None:
+        raise InvalidArgumentError(f"{subject}: its parent {parent_id} has expired, so what it added is not known.")
+    added = diff_snapshots(iceberg.io, metadata, parent, picked).added_data_files
+    if not added:
+        raise InvalidArgumentError(f"{subject}: it added no file.")
+    return tuple(replace(data, sequence_number=None, file_sequence_number=None, first_row_id=None) for data in added)
+
+
+def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:
+    """A snapshot, and a WAP id, is published to a branch once."""
+    wap_id = _summary(picked).get(WAP_ID)
+    for snapshot in ancestors(head.metadata, head.snapshot):
+        summary = _summary(snapshot)
+        if str(picked.snapshot_id) in (str(snapshot.snapshot_id), summary.get(_SOURCE)):
+            raise InvalidArgumentError(
+                f"snapshot {picked.snapshot_id} is in the history of {branch!r} already: {snapshot.snapshot_id}."
+            )
+        if wap_id is not None and wap_id in (summary.get(WAP_ID), summary.get(_PUBLISHED_WAP_ID)):
+            raise InvalidArgumentError(
+                f"the WAP id {wap_id!r} was published to {branch!r} already, by snapshot {snapshot.snapshot_id}."
+            )
+
+
+def _summary(snapshot: Snapshot) -> dict[str, str]:
+    return {} if snapshot.summary is None else dict(snapshot.summary.additional_properties)
