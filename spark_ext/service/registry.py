@@ -31,6 +31,7 @@ _MODULES: Final = (
     "writes.write_plan",
     "writes.commits",
     "writes.deletes",
+    "writes.partitions",
     "ddl.staged_tables",
     "procedures.calls",
     "statements.run",

@@ -18,10 +18,14 @@ def drop_whole_files(draft: Draft, where: BooleanExpression, conditions: Sequenc
 
     `conditions` together match exactly the rows of `where`.
     """
+    tasks = whole_files(draft, where, conditions)
+    return bool(tasks) and draft.remove_files(tasks, where)
+
+
+def whole_files(draft: Draft, where: BooleanExpression, conditions: Sequence[KeyCondition]) -> Sequence[RowTask]:
+    """RP-17: the data files that may hold a matching row, when by their bounds every row of each matches; else none."""
     tasks = draft.look(where)
-    if not tasks or not all(_matches_whole(draft, task, conditions) for task in tasks):
-        return False
-    return draft.remove_files(tasks, where)
+    return tasks if all(_matches_whole(draft, task, conditions) for task in tasks) else ()
 
 
 def _matches_whole(draft: Draft, task: RowTask, conditions: Sequence[KeyCondition]) -> bool:

@@ -188,3 +188,109 @@ def test_identifier_fields(spark: SparkSession, lake: Catalog, namespace: str) -
     spark.sql(f"ALTER TABLE {name} DROP IDENTIFIER FIELDS a")
     assert lake.load_table(f"{namespace}.t").key == ()
     assert [row.c for row in spark.table(name).collect()] == ["two"]
+
+
+def told(spark: SparkSession, statement: str) -> str:
+    """What EXPLAIN says of a delete, before Spark's plan."""
+    text: str = spark.sql(f"EXPLAIN {statement}").collect()[0][0]
+    head, _, plan = text.partition("\n\n")
+    assert plan.startswith("== Physical Plan ==")
+    return head
+
+
+def test_explain_of_deletes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-7."""
+    name = f"lake.{namespace}.t"
+    table = lake.create_table(
+        (namespace, "t"),
+        pa.schema([("id", pa.int64()), ("w", pa.int64()), ("v", pa.string()), ("x", pa.float64())]),
+        key=["id", "w"],
+    )
+    rows = {"id": [1, 2, 3], "w": [1, 1, 1], "v": ["a", "b", "c"], "x": [0.5, 1.5, 2.5]}
+    table.append(pa.table(rows, schema=table.schema))
+    for condition, says in (
+        ("id = 2", r"range delete: id leads the key (id, w)"),
+        ("w > 1 AND id = 2 OR v = 'b'", "range delete: w is limited to an interval"),
+        ("w > 1 AND id = 2 OR v = 'b'", "equality delete: v has values that do not lead the key (id, w)"),
+        ("id >= 1", "whole files: every row of each data file"),
+        ("id > 7 AND id < 3", "nothing: no row can match"),
+        ("id % 2 = 1", "positions: ((lake."),
+        ("x = 0.5", "floating point, or the table has no key that it could cover, so Spark finds the rows"),
+        ("id IN (SELECT 3)", "has no form that matches the same rows without reading them"),
+    ):
+        assert says in told(spark, f"DELETE FROM {name} WHERE {condition}"), condition
+    assert "1 with 3 rows leave the table unopened" in told(spark, f"DELETE FROM {name}")
+    assert "== Delete ==" not in spark.sql(f"EXPLAIN SELECT * FROM {name}").collect()[0][0]
+    assert table.refresh().scan().count() == 3
+    table.set_properties({"write.delete.prefix-encoding": "equality", "format-version": "3"})
+    assert "equality delete: id leads the key (id, w), and write" in told(spark, f"DELETE FROM {name} WHERE id = 2")
+    assert "deletion vectors: " in told(spark, f"DELETE FROM {name} WHERE id % 2 = 1")
+
+
+def test_partitions_are_listed_and_dropped(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-8."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, s STRING, d DATE, ts TIMESTAMP) PARTITIONED BY (s)")
+    values = "(1, 'a', DATE '2024-01-31', TIMESTAMP '2024-01-31 23:59:59')"
+    spark.sql(f"INSERT INTO {name} VALUES {values}, (2, 'b', NULL, NULL)")
+    for field in ("months(d)", "hours(ts)", "truncate(10, id) AS tens", "truncate(1, s) AS letter"):
+        spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {field}")
+    spark.sql(
+        f"INSERT INTO {name} VALUES {values}, (13, 'ab', DATE '2024-02-01', NULL), (14, 'ab', DATE '1969-12-31', NULL)"
+    )
+    first = "s=a/d_month=648/ts_hour=474095/tens=0/letter=a"
+    listed = [row.partition for row in spark.sql(f"SHOW PARTITIONS {name}").collect()]
+    assert listed == [
+        first,
+        "s=ab/d_month=-1/ts_hour=null/tens=10/letter=a",
+        "s=ab/d_month=649/ts_hour=null/tens=10/letter=a",
+    ]
+    assert [row.partition for row in spark.sql(f"SHOW PARTITIONS {name} PARTITION (s = 'a')").collect()] == [first]
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION (s='ab', d_month=-1, ts_hour=null, tens=10, letter='a')")
+    assert sorted(row.id for row in spark.table(name).collect()) == [1, 1, 2, 13]
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION (s='a', d_month=648, ts_hour=474095, tens=0, letter='a')")
+    assert sorted(row.id for row in spark.table(name).collect()) == [2, 13], "the file of the older spec too"
+    spark.sql(f"TRUNCATE TABLE {name} PARTITION (s='ab')")
+    assert [row.id for row in spark.table(name).collect()] == [2]
+    absent = "PARTITION (s='zz', d_month=1, ts_hour=1, tens=0, letter='z')"
+    spark.sql(f"ALTER TABLE {name} DROP IF EXISTS {absent}")
+    refused(spark, f"ALTER TABLE {name} DROP {absent}", AnalysisException, "PARTITIONS_NOT_FOUND|cannot be found")
+    refused(spark, f"ALTER TABLE {name} ADD {absent}", AnalysisException, "comes with its first rows")
+    spark.sql(f"TRUNCATE TABLE {name}")
+    assert spark.table(name).count() == 0
+    spark.sql(f"CREATE TABLE lake.{namespace}.u (id BIGINT) PARTITIONED BY (bucket(1, id))")
+    spark.sql(f"INSERT INTO lake.{namespace}.u VALUES (1)")
+    refused(
+        spark,
+        f"ALTER TABLE lake.{namespace}.u DROP PARTITION (id_bucket=0)",
+        AnalysisException,
+        "no rows that a comparison",
+    )
+
+
+def test_tables_and_functions_are_described_without_internals(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """SQ-9: and the statement makes the same table."""
+    name = f"lake.{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, v STRING COMMENT 'what', PRIMARY KEY (id)) PARTITIONED BY (bucket(4, id)) "
+        "TBLPROPERTIES ('mine' = 'x')"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    statement: str = spark.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]
+    assert "tableformat.txn" not in statement
+    assert "key-field-ids" not in statement
+    assert "'mine' = 'x'" in statement
+    made = lake.load_table((namespace, "t"))
+    spark.sql(f"DROP TABLE {name} PURGE")
+    spark.sql(statement)
+    again = lake.load_table((namespace, "t"))
+    assert (again.key, again.schema, again.iceberg.spec()) == (("id",), made.schema, made.iceberg.spec())
+    usage = [row.function_desc for row in spark.sql("DESCRIBE FUNCTION EXTENDED lake.system.bucket").collect()]
+    assert usage == [
+        "Function: lake.system.bucket",
+        "Usage: bucket(width, column): the partition transform of that name.",
+    ]
+    refused(spark, "DESC FUNCTION lake.system.nothing", AnalysisException, "nothing")
+    assert "abs" in spark.sql("DESCRIBE FUNCTION abs").collect()[0][0]

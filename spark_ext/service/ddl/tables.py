@@ -25,7 +25,11 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.states import named_states
 from spark_ext.service.states.read_options import check_named_state, pin_of_options
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
-from spark_ext.service.wire.partition_type import partition_arrow_type, spark_partition_type
+from spark_ext.service.wire.partition_type import (
+    default_partition_type,
+    partition_arrow_type,
+    spark_partition_type,
+)
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
 from spark_ext.service.wire.transforms import spark_transform
@@ -38,7 +42,14 @@ from tableformat.operations.format_version import (
     refusals_of_version,
     requested_format_version,
 )
-from tableformat.properties import BLIND_DELETES, BLIND_OFF
+from tableformat.properties import (
+    BLIND_DELETES,
+    BLIND_OFF,
+    KEY_FIELD_IDS,
+    RETIRED_PREFIX,
+    TRANSACTION_PREFIX,
+    TRANSACTION_RETENTION_MS,
+)
 from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
@@ -62,6 +73,7 @@ _TRANSFORMS: Final = {
     "date_hour": "hour",
 }
 _WHOLE_NUMBERS: Final = ("byte", "short", "integer", "long")
+_RECORDS: Final = (TRANSACTION_PREFIX, RETIRED_PREFIX)
 _IGNORED_PROPERTIES: Final = frozenset(
     {"provider", "owner", "location", "external", "is_managed_location", "collation", KEY}
 )
@@ -132,6 +144,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "schema": spark_schema(view.schema),
         "row_lineage": spark_schema(_row_lineage(view)),
         "partition_type": spark_partition_type(partition_arrow_type(metadata)),
+        "partition_fields": spark_partition_type(default_partition_type(metadata)),
         "partitioning": _partitioning(metadata.spec(), metadata),
         "pruning_columns": _pruning_columns(view, key),
         "key": list(key),
@@ -208,7 +221,13 @@ def _properties(table: Table) -> dict[str, str]:
         "location": table.location,
         "format-version": str(table.metadata.format_version),
     }
-    return {**table.properties, **properties}
+    told = {name: value for name, value in table.properties.items() if not _is_internal(name)}
+    return {**told, **properties}
+
+
+def _is_internal(name: str) -> bool:
+    """SQ-9: what the library keeps for itself; the key is shown as what it is, and batches are nobody's setting."""
+    return name == KEY_FIELD_IDS or (name.startswith(_RECORDS) and name != TRANSACTION_RETENTION_MS)
 
 
 @method("create_table")

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import VoidTransform
 
 from spark_ext.service.wire.arrow_stream import spark_type_of_arrow
+from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.partition_column import partition_column
 
 
@@ -15,6 +19,18 @@ def partition_arrow_type(metadata: TableMetadata) -> pa.StructType:
     """The struct's Arrow type; without fields for a table that never was partitioned."""
     column = partition_column(metadata, [])
     return pa.struct([]) if column is None else column.type
+
+
+def default_fields(metadata: TableMetadata) -> list[PartitionField]:
+    """The fields that rows are partitioned by now; void ones are history."""
+    return [field for field in metadata.spec().fields if not isinstance(field.transform, VoidTransform)]
+
+
+def default_partition_type(metadata: TableMetadata) -> pa.StructType:
+    """The Arrow types of `default_fields`."""
+    types = {field.field_id: field for field in metadata.spec().partition_type(metadata.schema()).fields}
+    schema = Schema(*(types[field.field_id] for field in default_fields(metadata)))
+    return pa.struct(list(arrow_schema(schema)))
 
 
 def spark_partition_type(struct: pa.StructType) -> dict[str, Any]:

@@ -121,6 +121,10 @@ def spark_type(iceberg_type: IcebergType, column: str) -> SparkType:
     return name
 
 
+_BY_BYTES: Final = "string collate UTF8_BINARY"
+"""How SHOW CREATE TABLE of Spark 4.2 and newer writes a plain string."""
+
+
 def iceberg_type(spark: SparkType, column: str) -> IcebergType:
     """The Iceberg type; nested fields get placeholder ids that the table's own replace.
 
@@ -130,6 +134,8 @@ def iceberg_type(spark: SparkType, column: str) -> IcebergType:
         decimal = _DECIMAL.fullmatch(spark)
         if decimal:
             return DecimalType(int(decimal[1]), int(decimal[2]))
+        if spark == _BY_BYTES:
+            return _FROM_SPARK["string"]
         if spark not in _FROM_SPARK:
             raise InvalidArgumentError(f"column {column!r}: tables have no type for Spark's {spark}.")
         return _FROM_SPARK[spark]

@@ -25,7 +25,16 @@ from tableformat.operations.key_condition import key_conditions
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.run import run_verb
 from tableformat.operations.verbs.delete import delete
-from tableformat.properties import BLIND_DELETES_DEFAULT, BLIND_OFF, blind_deletes
+from tableformat.operations.verbs.explain_delete import DeletePart, explain_blind_delete, of_whole_files
+from tableformat.properties import (
+    BLIND_DELETES,
+    BLIND_DELETES_DEFAULT,
+    BLIND_OFF,
+    COPY_ON_WRITE,
+    blind_deletes,
+    row_level_mode,
+)
+from tableformat.scan.planner import plan_scan
 
 
 @method("can_delete_where")
@@ -36,6 +45,48 @@ def can_delete_where(session: Session, request: Request) -> bool:
     if where is None:
         return False
     return takes_whole_files(view, where) or _is_blind(view, where)
+
+
+@method("explain_delete")
+def explain_delete(session: Session, request: Request) -> list[list[str]]:
+    """SQ-7: what a DELETE with these predicates writes, and why: as `can_delete_where` and `delete_where` decide.
+
+    `predicates` is null where Spark has no filter for the condition, `condition` its text.
+    """
+    pin, predicates = Pin.from_json(request.arguments["pin"]), request.arguments["predicates"]
+    view = session.view(pin)
+    where = None if predicates is None else exact_filter(predicates, view.schema)
+    if where is not None and takes_whole_files(view, where):
+        return [_told(of_whole_files(plan_scan(view, where).tasks))]
+    if where is not None and _is_blind(view, where):
+        draft = Draft(session.load(pin.table, branch=pin.branch).iceberg, pin.branch)
+        return [_told(part) for part in explain_blind_delete(draft, where)]
+    why = _why_rows_are_found(view, request.arguments["condition"], is_exact=where is not None)
+    return [[_form_of_found_rows(view), f"{why}, so Spark finds the rows"]]
+
+
+def _form_of_found_rows(view: SnapshotView) -> str:
+    if row_level_mode(view.metadata.properties, "delete") == COPY_ON_WRITE:
+        return "data files written anew"
+    return "deletion vectors" if view.metadata.format_version >= 3 else "positions"
+
+
+def _told(part: DeletePart) -> list[str]:
+    return [part.form, part.why]
+
+
+def _why_rows_are_found(view: SnapshotView, condition: str, *, is_exact: bool) -> str:
+    if not is_exact:
+        return f"{condition} has no form that matches the same rows without reading them"
+    allowed = blind_deletes(view.metadata.properties)
+    if allowed == BLIND_OFF:
+        return f"the table's properties let a delete leave nothing that is found later ({BLIND_DELETES})"
+    if allowed != BLIND_DELETES_DEFAULT:
+        return f"{condition} is more than columns that have values, and {BLIND_DELETES} is {allowed!r}"
+    return (
+        f"{condition} is more than columns that have values and at most one more that is limited to an interval, none "
+        "of them floating point, or the table has no key that it could cover"
+    )
 
 
 @method("delete_where")

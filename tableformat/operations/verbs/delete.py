@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import Enum
 from typing import Final
 
 from pyiceberg.expressions import BooleanExpression
@@ -68,6 +70,25 @@ _REASONS: Final = {
 }
 
 
+class BlindForm(Enum):
+    """What a blind delete is written as when its caller does not say."""
+
+    RANGE = "range"
+    KEYS = "keys"
+    """An equality delete: the pinned columns do not lead the key."""
+    ENCODED_KEYS = "encoded keys"
+    """An equality delete: they do, and the table's property says equality."""
+
+
+def blind_form(condition: KeyCondition, key: Sequence[int], prefix_encoding: str) -> BlindForm:
+    """A range delete for an interval and for values that lead the key, an equality delete for other values."""
+    if condition.interval is not None or not condition.points:
+        return BlindForm.RANGE
+    if not leads_key(condition, key):
+        return BlindForm.KEYS
+    return BlindForm.ENCODED_KEYS if prefix_encoding == "equality" else BlindForm.RANGE
+
+
 def _is_expressible(draft: Draft, condition: KeyCondition, mode: str) -> bool:
     if mode == "equality":
         return condition.interval is None and bool(condition.points)
@@ -78,11 +99,10 @@ def _is_expressible(draft: Draft, condition: KeyCondition, mode: str) -> bool:
 
 def _stage_blind(draft: Draft, condition: KeyCondition, mode: str) -> None:
     key = draft.key_field_ids if draft.has_key else ()
-    by_keys = condition.interval is None and bool(condition.points) and not leads_key(condition, key)
-    by_property = condition.interval is None and bool(condition.points) and draft.prefix_encoding == "equality"
-    if mode == "equality" or (mode == "auto" and (by_keys or by_property)):
+    form = blind_form(condition, key, draft.prefix_encoding)
+    if mode == "equality" or (mode == "auto" and form is not BlindForm.RANGE):
         keys = keys_of(condition)
-        if by_property and not by_keys:
+        if form is BlindForm.ENCODED_KEYS:
             check_others_read_it(draft, keys)
         draft.add_keys(keys)
     else:

@@ -10,7 +10,7 @@ interface StatementParameters extends ParserInterface {
   ParserInterface next();
 
   /** Null for a statement that is Spark's. */
-  LogicalPlan parseOurs(String text);
+  LogicalPlan parseOurs(String text) throws ParseException;
 
   @Override default LogicalPlan parsePlanWithParameters(String text, ParameterContext context) throws ParseException {
     LogicalPlan ours = parseOurs(text);

@@ -1,32 +1,32 @@
 package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
 
-/** A statement of the SQL extension, which Python carries out; a command of Spark's that somebody else runs. */
+/** A statement of the SQL extension as a command of Spark's. */
 final class LakeCommand extends CommandPlan {
-  private final TableNames.Target table;
-  private final ObjectNode statement;
   private final StructType columns;
   private final scala.collection.immutable.Seq<Attribute> output;
+  private final Supplier<JsonNode> action;
 
-  /** `columns` are those of the result, texts and longs; without any the statement has no rows. */
-  LakeCommand(TableNames.Target table, String text, ObjectNode statement, StructType columns) {
+  /**
+   * `action` does it, and gives the rows, each with a value or null for every one of `columns`, which are texts and longs;
+   * none of both for a statement without a result.
+   */
+  LakeCommand(String text, StructType columns, Supplier<JsonNode> action) {
     super(text);
-    this.table = table;
-    this.statement = statement;
     this.columns = columns;
     this.output = Scala.seq(new ArrayList<Attribute>(Scala.list(DataTypeUtils$.MODULE$.toAttributes(columns))));
+    this.action = action;
   }
 
   @Override public scala.collection.immutable.Seq<Attribute> output() {
@@ -34,20 +34,8 @@ final class LakeCommand extends CommandPlan {
   }
 
   @Override public scala.collection.immutable.Seq<Row> run(SparkSession session) {
-    try {
-      ObjectNode arguments = Json.table(table.identifier()).set("statement", statement);
-      arguments.put("case_sensitive", Sessions.active().sessionState().conf().caseSensitiveAnalysis());
-      return Scala.seq(rows(table.catalog().runStatement(table.identifier(), arguments)));
-    } catch (NoSuchTableException e) {
-      throw Errors.unchecked(e);
-    } finally {
-      TableNames.refreshCached(table.catalog(), table.identifier());
-    }
-  }
-
-  private List<Row> rows(JsonNode described) {
     List<Row> rows = new ArrayList<>();
-    for (JsonNode row : described) {
+    for (JsonNode row : action.get()) {
       Object[] values = new Object[columns.size()];
       for (int i = 0; i < values.length; i++) {
         JsonNode value = row.get(i);
@@ -56,6 +44,6 @@ final class LakeCommand extends CommandPlan {
       }
       rows.add(RowFactory.create(values));
     }
-    return rows;
+    return Scala.seq(rows);
   }
 }

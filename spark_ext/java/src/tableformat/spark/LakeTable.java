@@ -28,7 +28,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table as Python described it when it was loaded; reads stay at that snapshot. */
 final class LakeTable
-    implements Constrained, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
+    implements Constrained, Partitions, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsDeleteV2,
+        SupportsRowLevelOperations {
   private final LakeCatalog catalog;
   private final Identifier identifier;
   private final JsonNode description;
@@ -133,7 +134,13 @@ final class LakeTable
   }
 
   @Override public Map<String, String> properties() {
-    return Json.map(description.get("properties"));
+    Map<String, String> properties = Json.map(description.get("properties"));
+    String[] key = Json.strings(description.get("key"));
+    if (!Capabilities.HOLD_CHECKS && key.length > 0) {
+      // Without PRIMARY KEY in Spark's grammar this is how a statement names it.
+      properties.put("tableformat.key", String.join(", ", key));
+    }
+    return properties;
   }
 
   @Override public JsonNode described() {
@@ -210,7 +217,7 @@ final class LakeTable
     }
   }
 
-  private void checkCurrent() {
+  void checkCurrent() {
     if (isTimeTravel()) {
       throw Errors.unsupported(name() + " as of an earlier state cannot be written to.");
     }

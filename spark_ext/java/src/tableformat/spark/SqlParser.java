@@ -23,7 +23,7 @@ final class SqlParser implements RoutineParameters, StatementParameters, Splitti
   }
 
   /** SQ-1: null for a statement that is not of our grammar, or not about a table of ours. */
-  public LogicalPlan parseOurs(String text) {
+  public LogicalPlan parseOurs(String text) throws ParseException {
     return SqlStatements.mayBegin(text)
         ? SqlStatements.parse(new SqlCursor(new VariableSubstitution().substitute(text)), next) : null;
   }

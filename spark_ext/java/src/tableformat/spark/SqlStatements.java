@@ -1,16 +1,24 @@
 package tableformat.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.command.ExplainCommand;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /** The statements of the SQL extension, told from all others by their first words (specs/spark-sql.md). */
 final class SqlStatements {
-  private static final Set<String> FIRST_WORDS = Set.of("ALTER");
+  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "EXPLAIN", "DESCRIBE", "DESC");
+  private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
   private static final StructType NO_ROWS = new StructType();
 
   private SqlStatements() {}
@@ -21,9 +29,15 @@ final class SqlStatements {
   }
 
   /** The plan of a statement, null where it is Spark's, or of another catalog. A syntax error is a ParseException. */
-  static LogicalPlan parse(SqlCursor in, ParserInterface spark) {
+  static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
     if (in.take("ALTER", "TABLE") && in.isAtName()) {
       return alterTable(in);
+    }
+    if (in.take("EXPLAIN")) {
+      return explain(in, spark);
+    }
+    if (in.take("DESCRIBE", "FUNCTION") || in.take("DESC", "FUNCTION")) {
+      return describeFunction(in);
     }
     return null;
   }
@@ -33,10 +47,67 @@ final class SqlStatements {
     Function<SqlCursor, ObjectNode> clause =
         SqlRefs.isAt(in) ? SqlRefs::parse : SqlLayout.isAt(in) ? SqlLayout::parse : null;
     TableNames.Target table = clause == null ? null : TableNames.ours(name);
-    return table == null ? null : command(in, table, clause.apply(in));
+    return table == null ? null : command(in, table, clause.apply(in), NO_ROWS);
   }
 
-  private static LogicalPlan command(SqlCursor in, TableNames.Target table, ObjectNode statement) {
-    return new LakeCommand(table, in.text(), statement, NO_ROWS);
+  private static LogicalPlan explain(SqlCursor in, ParserInterface spark) throws ParseException {
+    EXPLAIN_MODES.stream().anyMatch(in::take);
+    if (!in.take("DELETE", "FROM") || !in.isAtName() || TableNames.ours(in.names("a table")) == null) {
+      return null;
+    }
+    LogicalPlan plan = spark.parsePlan(in.text());
+    return plan instanceof ExplainCommand explained
+        ? new LakeCommand(in.text(), texts("plan"), () -> ExplainDelete.run(explained)) : plan;
+  }
+
+  /** Spark describes functions of its session catalog alone. */
+  private static LogicalPlan describeFunction(SqlCursor in) {
+    in.take("EXTENDED");
+    if (!in.isAtName()) {
+      return null;
+    }
+    TableNames.Target function = TableNames.ours(in.names("a function"));
+    if (function == null || !LakeCatalog.isSystem(function.identifier().namespace())) {
+      return null;
+    }
+    in.expectEnd("");
+    return new LakeCommand(in.text(), texts("function_desc"), () -> {
+      try {
+        var found = function.catalog().loadFunction(function.identifier());
+        return Json.array()
+            .add(Json.array("Function: " + Names.quoted(function.catalog().name(), function.identifier())))
+            .add(Json.array("Usage: " + found.description() + "."));
+      } catch (NoSuchFunctionException e) {
+        throw Errors.unchecked(e);
+      }
+    });
+  }
+
+  /** A statement on a table that Python carries out. */
+  private static LogicalPlan command(
+      SqlCursor in, TableNames.Target table, ObjectNode statement, StructType columns) {
+    return new LakeCommand(in.text(), columns, inPython(table, statement));
+  }
+
+  private static Supplier<JsonNode> inPython(TableNames.Target table, ObjectNode statement) {
+    return () -> {
+      ObjectNode arguments = Json.table(table.identifier()).set("statement", statement);
+      arguments.put("case_sensitive", Sessions.active().sessionState().conf().caseSensitiveAnalysis());
+      try {
+        return table.catalog().runStatement(table.identifier(), arguments);
+      } catch (NoSuchTableException e) {
+        throw Errors.unchecked(e);
+      } finally {
+        TableNames.refreshCached(table.catalog(), table.identifier());
+      }
+    };
+  }
+
+  private static StructType texts(String... names) {
+    StructType columns = new StructType();
+    for (String name : names) {
+      columns = columns.add(name, DataTypes.StringType);
+    }
+    return columns;
   }
 }

@@ -1,0 +1,69 @@
+"""What a delete would write, and why: nothing is staged, no data file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.expressions import BooleanExpression
+
+from tableformat.filters.bound_filter import bind_filter
+from tableformat.merge_on_read.task import RowTask
+from tableformat.operations.draft import Draft
+from tableformat.operations.key_condition import KeyCondition, key_conditions
+from tableformat.operations.verbs.delete import BlindForm, blind_form
+from tableformat.operations.whole_files import whole_files
+from tableformat.properties import BLIND_DELETES, BLIND_DELETES_DEFAULT, PREFIX_ENCODING
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePart:
+    """One kind of change that a delete makes."""
+
+    form: str
+    """"whole files", "range delete", "equality delete", "nothing"."""
+    why: str
+
+
+def explain_blind_delete(draft: Draft, where: BooleanExpression) -> list[DeletePart]:
+    """What `delete` stages for a filter that a blind delete can express; for any other none. Reads manifests alone."""
+    conditions = key_conditions(bind_filter(where, draft.schema))
+    if conditions is None or not all(each.points or each.interval or draft.has_key for each in conditions):
+        return []
+    if not conditions:
+        return [DeletePart("nothing", "no row can match the condition")]
+    files = whole_files(draft, where, conditions)
+    if files:
+        return [of_whole_files(files)]
+    return list(dict.fromkeys(_blind_parts(draft, conditions)))
+
+
+def of_whole_files(files: Sequence[RowTask]) -> DeletePart:
+    """The removal of data files all of whose rows match."""
+    if not files:
+        return DeletePart("nothing", "no data file can hold a row that matches")
+    rows = sum(each.data_file.record_count for each in files)
+    return DeletePart(
+        "whole files",
+        f"every row of each data file that can hold a match does match, by its partition or its bounds: {len(files)} "
+        f"with {rows} rows leave the table unopened",
+    )
+
+
+def _blind_parts(draft: Draft, conditions: Sequence[KeyCondition]) -> Iterator[DeletePart]:
+    key = draft.key_field_ids if draft.has_key else ()
+    named = f"the key ({', '.join(draft.key_names)})" if key else "a key, which the table does not have"
+    for condition in conditions:
+        pinned = ", ".join(column.name for column, _ in condition.points)
+        if draft.blind_deletes != BLIND_DELETES_DEFAULT:
+            yield DeletePart("equality delete", f"{pinned} has values, and {BLIND_DELETES} is {draft.blind_deletes!r}")
+            continue
+        match blind_form(condition, key, draft.prefix_encoding):
+            case BlindForm.KEYS:
+                yield DeletePart("equality delete", f"{pinned} has values that do not lead {named}")
+            case BlindForm.ENCODED_KEYS:
+                yield DeletePart("equality delete", f"{pinned} leads {named}, and {PREFIX_ENCODING} is 'equality'")
+            case BlindForm.RANGE if condition.interval is not None:
+                yield DeletePart("range delete", f"{condition.interval.column.name} is limited to an interval")
+            case BlindForm.RANGE:
+                yield DeletePart("range delete", f"{pinned} leads {named}" if pinned else f"it is all of {named}")
