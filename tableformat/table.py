@@ -340,16 +340,22 @@ class Table(TableReads):
         rows: Any,
         *,
         where: str | BooleanExpression | None = None,
+        allow_outside: bool = False,
         on_refused: str = "fail",
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows that match `where`, all of them without it, and add `rows`, in one snapshot.
 
+        A row that does not match `where` is refused, as the call repeated would add it again, unless `allow_outside`
+        (RP-24). `on_refused`: as for `append`.
+
         >>> result = table.overwrite(pa.table({"id1": ["A"], "id2": [3], "num_cal": [5]}), where="id1 = 'A'")
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().sort_by("id1").to_pydict()
         {'id1': ['A', 'B'], 'num_cal': [5, 1]}
         """
-        return self._run(partial(overwrite, rows=rows, where=where, on_refused=on_refused), rows, commit)
+        return self._run(
+            partial(overwrite, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused), rows, commit
+        )
 
     @contextmanager
     def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[Transaction]:

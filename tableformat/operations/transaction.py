@@ -155,10 +155,17 @@ class Transaction:
         if self._is_open():
             apply_changes(self._draft, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
 
-    def overwrite(self, rows: Any, *, where: str | BooleanExpression | None = None, on_refused: str = "fail") -> None:
+    def overwrite(
+        self,
+        rows: Any,
+        *,
+        where: str | BooleanExpression | None = None,
+        allow_outside: bool = False,
+        on_refused: str = "fail",
+    ) -> None:
         """See `Table.overwrite`."""
         if self._is_open():
-            overwrite(self._draft, rows=rows, where=where, on_refused=on_refused)
+            overwrite(self._draft, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused)
 
     def _is_open(self) -> bool:
         """Whether verbs stage anything: they do not when the batch was committed before."""

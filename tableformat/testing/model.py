@@ -154,9 +154,12 @@ class ModelVerbs:
         upserts = [event for event in last.values() if str(event[op]).upper() in _UPSERTS]
         self.current.extend(self._complete({name: event.get(name) for name in names} for event in upserts))
 
-    def overwrite(self, rows: Iterable[Row], *, where: Predicate | None = None) -> None:
-        """Delete the rows that match, all without a predicate, and add rows."""
+    def overwrite(self, rows: Iterable[Row], *, where: Predicate | None = None, allow_outside: bool = False) -> None:
+        """Delete the rows that match, all without a predicate, and add rows, which match too unless others may."""
         new = self._complete(rows)
+        for row in new:
+            if where is not None and not allow_outside and not where(row):
+                raise RowsRefusedError(f"{row} lies outside of what is overwritten.", pa.table({}))
         self.delete(where if where is not None else lambda _row: True)
         self.current.extend(new)
 

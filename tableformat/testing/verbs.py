@@ -55,7 +55,7 @@ class Verb:
             case "delete_range":
                 method(**self.options)
             case "overwrite":
-                method(self.rows, where=None if self.where is None else self.where.matches)
+                method(self.rows, where=None if self.where is None else self.where.matches, **self.options)
             case _:
                 method(self.rows, **self.options)
 
@@ -72,7 +72,8 @@ class Verb:
             case "delete_prefix":
                 result = method(table_of(self.rows), mode=self.mode)
             case "overwrite":
-                result = method(self._arrow(), where=None if self.where is None else self.where.expression)
+                where = None if self.where is None else self.where.expression
+                result = method(self._arrow(), where=where, **self.options)
             case _:
                 result = method(self._arrow(), **self.options)
         return result
@@ -109,7 +110,7 @@ def _row_writers() -> st.SearchStrategy[Verb]:
     )
     upserts = st.builds(lambda new, streamed: Verb("upsert", tuple(new), is_streamed=streamed), rows(), st.booleans())
     overwrites = st.builds(
-        lambda new, where: Verb("overwrite", tuple(new), where=where),
+        lambda new, where: Verb("overwrite", tuple(new), {"allow_outside": True}, where=where),
         rows(max_size=2),
         filters() | filters() | st.none(),
     )

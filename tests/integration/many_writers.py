@@ -159,7 +159,7 @@ def run_verb(to: Any, verb: Verb, **commit: Any) -> Any:
         case "replace":
             commit["prefix"] = ["g"]
         case "overwrite":
-            commit["where"] = condition_text(verb["condition"])
+            commit |= {"where": condition_text(verb["condition"]), "allow_outside": True}
     return getattr(to, name)(*rows, **commit)
 
 

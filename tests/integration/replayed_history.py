@@ -143,7 +143,7 @@ def apply(verbs: Sequence[Mapping[str, Any]], rows: Rows) -> Rows:
             case "upsert":
                 model.upsert(as_rows(verb["rows"]))
             case "overwrite":
-                model.overwrite(as_rows(verb["rows"]), where=condition_of_row(verb["condition"]))
+                model.overwrite(as_rows(verb["rows"]), where=condition_of_row(verb["condition"]), allow_outside=True)
             case _:
                 raise AssertionError(verb)
     return tuple(model.current)

@@ -108,7 +108,7 @@ VERBS: Final[dict[str, BatchAction]] = {
     "replace_interval": lambda t, **b: t.replace_interval(rows(("a", 3), payload=9), on="id2", lower=2, upper=5, **b),
     "upsert": lambda t, **b: t.upsert(rows(("a", 3), ("y", 1), payload=9), **b),
     "apply_changes": lambda t, **b: t.apply_changes(_changes(), **b),
-    "overwrite": lambda t, **b: t.overwrite(rows(("a", 3), payload=9), where="payload >= 2", **b),
+    "overwrite": lambda t, **b: t.overwrite(rows(("a", 3), payload=9), where="payload >= 2", allow_outside=True, **b),
     "overwrite of all": lambda t, **b: t.overwrite(rows(("a", 3), payload=9), **b),
     "transaction": _transaction,
     "staged append": _staged("append"),

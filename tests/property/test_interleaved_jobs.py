@@ -41,7 +41,7 @@ READERS: dict[str, Any] = {
     "delete by scan": lambda table, rows: table.delete(f"id2 = {rows[0]['id2']}", mode="scan"),
     "append if new": lambda table, rows: table.append(pa.Table.from_pylist(rows, schema=SCHEMA), on_duplicate="ignore"),
     "overwrite": lambda table, rows: table.overwrite(
-        pa.Table.from_pylist(rows, schema=SCHEMA), where=f"id2 = {rows[0]['id2']} AND payload >= 0"
+        pa.Table.from_pylist(rows, schema=SCHEMA), where=f"id2 = {rows[0]['id2']} AND payload >= 0", allow_outside=True
     ),
 }
 """Verbs that decide by reading: they are planned on one snapshot and commit on whatever the branch is at then."""
@@ -144,7 +144,7 @@ class World:
         elif verb == "append if new":
             self.model.append(rows, on_duplicate="ignore")
         else:
-            self.model.overwrite(rows, where=lambda row: row["id2"] == id2)
+            self.model.overwrite(rows, where=lambda row: row["id2"] == id2, allow_outside=True)
 
     def tag(self) -> None:
         if len(self.kept) < 3:

@@ -154,9 +154,11 @@ def overwrite_by_condition(tables: ThreeTables, draw: Draw) -> None:
     condition = draw(key_conditions([tables.column(ident) for ident in tables.key]))
     rows = rows_for(tables, draw, max_size=2)
     note(f"overwrite({condition.text(SPARK, '')}) with {rows}")
-    tables.as_frame(rows).writeTo(tables.name).overwrite(expr(condition.text(SPARK, "")))
+    tables.as_frame(rows).writeTo(tables.name).option("allow-outside", "true").overwrite(
+        expr(condition.text(SPARK, ""))
+    )
     texts = [f"DELETE FROM {TARGET} WHERE {condition.text(DUCKDB, '')}", _duckdb_insert(tables, rows)]
-    tables.others(texts, lambda verbs: verbs.overwrite(rows, where=condition.matches))
+    tables.others(texts, lambda verbs: verbs.overwrite(rows, where=condition.matches, allow_outside=True))
 
 
 def overwrite_partitions(tables: ThreeTables, draw: Draw) -> None:

@@ -86,7 +86,7 @@ VERBS = {
     "upsert": "rows, *, missing='error', on_refused='fail'",
     "update": "where, *, set",
     "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
-    "overwrite": "rows, *, where=None, on_refused='fail'",
+    "overwrite": "rows, *, where=None, allow_outside=False, on_refused='fail'",
 }
 DRY_RUNS = {"delete": "", "delete_prefix": "", "delete_range": "", "delete_rows": ", *", "update": ""}
 """Verbs that delete rows of the table, and take none: a table's may be tried, a transaction's may not."""

@@ -29,10 +29,13 @@ def load_procedure(session: Session, request: Request) -> dict[str, Any]:  # noq
 
 @method("call_procedure")
 def call_procedure(session: Session, request: Request) -> Answer:
-    """PR-5: run one to its end, in this process, and answer its rows."""
+    """PR-5, PR-21: run one to its end, in this process, and answer its rows."""
     load_procedures()
     procedure = procedure_named((*SYSTEM, request.arguments["procedure"]))
-    arguments = {name: python_value(value) for name, value in request.arguments["arguments"].items()}
+    arguments = {
+        name: session.load(tuple(value["table"])) if "table" in value else python_value(value)
+        for name, value in request.arguments["arguments"].items()
+    }
     rows = procedure.run(lambda branch: session.load(request.table, branch=branch), arguments)
     return Answer(None, [arrow_stream(rows)])
 

@@ -1,4 +1,4 @@
-"""Procedures that delete rows without reading any."""
+"""Procedures that delete rows without reading any, and the replacement of an interval."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ def delete_range(
     columns = table.key if on is None else tuple(on)
     if not columns:
         raise InvalidArgumentError(f"delete_range: name columns, on => array('a', 'b'); {table.name} has no key.")
-    known = [field.name for field in table.metadata.schema().fields]
-    for name in columns:
-        if name not in known:
-            raise UnknownColumnError(name, known, where="on")
+    _known_columns(table, columns)
     result = table.delete_range(
         on=on,
         lower=bound(table, lower, columns, argument="lower"),
@@ -60,6 +57,50 @@ def delete_range(
         mode=mode,
     )
     return [_row(result)]
+
+
+@procedure(
+    Parameter("source", "string", "The table whose rows come in the place of the interval.", True, is_table=True),
+    Parameter("on", array_of("string"), "The columns of the interval.", is_required=True),
+    Parameter("lower", ANY, "Values of the first of these columns, included: struct('a', 2), an array, or one value."),
+    Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
+    Parameter("blind", "boolean", "Write a range delete and look at no file."),
+    columns=pa.schema(
+        [
+            ("snapshot_id", pa.int64()),
+            *not_null(pa.int64(), "added_rows_count"),
+            ("deleted_rows_count", pa.int64()),
+            *not_null(pa.int32(), "added_delete_files_count"),
+        ]
+    ),
+)
+def replace_interval(
+    table: Table,
+    *,
+    source: Table,
+    on: Sequence[str],
+    lower: Any = None,
+    upper: Any = None,
+    blind: bool = False,
+) -> Rows:
+    """Replace the rows of an interval by those of another table, all of which must lie in it."""
+    columns = _known_columns(table, on)
+    result = table.replace_interval(
+        source.scan().to_batches(),
+        on=list(columns),
+        lower=bound(table, lower, columns, argument="lower"),
+        upper=bound(table, upper, columns, argument="upper"),
+        blind=blind,
+    )
+    return [{**_row(result), "added_rows_count": result.added_row_count}]
+
+
+def _known_columns(table: Table, on: Sequence[str]) -> tuple[str, ...]:
+    known = [field.name for field in table.metadata.schema().fields]
+    for name in on:
+        if name not in known:
+            raise UnknownColumnError(name, known, where="on")
+    return tuple(on)
 
 
 def _row(result: CommitResult) -> dict[str, int | None]:

@@ -46,6 +46,8 @@ class Parameter:
     type: SparkType | None
     comment: str
     is_required: bool = False
+    is_table: bool = False
+    """PR-21: text that names another table, as `table` does (PR-2); the function gets the table."""
 
     def __str__(self) -> str:
         """As DESCRIBE PROCEDURE shows it, which knows no parameters of procedures that look at their arguments."""
@@ -74,7 +76,13 @@ class Procedure:
             "name": self.name,
             "description": "\n".join([self.description, *map(str, self.parameters)]),
             "parameters": [
-                {"name": each.name, "type": each.type, "comment": each.comment, "is_required": each.is_required}
+                {
+                    "name": each.name,
+                    "type": each.type,
+                    "comment": each.comment,
+                    "is_required": each.is_required,
+                    "is_table": each.is_table,
+                }
                 for each in self.parameters
             ],
             "columns": spark_schema_of_arrow(self.columns),

@@ -17,7 +17,7 @@ from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter
 from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.overwritten_partitions import stage_overwritten_partitions
-from spark_ext.service.writes.refused_rows import divert, is_any_refused, uncovered_rows_error
+from spark_ext.service.writes.refused_rows import divert, is_any_refused, rows_outside, uncovered_rows_error
 from spark_ext.service.writes.task_reports import (
     TaskReport,
     data_files_of,
@@ -35,9 +35,11 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.run import run_verb
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
+from tableformat.operations.verbs.overwrite import inside_of
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.distinct import rows_among
+from tableformat.write.rows.inside import InsideFilter, InsideSpans
 from tableformat.write.staged import StagedFiles
 
 Verb: TypeAlias = Callable[[Draft], None]
@@ -69,7 +71,8 @@ def commit_write(session: Session, request: Request) -> dict[str, Any]:
         mode, pin = APPEND if making.base is None else OVERWRITE, None
     context = target.context(target.load_to_commit(session))
     reports = reports_of(request.parts)
-    with _rows_to_commit(session, request, target, context, reports) as rows:
+    inside = _inside(arguments, target, context)
+    with _rows_to_commit(session, request, target, context, reports, inside) as rows:
         return _commit_rows(session, request, target, context, mode, rows, pin)
 
 
@@ -198,26 +201,60 @@ class _Rows:
     prefixes: pa.Table | None
 
 
+def _inside(
+    arguments: Mapping[str, Any], target: WriteTarget, context: WriteContext
+) -> InsideSpans | InsideFilter | None:
+    """RP-19, RP-24: what rows have to be inside of; None where they may be anywhere."""
+    if target.interval is not None:
+        return target.interval.inside(context.schema)
+    if arguments["mode"] != OVERWRITE or target.allow_outside:
+        return None
+    return inside_of(
+        still_exact_filter(arguments["predicates"], context.schema, subject="an overwrite"), context.schema
+    )
+
+
 @contextmanager
 def _rows_to_commit(
-    session: Session, request: Request, target: WriteTarget, context: WriteContext, reports: list[TaskReport]
+    session: Session,
+    request: Request,
+    target: WriteTarget,
+    context: WriteContext,
+    reports: list[TaskReport],
+    inside: InsideSpans | InsideFilter | None,
 ) -> Iterator[_Rows]:
-    """RP-5: UncoveredRowsError where tasks refused rows, or the other rows, when those are in the table for them.
+    """RowsRefusedError where some may not be added, or the other rows, when those are in the table for them.
 
     Files that are not needed any more are removed when the block ends, and those that were written here when it fails.
     """
     staged = _staged(reports, context)
     prefixes = prefixes_of(reports, target.replace_prefix, context.schema) if target.replace_prefix else None
     options = _options(request, target)
-    refused, table = is_any_refused(reports), target.load(session)
-    if not refused or Draft(table.iceberg, target.branch).is_applied(options):
+    table, name = target.load(session), ".".join(target.table)
+    refused, outside = is_any_refused(reports), None
+    # The files of a batch that was committed before may be gone.
+    is_applied = (refused or inside is not None) and Draft(table.iceberg, target.branch).is_applied(options)
+    if inside is not None and not is_applied:
+        outside = rows_outside(inside, staged.data_files, table.view, context)
+    if is_applied or not (refused or outside):
         yield _Rows(staged, prefixes)
+    elif target.refused_rows_table is None and outside is not None and not refused:
+        raise outside.error(reports, table=name)
     elif target.refused_rows_table is None:
-        raise uncovered_rows_error(reports, target.held_against(context), table=".".join(target.table))
+        raise uncovered_rows_error(reports, target.held_against(context), table=name)
     else:
         others = session.load(target.refused_rows_table)
         held = target.held_against(context)
-        diversion = divert(others, table.view, held, reports, staged, target.replace_prefix, options)
+        diversion = divert(
+            others,
+            table.view,
+            held,
+            reports,
+            staged,
+            prefix=target.replace_prefix,
+            outside=outside,
+            options=options,
+        )
         if prefixes is not None and diversion.spoiled is not None:
             prefixes = prefixes.filter(pa.array(~rows_among(prefixes, diversion.spoiled)))
         try:
@@ -242,6 +279,10 @@ def _stage_append(target: WriteTarget, rows: _Rows, draft: Draft) -> None:
             )
         if rows.prefixes.num_rows:
             stage_prefixes(draft, rows.prefixes)
+    if target.interval is not None:
+        spans = target.interval.inside(draft.schema).spans
+        if len(spans):
+            draft.replace_spans(spans)
 
 
 def _stage_overwrite(target: WriteTarget, predicates: list[dict[str, Any]], staged: StagedFiles, draft: Draft) -> None:

@@ -14,7 +14,7 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter
 from spark_ext.service.writes.whole_files import takes_whole_files
-from spark_ext.service.writes.write_options import BRANCH, SNAPSHOT_PROPERTY, WriteOptions
+from spark_ext.service.writes.write_options import BRANCH, OF_SPARK, SNAPSHOT_PROPERTY, WriteOptions
 from tableformat.errors import CommitConflictError, UnknownOptionError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.keys.table_key import key_field_ids
@@ -95,9 +95,10 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     arguments = request.arguments
     pin = Pin.from_json(arguments["pin"])
     options = WriteOptions.parse(arguments["options"], table=".".join(pin.table), default_branch=pin.branch)
-    if options.replace_prefix or options.properties:
-        name = "replace-prefix" if options.replace_prefix else next(iter(options.properties))
-        raise UnknownOptionError(name, (BRANCH, f"{SNAPSHOT_PROPERTY}<name>"), where="a delete")
+    known = (BRANCH, f"{SNAPSHOT_PROPERTY}<name>")
+    for name in arguments["options"]:
+        if name.casefold() not in (BRANCH, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):
+            raise UnknownOptionError(name, known, where="a delete")
     wap = WriteAuditPublish.of(arguments, session.pinned(pin))
     branch = wap.branch_written(session, session.pinned(pin), options.branch)
     table = session.load(pin.table, branch=branch)

@@ -1,5 +1,8 @@
 """Rows that tasks refused: an error that counts them, or rows of another table (RP-21, RP-22).
 
+Rows outside of an interval or a condition that the write replaces are found here, before the commit: in files that lie
+inside by their bounds there are none, and none of these is opened (RP-19, RP-24).
+
 tasks             rows that are covered -> data files        the others -> a file of its own, or counts alone
 before a commit   that file's rows, with reasons, are appended to the other table; data files with rows of a prefix
                   that lost one are written anew without them, which follow to the other table
@@ -17,7 +20,8 @@ from pyiceberg.schema import Schema
 from spark_ext.service.writes.task_reports import TaskReport, refused_samples_of
 from tableformat.deletes.spans.coverage import Coverage, classify_many
 from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
-from tableformat.errors import UncoveredRowsError
+from tableformat.errors import RowsRefusedError, UncoveredRowsError
+from tableformat.filters.bound_filter import TRUE, bind_filter, to_expression
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import DataFile
@@ -29,9 +33,11 @@ from tableformat.scan.reader import read_task
 from tableformat.table import Table
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
+from tableformat.write.rows.checks import RowTest
 from tableformat.write.rows.conform import REPORT_SCHEMA, ConformedRows, Conformer
 from tableformat.write.rows.covered import CoveredRows
 from tableformat.write.rows.distinct import PrefixCollector
+from tableformat.write.rows.inside import InsideFilter, InsideSpans
 from tableformat.write.rows.refused_groups import SpoiledGroups
 from tableformat.write.staged import StagedFiles
 
@@ -76,6 +82,61 @@ def _row_count(report: TaskReport) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """Rows of new files that are not in the place of what the write replaces."""
+
+    test: InsideSpans | InsideFilter
+    files: tuple[DataFile, ...]
+    """Those with such rows."""
+    row_count: int
+    samples: pa.Table
+    """What is looked at, of some of them."""
+
+    def error(self, reports: Sequence[TaskReport], *, table: str) -> RowsRefusedError:
+        """RP-19, RP-24: how many rows lie outside, and some of them."""
+        total = sum(_row_count(report) for report in reports)
+        some = "; ".join(
+            ", ".join(f"{name} = {value}" for name, value in row.items()) for row in self.samples.to_pylist()
+        )
+        count = len(self.samples)
+        columns = [pa.nulls(count, pa.int64()), pa.nulls(count, pa.large_string())]
+        reasons = pa.repeat(pa.scalar(f"lies outside {self.test.told}", pa.large_string()), count)
+        return RowsRefusedError(
+            f"{self.row_count:,} of {total:,} rows for {table} lie outside {self.test.told}: {some}. Nothing was "
+            "committed. Leave them out; the options on-refused = 'divert' and refused-rows-table write the other rows, "
+            "and an overwrite by a condition takes them with allow-outside = 'true'.",
+            pa.table([*columns, reasons], schema=REPORT_SCHEMA).append_column("row", self.samples.to_struct_array()),
+        )
+
+
+def rows_outside(
+    test: InsideSpans | InsideFilter, files: Sequence[DataFile], view: SnapshotView, context: WriteContext
+) -> Outside | None:
+    """The rows that the test refuses; None where there is none. A file is opened where its bounds do not tell."""
+    view = replace(view, schema=context.schema, snapshot=None)
+    found, row_count, samples = [], 0, []
+    for data in _not_inside(test, files, view):
+        misfits = [(batch, refused) for batch in _read([data], view, test.columns) if (refused := test.misfits(batch))]
+        if misfits:
+            found.append(data)
+            row_count += sum(len(refused.positions) for _, refused in misfits)
+            samples += [batch.take(pa.array(refused.positions[:_SHOWN_MAX])) for batch, refused in misfits]
+    return Outside(test, tuple(found), row_count, pa.Table.from_batches(samples)[:_SHOWN_MAX]) if found else None
+
+
+def _not_inside(test: InsideSpans | InsideFilter, files: Sequence[DataFile], view: SnapshotView) -> Sequence[DataFile]:
+    """The files of which some row may be refused, by their bounds."""
+    if isinstance(test, InsideSpans):
+        numbered = [replace(data, sequence_number=1) for data in files]
+        places = classify_many(sort_and_merge(test.spans).with_sequence_number(2), numbered)
+        return [data for data, (place, _) in zip(files, places, strict=True) if place is not Coverage.COVERED]
+    staged = StagedFilesOnTop(tuple(replace(data, sequence_number=1) for data in files))
+    tasks = plan_scan(view, to_expression(test.bound), staged=staged).tasks
+    inside = {task.data_file.file_path for task in tasks if bind_filter(task.residual, view.schema) is TRUE}
+    return [data for data in files if data.file_path not in inside]
+
+
+@dataclass(frozen=True, slots=True)
 class Diversion:
     """What is committed when the refused rows are in the other table."""
 
@@ -94,7 +155,9 @@ def divert(
     context: WriteContext,
     reports: Sequence[TaskReport],
     staged: StagedFiles,
+    *,
     prefix: Sequence[str],
+    outside: Outside | None,
     options: CommitOptions,
 ) -> Diversion:
     """RP-22: append the refused rows to the table that takes them, once for each batch of the options (CP-14).
@@ -105,32 +168,42 @@ def divert(
     view = replace(view, schema=context.schema, snapshot=None)
     refused = [file for report in reports if report.refused and (file := report.refused.data_file(context))]
     spoiled = _prefixes_in(refused, view, prefix) if prefix else None
-    files = _files_with(spoiled, staged.data_files, view, context) if spoiled is not None else ()
-    written_anew = _without_groups(files, view, context, spoiled) if spoiled is not None else StagedFiles()
-    rows = _diverted(refused, view, context, written_anew.refused)
-    schema = _told(refused_table, arrow_schema(context.schema))
-    reader = pa.RecordBatchReader.from_batches(schema, (batch.select(schema.names).cast(schema) for batch in rows))
+    files = () if outside is None else outside.files
+    test: RowTest | None = None if outside is None else outside.test
+    if spoiled is not None:
+        files, test = _files_with(spoiled, staged.data_files, view, context), SpoiledGroups(spoiled)
+    written_anew = StagedFiles() if test is None else _without(files, view, context, test)
     try:
-        refused_table.append(
-            reader,
-            application_id=options.application_id,
-            batch_id=options.batch_id,
-            snapshot_properties=options.snapshot_properties,
-        )
+        _append(refused_table, _diverted(refused, view, context, written_anew.refused), context, options)
     except BaseException:
         written_anew.delete_all(context.io)
         raise
-    replaced = {data.file_path for data in files}
-    kept = StagedFiles(
-        data_files=tuple(data for data in staged.data_files if data.file_path not in replaced),
-        row_count=staged.row_count - sum(data.record_count for data in files),
-        written_bytes=staged.written_bytes - sum(data.file_size_bytes for data in files),
-    )
     return Diversion(
-        staged=replace(StagedFiles.merge([kept, written_anew]), refused=None),
+        staged=replace(StagedFiles.merge([_less(staged, files), written_anew]), refused=None),
         spoiled=spoiled,
         written_anew=written_anew,
-        unused_paths=(*(file.file_path for file in refused), *replaced),
+        unused_paths=tuple(file.file_path for file in (*refused, *files)),
+    )
+
+
+def _append(table: Table, rows: Iterator[pa.RecordBatch], context: WriteContext, options: CommitOptions) -> None:
+    schema = _told(table, arrow_schema(context.schema))
+    batches = (batch.select(schema.names).cast(schema) for batch in rows)
+    table.append(
+        pa.RecordBatchReader.from_batches(schema, batches),
+        application_id=options.application_id,
+        batch_id=options.batch_id,
+        snapshot_properties=options.snapshot_properties,
+    )
+
+
+def _less(staged: StagedFiles, files: Sequence[DataFile]) -> StagedFiles:
+    """Without some of the data files."""
+    paths = {data.file_path for data in files}
+    return StagedFiles(
+        data_files=tuple(data for data in staged.data_files if data.file_path not in paths),
+        row_count=staged.row_count - sum(data.record_count for data in files),
+        written_bytes=staged.written_bytes - sum(data.file_size_bytes for data in files),
     )
 
 
@@ -145,8 +218,8 @@ def _diverted(
 ) -> Iterator[pa.RecordBatch]:
     """The rows with their reasons: those that nothing covers, and those that share a prefix with one."""
     defined = context.range_partitions
-    assert defined is not None, "tasks refuse rows by range partitions"
     for batch in _read(files, view):
+        assert defined is not None, "tasks refuse rows by range partitions"
         misfits = CoveredRows(defined).misfits(batch)
         assert misfits is not None, "tasks and commit agree about what exists"
         assert len(misfits.positions) == batch.num_rows, "tasks and commit agree about what exists"
@@ -176,18 +249,18 @@ def _files_with(
     return tuple(data for data, (place, _) in zip(files, places, strict=True) if place is not Coverage.CLEAN)
 
 
-def _without_groups(
-    files: Sequence[DataFile], view: SnapshotView, context: WriteContext, prefixes: pa.Table
-) -> StagedFiles:
-    """The rows of other prefixes in new files; those of the prefixes come back with the reason."""
+def _without(files: Sequence[DataFile], view: SnapshotView, context: WriteContext, test: RowTest) -> StagedFiles:
+    """The rows that pass the test in new files; the others come back with the reason."""
     reader = pa.RecordBatchReader.from_batches(arrow_schema(view.schema), _read(files, view))
-    rows = ConformedRows(reader, view.schema, on_refused="divert", checks=(SpoiledGroups(prefixes),))
+    rows = ConformedRows(reader, view.schema, on_refused="divert", checks=(test,))
     return write_data_files(context, rows)
 
 
-def _read(files: Sequence[DataFile], view: SnapshotView) -> Iterator[pa.RecordBatch]:
+def _read(
+    files: Sequence[DataFile], view: SnapshotView, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of files that no snapshot names."""
     numbered = tuple(replace(data, sequence_number=1) for data in files)
-    context = ReadContext.of(view)
+    context = ReadContext.of(view, columns)
     for task in plan_scan(view, staged=StagedFilesOnTop(numbered)).tasks:
         yield from read_task(task, context)

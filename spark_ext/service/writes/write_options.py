@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pyiceberg.schema import Schema
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from tableformat.errors import InvalidArgumentError, UnknownOptionError
+from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.options import one_of
+from tableformat.operations.verbs.replace_interval import inside_interval
 from tableformat.properties import COMPRESSION_CODEC, TARGET_FILE_SIZE_BYTES
+from tableformat.range_partitions.range_text import parse_end
+from tableformat.write.rows.inside import InsideSpans
 
 REPLACE_PREFIX: Final = "replace-prefix"
 BRANCH: Final = "branch"
@@ -19,16 +24,21 @@ DISTRIBUTION_MODES: Final = ("none", "hash", "range")
 SNAPSHOT_PROPERTY: Final = "snapshot-property."
 ON_REFUSED: Final = "on-refused"
 REFUSED_ROWS_TABLE: Final = "refused-rows-table"
+REPLACE_INTERVAL: Final = "replace-interval"
+LOWER: Final = "lower"
+UPPER: Final = "upper"
+ALLOW_OUTSIDE: Final = "allow-outside"
 _PROPERTY_OF_OPTION: Final = {
     "target-file-size-bytes": TARGET_FILE_SIZE_BYTES,
     "compression-codec": COMPRESSION_CODEC,
     DISTRIBUTION_MODE: "write.distribution-mode",
 }
 """Options that stand in for a table property, for one write."""
-_OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
+_FLAGS: Final = ("true", "false")
+OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 """What Spark's own writers leave among the options."""
 _KNOWN: Final = (
-    *(REPLACE_PREFIX, BRANCH, ON_REFUSED, REFUSED_ROWS_TABLE),
+    *(REPLACE_PREFIX, REPLACE_INTERVAL, LOWER, UPPER, ALLOW_OUTSIDE, BRANCH, ON_REFUSED, REFUSED_ROWS_TABLE),
     *(*_PROPERTY_OF_OPTION, f"{SNAPSHOT_PROPERTY}<name>"),
 )
 
@@ -46,32 +56,74 @@ class WriteOptions:
     """RP-5: what becomes of rows that no range partition covers: "fail", or "divert" to `refused_rows_table`."""
     refused_rows_table: str | None = None
 
+    interval: Interval | None = None
+    """RP-19: what is replaced, whatever rows there are."""
+    allow_outside: bool = False
+    """RP-24: rows that do not match the condition of an overwrite are added too."""
+
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
         """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads."""
-        prefix: tuple[str, ...] = ()
-        on_refused, refused_rows_table = "fail", None
-        branch, snapshot_properties, properties = default_branch, {}, {}
+        named, snapshot_properties, properties = {}, {}, {}
         for given, value in options.items():
             name = given.casefold()
-            if name in _OF_SPARK:
+            if name in OF_SPARK:
                 continue
-            if name == REPLACE_PREFIX:
-                prefix = _names(value)
-            elif name == BRANCH:
-                branch = value
-            elif name == ON_REFUSED:
-                on_refused = one_of(value.casefold(), ("fail", "divert"), option=ON_REFUSED)
-            elif name == REFUSED_ROWS_TABLE:
-                refused_rows_table = value
-            elif name.startswith(SNAPSHOT_PROPERTY):
+            if name.startswith(SNAPSHOT_PROPERTY):
                 snapshot_properties[given[len(SNAPSHOT_PROPERTY) :]] = value
             elif name in _PROPERTY_OF_OPTION:
                 properties[_PROPERTY_OF_OPTION[name]] = value
+            elif name in _KNOWN:
+                named[name] = value
             else:
                 raise UnknownOptionError(given, _KNOWN, where=f"a write to {table}")
-        _check_refused(on_refused, refused_rows_table)
-        return cls(prefix, branch, snapshot_properties, properties, on_refused, refused_rows_table)
+        on_refused = one_of(named.get(ON_REFUSED, "fail").casefold(), ("fail", "divert"), option=ON_REFUSED)
+        _check_refused(on_refused, named.get(REFUSED_ROWS_TABLE))
+        return cls(
+            replace_prefix=_names(named[REPLACE_PREFIX], REPLACE_PREFIX) if REPLACE_PREFIX in named else (),
+            branch=named.get(BRANCH, default_branch),
+            snapshot_properties=snapshot_properties,
+            properties=properties,
+            on_refused=on_refused,
+            refused_rows_table=named.get(REFUSED_ROWS_TABLE),
+            interval=_interval(named),
+            allow_outside=one_of(named.get(ALLOW_OUTSIDE, "false").casefold(), _FLAGS, option=ALLOW_OUTSIDE) == "true",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """`replace-interval` = columns, with `lower` and `upper` as text (RP-23); it travels with the write's target."""
+
+    on: tuple[str, ...]
+    lower: str | None
+    upper: str | None
+
+    def inside(self, schema: Schema) -> InsideSpans:
+        """RP-19: what rows have to lie in."""
+        known = [field.name for field in schema.fields]
+        for name in self.on:
+            if name not in known:
+                raise UnknownColumnError(name, known, where=f"option {REPLACE_INTERVAL}")
+        columns = KeyColumns.of(schema, [schema.find_field(name).field_id for name in self.on])
+        lower, upper = (None if end is None else parse_end(end, self.on, schema) for end in (self.lower, self.upper))
+        return inside_interval(columns, lower, upper)
+
+
+def _interval(named: Mapping[str, str]) -> Interval | None:
+    lower, upper = named.get(LOWER), named.get(UPPER)
+    if REPLACE_INTERVAL not in named:
+        if lower is not None or upper is not None:
+            name = LOWER if lower is not None else UPPER
+            raise InvalidArgumentError(f"option {name} belongs to {REPLACE_INTERVAL}, which names the columns.")
+        return None
+    if lower is None and upper is None:
+        raise InvalidArgumentError(
+            f"option {REPLACE_INTERVAL} needs {LOWER}, {UPPER} or both: without any every row would be replaced."
+        )
+    if REPLACE_PREFIX in named:
+        raise InvalidArgumentError(f"options {REPLACE_INTERVAL} and {REPLACE_PREFIX} exclude each other.")
+    return Interval(_names(named[REPLACE_INTERVAL], REPLACE_INTERVAL), lower, upper)
 
 
 def _check_refused(on_refused: str, refused_rows_table: str | None) -> None:
@@ -84,8 +136,8 @@ def _check_refused(on_refused: str, refused_rows_table: str | None) -> None:
         raise InvalidArgumentError(f"option {REFUSED_ROWS_TABLE} belongs to {ON_REFUSED} = 'divert'.")
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _names(text: str, option: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise InvalidArgumentError(f"option {REPLACE_PREFIX} lists columns, such as 'id1,id2', not {text!r}.")
+        raise InvalidArgumentError(f"option {option} lists columns, such as 'id1,id2', not {text!r}.")
     return names

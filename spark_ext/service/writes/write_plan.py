@@ -35,10 +35,13 @@ from spark_ext.service.wire.transforms import spark_transform
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
 from spark_ext.service.writes.refused_rows import check_takes_refused_rows
 from spark_ext.service.writes.write_options import (
+    ALLOW_OUTSIDE,
     DISTRIBUTION_MODES,
     ON_REFUSED,
     REFUSED_ROWS_TABLE,
+    REPLACE_INTERVAL,
     REPLACE_PREFIX,
+    Interval,
     WriteOptions,
 )
 from tableformat.commit.read_only import refuse_table_of_another_lake
@@ -98,12 +101,18 @@ class WriteTarget:
     """RP-5: the property that tasks hold the rows against."""
     refused_rows_table: tuple[str, ...] | None = None
     """Where refused rows are diverted to; None: they fail the write."""
+    interval: Interval | None = None
+    """RP-19: what the rows are in the place of."""
+    allow_outside: bool = False
+    """RP-24: whether rows that do not match the condition of an overwrite are added."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
         names = ("table", "key_field_ids", "replace_prefix", "refused_rows_table")
         tuples = {name: tuple(target[name]) for name in names if target.get(name) is not None}
-        return cls(**{**target, **tuples})
+        given = target.get("interval")
+        interval = None if given is None else Interval(tuple(given["on"]), given["lower"], given["upper"])
+        return cls(**{**target, **tuples, "interval": interval})
 
     def load(self, session: Session) -> Table:
         """The table as it is now; an error when it is another one under the same name."""
@@ -161,12 +170,7 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     table = session.pinned(pin)
     refuse_table_of_another_lake(session.catalog.iceberg, table.iceberg)
     options = WriteOptions.parse(request.arguments["options"], table=table.name, default_branch=pin.branch)
-    if options.replace_prefix and request.arguments["mode"] != APPEND:
-        raise InvalidArgumentError(f"option {REPLACE_PREFIX} belongs to an append; this write overwrites already.")
-    if options.refused_rows_table is not None and request.arguments["mode"] == DELTA:
-        raise InvalidArgumentError(
-            f"option {ON_REFUSED} = 'divert' belongs to INSERT and its kin: a refused update would lose its row."
-        )
+    _check_mode(options, request.arguments["mode"])
     wap = WriteAuditPublish() if is_staged(pin.table) else WriteAuditPublish.of(request.arguments, table)
     options = replace(
         options,
@@ -184,6 +188,19 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
         range_partitions=session.load(pin.table).metadata.properties.get(RANGE_PARTITIONS),
         refused_rows_table=refused_rows_table,
     )
+
+
+def _check_mode(options: WriteOptions, mode: str) -> None:
+    """PR-3's like for options: none is passed over."""
+    replacing = REPLACE_PREFIX if options.replace_prefix else REPLACE_INTERVAL if options.interval else None
+    if replacing and mode != APPEND:
+        raise InvalidArgumentError(f"option {replacing} belongs to an append; this write overwrites already.")
+    if options.refused_rows_table is not None and mode == DELTA:
+        raise InvalidArgumentError(
+            f"option {ON_REFUSED} = 'divert' belongs to INSERT and its kin: a refused update would lose its row."
+        )
+    if options.allow_outside and mode != OVERWRITE:
+        raise InvalidArgumentError(f"option {ALLOW_OUTSIDE} belongs to an overwrite by a condition.")
 
 
 def _refused_rows_table(session: Session, table: Table, name: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -236,7 +253,11 @@ def describe_write(
         checks=check_conditions(metadata.properties),
         range_partitions=range_partitions,
         refused_rows_table=refused_rows_table,
+        interval=options.interval,
+        allow_outside=options.allow_outside,
     )
+    if options.interval is not None:
+        options.interval.inside(context.schema)
     ranges = range_plan(context)
     stored = context.with_row_lineage().schema if row_lineage else context.schema
     return {

@@ -5,17 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
 
+from tableformat.filters.bound_filter import TRUE, bind_filter
+from tableformat.filters.filter_text import filter_text
+from tableformat.filters.predicate import parse_where
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete import stage_delete
+from tableformat.write.rows.inside import InsideFilter
 
 
 def overwrite(
-    draft: Draft, *, rows: Any, where: str | BooleanExpression | None = None, on_refused: str = "fail"
+    draft: Draft,
+    *,
+    rows: Any,
+    where: str | BooleanExpression | None = None,
+    allow_outside: bool = False,
+    on_refused: str = "fail",
 ) -> None:
-    """Stage the delete of what matches, by the cheapest exact way, and the rows, in one step: the rows stay."""
+    """Stage the delete of what matches, by the cheapest exact way, and the rows, in one step: the rows stay.
+
+    A row that does not match is refused unless `allow_outside` (RP-24); what matches is deleted whatever rows are
+    diverted.
+    """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     draft.begin_verb()
     stage_delete(draft, where, mode="auto")
-    draft.add_rows(draft.conformed(rows, on_refused))
+    test = None if allow_outside else inside_of(parse_where(where, draft.schema), draft.schema)
+    draft.add_rows(draft.conformed(rows, on_refused, tests=() if test is None else (test,)))
+
+
+def inside_of(where: BooleanExpression, schema: Schema) -> InsideFilter | None:
+    """RP-24: what rows must match to be in the place of what does; None where everything matches."""
+    bound = bind_filter(where, schema)
+    return None if bound is TRUE else InsideFilter(bound, f"what is overwritten, {filter_text(where)}")

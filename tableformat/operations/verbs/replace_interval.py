@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from tableformat.deletes.matching.range_match import deleted_mask
-from tableformat.deletes.spans.spans import SpanArray, span_of_bounds
+from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.errors import InvalidArgumentError, nearest_hint
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, range_columns
@@ -20,7 +16,7 @@ from tableformat.range_partitions.cuts import END, START, Range, spans_of
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.definition import range_of
 from tableformat.range_partitions.model import BoundLike, as_bound
-from tableformat.write.rows.column_casts import Misfits
+from tableformat.write.rows.inside import InsideSpans
 
 
 def replace_interval(
@@ -42,10 +38,14 @@ def replace_interval(
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     check_everything_is_meant(lower, upper, everything=everything, consequence="every row would be replaced")
-    columns = range_columns(draft, [on] if isinstance(on, str) else on)
+    inside = inside_interval(range_columns(draft, [on] if isinstance(on, str) else on), lower, upper)
+    _stage(draft, rows, inside, blind=blind, on_refused=on_refused)
+
+
+def inside_interval(columns: KeyColumns, lower: Any, upper: Any) -> InsideSpans:
+    """RP-19: the interval that rows have to lie in."""
     span = span_of_bounds(columns, _as_bound(lower), _as_bound(upper))
-    told = f"the interval {lower!r} <= {', '.join(columns.names)} < {upper!r}"
-    _stage(draft, rows, span, told, blind=blind, on_refused=on_refused)
+    return InsideSpans(span, f"the interval {lower!r} <= {', '.join(columns.names)} < {upper!r}")
 
 
 def replace_partition(
@@ -62,16 +62,17 @@ def replace_partition(
         )
     ranges = _ranges_of(defined, partition)
     told = f"the partition {defined.text(ranges[0])}" if partition != "default" else "the default partition"
-    _stage(draft, rows, spans_of(defined.key, ranges), told, blind=blind, on_refused=on_refused)
+    inside = InsideSpans(spans_of(defined.key, ranges), told)
+    _stage(draft, rows, inside, blind=blind, on_refused=on_refused)
 
 
-def _stage(draft: Draft, rows: Any, spans: SpanArray, told: str, *, blind: bool, on_refused: str) -> None:
+def _stage(draft: Draft, rows: Any, inside: InsideSpans, *, blind: bool, on_refused: str) -> None:
     draft.begin_verb()
-    draft.add_rows(draft.conformed(rows, on_refused, tests=(_Inside(spans, told),)))
+    draft.add_rows(draft.conformed(rows, on_refused, tests=(inside,)))
     if blind:
-        draft.add_spans(spans)
-    elif len(spans):
-        draft.replace_spans(spans)
+        draft.add_spans(inside.spans)
+    elif len(inside.spans):
+        draft.replace_spans(inside.spans)
 
 
 def _ranges_of(defined: DefinedPartitions, partition: str | BoundLike) -> list[Range]:
@@ -95,26 +96,6 @@ def _ranges_of(defined: DefinedPartitions, partition: str | BoundLike) -> list[R
             "was changed. Name one, or replace an interval with replace_interval()."
         )
     return ranges
-
-
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """What rows must fulfil to replace something."""
-
-    spans: SpanArray
-    told: str
-    """What is replaced, for the message."""
-
-    def misfits(self, batch: pa.RecordBatch) -> Misfits | None:
-        names = self.spans.key.names
-        positions = np.flatnonzero(~deleted_mask([batch.column(name) for name in names], self.spans))
-        if not len(positions):
-            return None
-        return Misfits(
-            positions,
-            pa.repeat(pa.scalar(names[0], pa.large_string()), len(positions)),
-            pa.repeat(pa.scalar(f"lies outside {self.told}", pa.large_string()), len(positions)),
-        )
 
 
 def _as_bound(value: Any) -> tuple[Any, ...] | None:

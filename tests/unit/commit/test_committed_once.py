@@ -204,5 +204,5 @@ def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf
     add_again(table)
     assert table.delete("id = 1", mode="scan").deleted_row_count == 2
     assert live_values(table.refresh(), "id") == [2, 2]
-    table.overwrite(rows_of(5), where="note = 'x' AND id < 3 AND id <> 0")
+    table.overwrite(rows_of(5), where="note = 'x' AND id < 3 AND id <> 0", allow_outside=True)
     assert live_values(table.refresh(), "id") == [5]

@@ -87,7 +87,9 @@ def test_key_that_came_back_is_ignored(table: tf.Table, delete: str, move: str) 
         lambda table: table.delete("note = 'old' AND id < 3 AND id <> 0", mode="scan"),
         lambda table: table.delete_range(lower=(1,), upper=(3,), mode="scan"),
         lambda table: table.delete_prefix(pa.table({"id": pa.array([1, 2], pa.int64())}), mode="scan"),
-        lambda table: table.overwrite(rows_of(1, 2, note="new"), where="note = 'old' AND id < 3 AND id <> 0"),
+        lambda table: table.overwrite(
+            rows_of(1, 2, note="new"), where="note = 'old' AND id < 3 AND id <> 0", allow_outside=True
+        ),
     ],
     ids=["delete", "delete_range", "delete_prefix", "overwrite"],
 )

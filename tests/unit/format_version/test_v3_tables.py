@@ -122,7 +122,7 @@ def upsert_and_replace(table: tf.Table) -> None:
 
 
 def change_by_filter(table: tf.Table) -> None:
-    table.overwrite(rows("a", 3, 8, note="new "), where="note = 'a3'")
+    table.overwrite(rows("a", 3, 8, note="new "), where="note = 'a3'", allow_outside=True)
     table.append(rows("a", 1, 10, note="new "), on_duplicate="ignore")
 
 

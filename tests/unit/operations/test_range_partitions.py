@@ -68,7 +68,7 @@ DOORS: dict[str, Callable[..., Any]] = {
     "replace": lambda table, given, **options: table.replace(given, **options),
     "upsert": lambda table, given, **options: table.upsert(given, **options),
     "apply_changes": lambda table, given, **options: table.apply_changes(as_changes(given), **options),
-    "overwrite": lambda table, given, **options: table.overwrite(given, where="n = 5", **options),
+    "overwrite": lambda table, given, **options: table.overwrite(given, where="n = 5", allow_outside=True, **options),
     "replace_interval": lambda table, given, **options: table.replace_interval(
         given, on="n", lower=0, upper=1000, **options
     ),

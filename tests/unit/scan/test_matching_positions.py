@@ -68,7 +68,7 @@ def test_rows_deleted_by_a_scan_are_not_counted_again(table: tf.Table) -> None:
 
 
 def test_overwrite_by_a_filter_replaces_the_row_of_its_row_group(table: tf.Table) -> None:
-    table.overwrite(rows("a", 80), where="note = 'a8'")
+    table.overwrite(rows("a", 80), where="note = 'a8'", allow_outside=True)
     assert left(table) == [*(each for each in IDS if each != 8), 80]
 
 

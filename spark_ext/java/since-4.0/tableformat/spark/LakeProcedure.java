@@ -94,6 +94,8 @@ final class LakeProcedure implements UnboundProcedure {
         Object value = Constants.value(row, i, type);
         if (parameters[i].name().equals(TABLE)) {
           table = TableNames.parse(catalog.name(), value == null ? "" : value.toString());
+        } else if (value != null && description.get("parameters").get(i).get("is_table").asBoolean()) {
+          values.set(parameters[i].name(), Json.table(TableNames.parse(catalog.name(), value.toString())));
         } else {
           values.set(parameters[i].name(), ValueJson.of(value, type));
         }
