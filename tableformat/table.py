@@ -34,6 +34,7 @@ from tableformat.operations.result import CommitResult
 from tableformat.operations.run import dry_run_verb, is_one_shot, repeatable, run_verb
 from tableformat.operations.staged_write import StagedWrite, stage_written
 from tableformat.operations.transaction import Transaction
+from tableformat.operations.verbs.add_files import add_files, name_columns
 from tableformat.operations.verbs.append import append
 from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete
@@ -123,6 +124,26 @@ class Table(TableReads):
         1
         """
         return self._run(partial(append, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused), rows, commit)
+
+    def add_files(
+        self, file_paths: Sequence[str], *, check_duplicate_files: bool = True, **commit: Unpack[CommitKeywords]
+    ) -> CommitResult:
+        """Add Parquet files where they are, as data files of the table.
+
+        Their columns are those of the table by name; the partition is read off their bounds. Footers are read, and rows
+        only where a footer does not show that they fit (LK-10). Raises InvalidArgumentError for files that cannot be
+        the table's, RowsRefusedError for such rows, AlreadyExistsError for files that it has; with
+        `check_duplicate_files=False` nobody looks, for a caller who knows that they are new.
+
+        >>> import pyarrow.parquet as pq
+        >>> pq.write_table(pa.table({"id1": ["C"], "id2": [7], "num_cal": pa.array([1], pa.int32())}), "c.parquet")
+        >>> table.add_files(["c.parquet"]).added_row_count
+        1
+        """
+        name_columns(self.iceberg)
+        paths = file_paths if isinstance(file_paths, str) else list(file_paths)
+        verb = partial(add_files, file_paths=paths, check_duplicate_files=check_duplicate_files)
+        return self._run(verb, None, commit)
 
     def delete(
         self,

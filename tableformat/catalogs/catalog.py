@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -26,7 +26,9 @@ from pyiceberg.table.update import AddPartitionSpecUpdate
 from pyiceberg.transforms import IdentityTransform
 
 from tableformat.arguments import checked_arguments, checked_methods
+from tableformat.catalogs.adopt_table import AdoptResult, adopt_table
 from tableformat.catalogs.backends import open_backend
+from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
@@ -55,8 +57,6 @@ from tableformat.range_partitions.property_text import refuse_coverage_set_by_ha
 from tableformat.storage.location_provider import location_provider
 from tableformat.table import Table
 from tableformat.write.rows.checks import refuse_check_set_by_hand
-
-Identifier: TypeAlias = str | tuple[str, ...]
 
 
 @checked_arguments
@@ -134,7 +134,7 @@ class Catalog:
             self.iceberg.create_namespace(identifier_parts(namespace), dict(properties or {}))
         except NamespaceAlreadyExistsError as error:
             if not exist_ok:
-                raise AlreadyExistsError(f"namespace {_dotted(namespace)!r} exists already.") from error
+                raise AlreadyExistsError(f"namespace {dotted(namespace)!r} exists already.") from error
 
     def drop_namespace(self, namespace: Identifier) -> None:
         """Drop an empty namespace.
@@ -144,18 +144,18 @@ class Catalog:
         >>> catalog.list_namespaces()
         ['db']
         """
-        _check_namespace(namespace)
+        check_namespace(namespace)
         with self._named(namespace):
             nested = self.list_namespaces(namespace) if self.namespace_exists(namespace) else []
             if nested:
                 raise InvalidArgumentError(
-                    f"namespace {_dotted(namespace)!r} still has namespaces: {', '.join(nested)}. Drop them first."
+                    f"namespace {dotted(namespace)!r} still has namespaces: {', '.join(nested)}. Drop them first."
                 )
             try:
                 self.iceberg.drop_namespace(identifier_parts(namespace))
             except IcebergNamespaceNotEmptyError as error:
                 raise InvalidArgumentError(
-                    f"namespace {_dotted(namespace)!r} still has tables: {', '.join(self.list_tables(namespace))}. "
+                    f"namespace {dotted(namespace)!r} still has tables: {', '.join(self.list_tables(namespace))}. "
                     "Drop them first."
                 ) from error
 
@@ -169,7 +169,7 @@ class Catalog:
         (['db'], ['db.archive'], ['db', 'db.archive'])
         """
         if parent != ():
-            _check_namespace(parent)
+            check_namespace(parent)
         with self._named(parent):
             names = [identifier_text(name) for name in self.iceberg.list_namespaces(identifier_parts(parent))]
         if recursive:
@@ -182,7 +182,7 @@ class Catalog:
         >>> catalog.namespace_exists("db"), catalog.namespace_exists("archive")
         (True, False)
         """
-        _check_namespace(namespace)
+        check_namespace(namespace)
         return self.iceberg.namespace_exists(identifier_parts(namespace))
 
     def list_tables(self, namespace: Identifier) -> list[str]:
@@ -192,7 +192,7 @@ class Catalog:
         >>> catalog.list_tables("db")
         ['db.calendars']
         """
-        _check_namespace(namespace)
+        check_namespace(namespace)
         with self._named(namespace):
             return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))
 
@@ -202,7 +202,7 @@ class Catalog:
         >>> catalog.table_exists("db.calendars"), catalog.table_exists("db.calendar")
         (True, False)
         """
-        _check_name(identifier)
+        check_name(identifier)
         return self.iceberg.table_exists(identifier_parts(identifier))
 
     def create_table(
@@ -275,7 +275,7 @@ class Catalog:
         """
         if isinstance(key, str) or isinstance(partition_by, str):
             raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
-        _check_name(identifier)
+        check_name(identifier)
         check_new_name(identifier_parts(identifier), "table")
         all_properties = {**_DEFAULT_PROPERTIES, **with_bounded_history(checked_properties(properties or {}))}
         version = format_version_of_new(all_properties)
@@ -315,7 +315,7 @@ class Catalog:
         >>> catalog.load_table("db.calendars", branch="ingest").branch
         'ingest'
         """
-        _check_name(identifier)
+        check_name(identifier)
         with self._named(identifier):
             return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self, branch=branch)
 
@@ -326,7 +326,7 @@ class Catalog:
         >>> copy.scan().count()
         3
         """
-        _check_name(identifier)
+        check_name(identifier)
         check_new_name(identifier_parts(identifier), "table")
         with self._named(identifier):
             try:
@@ -334,14 +334,31 @@ class Catalog:
             except TableAlreadyExistsError as error:
                 raise _exists_already(identifier) from error
 
+    def adopt_table(
+        self, identifier: Identifier, *, key: Sequence[str] | None = None, dry_run: bool = False
+    ) -> AdoptResult:
+        """Give a table of another writer a key, by default the identifier fields of its schema.
+
+        Key columns that may be null become required, once no row of any branch has a null in them: metadata says so of
+        most files, the others are read (LK-9). Raises InvalidKeyError where a row has one, CommitConflictError where
+        another writer committed meanwhile. The result has what `health` finds.
+
+        >>> events = catalog.create_table("db.events", pa.schema([("id", pa.int64()), ("at", pa.int64())]))
+        >>> result = events.append(pa.table({"id": [1, 2], "at": [5, 5]}))
+        >>> result = catalog.adopt_table("db.events", key=["id"])
+        >>> result.key, result.required_columns, result.read_files_count
+        (('id',), ('id',), 0)
+        """
+        return adopt_table(self.load_table(identifier), key, dry_run=dry_run)
+
     def rename_table(self, from_identifier: Identifier, to_identifier: Identifier) -> Table:
         """Rename a table; its files stay where they are.
 
         >>> catalog.rename_table("db.calendars", "db.opening_days").name
         'db.opening_days'
         """
-        _check_name(from_identifier)
-        _check_name(to_identifier)
+        check_name(from_identifier)
+        check_name(to_identifier)
         check_new_name(identifier_parts(to_identifier), "table")
         with self._named(from_identifier, to_identifier):
             try:
@@ -363,13 +380,13 @@ class Catalog:
         >>> catalog.list_tables("db")
         []
         """
-        _check_name(identifier)
+        check_name(identifier)
         with self._named(identifier):
             table = self.iceberg.load_table(identifier_parts(identifier))
             locations: frozenset[str] = frozenset()
             if purge:
                 refuse_read_only(table)
-                locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=_dotted(identifier))
+                locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=dotted(identifier))
             self.iceberg.drop_table(identifier_parts(identifier))
         OwnedFiles.of(table).remove_all(sorted(locations))
 
@@ -411,9 +428,9 @@ class Catalog:
             raise InvalidArgumentError("outside is for a lake in its place: a copy brings all tables.")
         names = [identifier_parts(name) for name in tables]
         for name in names:
-            _check_name(name)
+            check_name(name)
             if not self.table_exists(name):
-                raise TableNotFoundError(f"no table {_dotted(name)!r}.{self._nearest_table(name)}")
+                raise TableNotFoundError(f"no table {dotted(name)!r}.{self._nearest_table(name)}")
         return relocate_to(
             self.iceberg,
             os.fspath(to),
@@ -431,19 +448,19 @@ class Catalog:
         try:
             yield
         except NoSuchNamespaceError as error:
-            namespace = _dotted(new_identifier or identifier)
+            namespace = dotted(new_identifier or identifier)
             raise NamespaceNotFoundError(
                 f"no namespace for {namespace!r}.{nearest_hint(namespace.split('.')[0], self.list_namespaces())} "
                 "create_namespace() makes one."
             ) from error
         except (NoSuchTableError, NoSuchIdentifierError) as error:
-            raise TableNotFoundError(f"no table {_dotted(identifier)!r}.{self._nearest_table(identifier)}") from error
+            raise TableNotFoundError(f"no table {dotted(identifier)!r}.{self._nearest_table(identifier)}") from error
 
     def _nearest_table(self, identifier: Identifier) -> str:
         namespace = identifier_parts(identifier)[:-1]
         if not namespace or not self.iceberg.namespace_exists(identifier_parts(namespace)):
             return f" Namespaces: {', '.join(self.list_namespaces()) or 'none'}."
-        return nearest_hint(_dotted(identifier), self.list_tables(namespace))
+        return nearest_hint(dotted(identifier), self.list_tables(namespace))
 
 
 _DEFAULT_PROPERTIES = {
@@ -451,36 +468,6 @@ _DEFAULT_PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
-
-
-def _check_namespace(namespace: Identifier) -> None:
-    """InvalidArgumentError for what can be no namespace's name, so that no answer is mistaken for one about others."""
-    if not namespace:
-        raise InvalidArgumentError("a namespace needs a name.")
-    _check_parts(identifier_parts(namespace), "namespace")
-
-
-def _check_name(identifier: Identifier) -> None:
-    """A table is named with its namespace. Names of blanks and dots alone cannot be distinguished from no name in a
-    catalog or in a path; halves of surrogate pairs are no text."""
-    parts = identifier_parts(identifier)
-    _check_parts(parts, "table")
-    if len(parts) < 2:
-        raise InvalidArgumentError(
-            f"{_dotted(identifier)!r} is no table's name: a table is named with its namespace, as in 'db.t'."
-        )
-
-
-def _check_parts(parts: Sequence[object], kind: str) -> None:
-    if not all(map(_is_text, parts)):
-        raise InvalidArgumentError(f"{kind} {parts!r}: the parts of a name are text.")
-    if any(not str(part).strip(" .\t\n") for part in parts):
-        more = " Name namespace and table." if kind == "table" else ""
-        raise InvalidArgumentError(f"{kind} {'.'.join(map(str, parts))!r}: a part of the name is empty.{more}")
-
-
-def _is_text(part: object) -> bool:
-    return isinstance(part, str) and part.encode(errors="ignore").decode() == part
 
 
 def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:
@@ -501,8 +488,4 @@ def sort_order_of_key(key_ids: tuple[int, ...]) -> SortOrder:
 
 
 def _exists_already(identifier: Identifier) -> AlreadyExistsError:
-    return AlreadyExistsError(f"table {_dotted(identifier)!r} exists already.")
-
-
-def _dotted(identifier: Identifier) -> str:
-    return identifier if isinstance(identifier, str) else identifier_text(identifier)
+    return AlreadyExistsError(f"table {dotted(identifier)!r} exists already.")

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from tableformat.cli import (
+    adoption,
     changes,
     clean_up,
     compaction,
@@ -181,6 +182,9 @@ app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
 app.command("alter-partitions", rich_help_panel=CHANGE)(partitions.alter_partitions)
 app.command("retire", rich_help_panel=CHANGE)(partitions.retire)
 app.command("restore", rich_help_panel=CHANGE)(partitions.restore)
+app.command("adopt", rich_help_panel=CHANGE)(adoption.adopt)
+app.command("add-files", rich_help_panel=CHANGE)(adoption.add_files)
+app.command("register-table", rich_help_panel=CHANGE)(adoption.register_table)
 app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
 app.command("tag", rich_help_panel=CHANGE)(refs.tag)
 app.command("health", rich_help_panel=MAINTAIN)(upkeep.health)

@@ -95,6 +95,7 @@ TABLE = {
         name: f"{parameters}{f'{DRY_RUNS[name]}, dry_run=False' if name in DRY_RUNS else ''}, **commit"
         for name, parameters in VERBS.items()
     },
+    "add_files": "file_paths, *, check_duplicate_files=True, **commit",
     "transaction": "**commit",
     "new_write": "*, kind='append', prefix=None",
     "commit": "write, staged, **commit",
@@ -144,6 +145,7 @@ CATALOG = {
     "drop_table": "identifier, *, purge=False",
     "rename_table": "from_identifier, to_identifier",
     "register_table": "identifier, metadata_location",
+    "adopt_table": "identifier, *, key=None, dry_run=False",
     "relocate": "to=None, *, tables=(), replace=False, outside=None, dry_run=False, progress=None, **options",
     "close": "",
 }

@@ -1,0 +1,53 @@
+"""`adopt_table`: a table of another writer becomes one with a key (LK-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tableformat.errors import InvalidKeyError
+from tableformat.maintenance.health.health import TableHealth
+from tableformat.operations.adopt import adopt, find_nulls, key_of_adopted, optional_columns
+from tableformat.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptResult:
+    """What was changed, or with `dry_run` would be, and what slows the table down now."""
+
+    table: str
+    key: tuple[str, ...]
+    format_version: int
+    required_columns: tuple[str, ...] = ()
+    """Key columns that could be null and cannot any more."""
+    read_files_count: int = 0
+    """Data files that were read to look for nulls; the metadata of the others says that they have none."""
+    health: TableHealth
+    """Of `main`: its findings name the job for each."""
+    dry_run: bool = False
+
+
+def adopt_table(table: Table, key: Sequence[str] | None, *, dry_run: bool) -> AdoptResult:
+    """LK-9: raises InvalidKeyError, with the number of rows, where a key column has nulls."""
+    schema = table.metadata.schema()
+    columns = key_of_adopted(schema, key, table.properties)
+    optional = optional_columns(schema, columns)
+    found = find_nulls(table.iceberg, optional)
+    if found.null_rows:
+        where = " OR ".join(f"{name} IS NULL" for name in optional)
+        rows = ", ".join(f"{count:,} on branch {branch}" for branch, count in found.null_rows.items())
+        raise InvalidKeyError(
+            f"{table.name} cannot have the key ({', '.join(columns)}): rows have a null in {' or '.join(optional)}: "
+            f'{rows}. Nothing was changed. table.delete("{where}", mode="scan") deletes them; or choose other columns.'
+        )
+    if not dry_run:
+        adopt(table.iceberg, columns, optional)
+    return AdoptResult(
+        table=table.name,
+        key=columns,
+        format_version=table.metadata.format_version,
+        required_columns=optional,
+        read_files_count=found.read_files_count,
+        health=table.maintenance.health(),
+        dry_run=dry_run,
+    )

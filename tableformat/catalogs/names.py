@@ -1,0 +1,45 @@
+"""Checks the names that calls of a catalog are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.identifiers import identifier_parts, identifier_text
+
+Identifier: TypeAlias = str | tuple[str, ...]
+
+
+def check_namespace(namespace: Identifier) -> None:
+    """InvalidArgumentError for what can be no namespace's name, so that no answer is mistaken for one about others."""
+    if not namespace:
+        raise InvalidArgumentError("a namespace needs a name.")
+    _check_parts(identifier_parts(namespace), "namespace")
+
+
+def check_name(identifier: Identifier) -> None:
+    """A table is named with its namespace. Names of blanks and dots alone cannot be distinguished from no name in a
+    catalog or in a path; halves of surrogate pairs are no text."""
+    parts = identifier_parts(identifier)
+    _check_parts(parts, "table")
+    if len(parts) < 2:
+        raise InvalidArgumentError(
+            f"{dotted(identifier)!r} is no table's name: a table is named with its namespace, as in 'db.t'."
+        )
+
+
+def _check_parts(parts: Sequence[object], kind: str) -> None:
+    if not all(map(_is_text, parts)):
+        raise InvalidArgumentError(f"{kind} {parts!r}: the parts of a name are text.")
+    if any(not str(part).strip(" .\t\n") for part in parts):
+        more = " Name namespace and table." if kind == "table" else ""
+        raise InvalidArgumentError(f"{kind} {'.'.join(map(str, parts))!r}: a part of the name is empty.{more}")
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, str) and part.encode(errors="ignore").decode() == part
+
+
+def dotted(identifier: Identifier) -> str:
+    return identifier if isinstance(identifier, str) else identifier_text(identifier)

@@ -1,0 +1,75 @@
+"""`adopt`, `add-files`, `register-table`: tables and files of other writers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tableformat.cli.options import BranchOption, DryRunOption, WritableTableArgument
+from tableformat.cli.session import Session
+
+
+def adopt(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A key column; repeat it, most significant first. Default: the table's."),
+    ] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Give a table of another writer a key: its columns become required, once no row has a null in them."""
+    from tableformat.display.health import render_health
+    from tableformat.display.jobs import result_dict
+    from tableformat.display.text import counted
+
+    session = Session.of(context)
+    with session.catalog() as catalog:
+        result = catalog.adopt_table(table, key=key or None, dry_run=dry_run)
+    if not session.output.is_json:
+        done = "would have" if dry_run else "has"
+        required = f"; made required: {', '.join(result.required_columns)}" if result.required_columns else ""
+        read = f"; {counted(result.read_files_count, 'data file')} read for nulls"
+        session.output.write(f"{result.table} {done} the key ({', '.join(result.key)}){required}{read}.\n\n")
+    session.output.emit(
+        lambda: {**result_dict(result), "health": result.health.to_dict()}, lambda: render_health(result.health)
+    )
+
+
+def add_files(
+    context: typer.Context,
+    table: WritableTableArgument,
+    files: Annotated[list[str], typer.Argument(metavar="LOCATION...", help="Parquet files.")],
+    *,
+    check_duplicate_files: Annotated[
+        bool,
+        typer.Option("--check-duplicate-files/--allow-duplicate-files", help="Refuse files that the table has."),
+    ] = True,
+    branch: BranchOption = None,
+) -> None:
+    """Add Parquet files to a table where they are; rows are read only where footers do not show that they fit."""
+    from tableformat.display.jobs import result_dict
+    from tableformat.display.text import counted
+
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    result = handle.add_files(files, check_duplicate_files=check_duplicate_files)
+    added = f"{counted(result.added_data_file_count, 'file')} with {counted(result.added_row_count, 'row')}"
+    session.output.emit(
+        lambda: {"table": handle.name, **result_dict(result)}, lambda: f"{added} added to {handle.name}."
+    )
+
+
+def register_table(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The name that it gets (db.t).")],
+    metadata_location: Annotated[str, typer.Argument(metavar="METADATA", help="Its current metadata.json.")],
+) -> None:
+    """Add a table that exists as files to the catalog, by its metadata file."""
+    session = Session.of(context)
+    with session.catalog() as catalog:
+        registered = catalog.register_table(table, metadata_location)
+        document = {"table": registered.name, "location": registered.location, "snapshot_id": registered.snapshot_id}
+    session.output.emit(lambda: document, lambda: f"{registered.name} is the table at {registered.location}.")

@@ -1,0 +1,125 @@
+"""`add_files`: Parquet files of others become data files of the table, where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
+
+from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
+from tableformat.metadata.content_file import PARQUET, DataFile
+from tableformat.metadata.snapshot_view import last_sequence_number
+from tableformat.operations.draft import Draft
+from tableformat.operations.ranges.dropped import live_data_files
+from tableformat.operations.references import set_properties
+from tableformat.storage.location import local_path
+from tableformat.storage.storage import open_input, size_bytes
+from tableformat.write.rows.checks import row_checks
+from tableformat.write.staged import StagedFiles
+
+
+def name_columns(iceberg: IcebergTable) -> None:
+    """LK-10: the table's name mapping, without which columns of files that have no field ids are not found."""
+    if TableProperties.DEFAULT_NAME_MAPPING not in iceberg.metadata.properties:
+        mapping = iceberg.metadata.schema().name_mapping.model_dump_json()
+        set_properties(iceberg, {TableProperties.DEFAULT_NAME_MAPPING: mapping})
+
+
+def add_files(draft: Draft, *, file_paths: Sequence[str], check_duplicate_files: bool = True) -> None:
+    """LK-10: stage the files as they are. Only footers are read, and rows where the footer does not say that they may
+    be in the table."""
+    if isinstance(file_paths, str):
+        raise InvalidArgumentError(f"file_paths is a list of locations: file_paths=[{file_paths!r}].")
+    file_paths = [_whole(path) for path in file_paths]
+    if len(set(file_paths)) != len(file_paths):
+        raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
+    draft.begin_verb()
+    if check_duplicate_files:
+        _refuse_present(draft, file_paths)
+    data_files = tuple(_data_file(draft, path) for path in file_paths)
+    staged = StagedFiles(data_files=data_files, row_count=sum(file.record_count for file in data_files))
+    since = last_sequence_number(draft.view.metadata) if check_duplicate_files else None
+    draft.adopt_files(staged, since=since, held_against=draft.context.properties)
+
+
+def _whole(location: str) -> str:
+    """A path relative to a working directory would mean another file elsewhere."""
+    path = local_path(location)
+    return os.path.abspath(location) if path == location else location
+
+
+def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
+    present = {file.file_path for file in live_data_files(draft.view)} & set(file_paths)
+    if present:
+        raise AlreadyExistsError(
+            f"{', '.join(sorted(present)[:3])}: in table {draft.name} already. Nothing was changed; leave out what the "
+            "table has."
+        )
+
+
+def _data_file(draft: Draft, path: str) -> DataFile:
+    """Whose columns, types and partition are those of the table. InvalidArgumentError for any other file."""
+    io = draft.view.io
+    size = size_bytes(io, path)
+    if size is None:
+        raise InvalidArgumentError(f"there is no file {path}. Nothing was changed.")
+    try:
+        found = parquet_file_to_data_file(io, _with_optional_columns(draft.view.metadata), path)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(path, f"it is no Parquet file ({error}).") from error
+    except (ValueError, KeyError, NotImplementedError) as error:
+        raise InvalidArgumentError(
+            f"{path} cannot be added to {draft.name}: {error}. Nothing was changed. Files need the table's columns and "
+            "types, and rows of one partition, which is read off their bounds; append the rows otherwise."
+        ) from error
+    data = DataFile(
+        file_path=path,
+        file_format=PARQUET,
+        spec_id=draft.context.spec.spec_id,
+        partition=tuple(found.partition[place] for place in range(len(found.partition))),
+        record_count=found.record_count,
+        file_size_bytes=size,
+        column_sizes=found.column_sizes,
+        value_counts=found.value_counts,
+        null_value_counts=found.null_value_counts,
+        nan_value_counts=found.nan_value_counts or None,
+        lower_bounds=found.lower_bounds,
+        upper_bounds=found.upper_bounds,
+        split_offsets=tuple(found.split_offsets or ()) or None,
+    )
+    if _rows_may_be_refused(draft, data):
+        _hold_rows_against_the_table(draft, path)
+    return data
+
+
+def _with_optional_columns(metadata: TableMetadata) -> TableMetadata:
+    """PyIceberg refuses files that would allow a null in a required column; whether they have one is seen here."""
+    current = metadata.schema()
+    fields = [field.model_copy(update={"required": False}) for field in current.fields]
+    relaxed = Schema(*fields, schema_id=current.schema_id)
+    others = [schema for schema in metadata.schemas if schema.schema_id != current.schema_id]
+    return metadata.model_copy(update={"schemas": [*others, relaxed]})
+
+
+def _rows_may_be_refused(draft: Draft, data: DataFile) -> bool:
+    """Whether something has to be asked of each row that the footer does not answer."""
+    if row_checks(draft.context.properties, draft.schema, table=draft.name) or draft.context.range_partitions:
+        return True
+    counts = data.null_value_counts or {}
+    return any(field.required and counts.get(field.field_id) != 0 for field in draft.schema.fields)
+
+
+def _hold_rows_against_the_table(draft: Draft, path: str) -> None:
+    """RowsRefusedError for rows that an append would refuse."""
+    with open_input(draft.view.io, path) as stream, closing(pq.ParquetFile(stream)) as file:
+        reader = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
+        for _ in draft.conformed(reader):
+            pass

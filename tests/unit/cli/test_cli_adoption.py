@@ -1,0 +1,42 @@
+"""`adopt`, `add-files` and `register-table`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typer.testing import CliRunner
+
+import tableformat as tf
+from tableformat.cli.main import app
+
+ROWS = pa.table({"id": [1, 2], "v": ["x", "y"]})
+
+
+def run(*arguments: str | Path, status: int = 0) -> str:
+    result = CliRunner().invoke(app, ["--catalog", *map(str, arguments)])
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def test_a_table_is_registered_adopted_and_filled(tmp_path: Path) -> None:
+    """LK-9, LK-10"""
+    lake = tmp_path / "lake"
+    with tf.open_catalog(str(lake)) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.iceberg.create_table("db.gone", ROWS.schema)
+        table.append(ROWS)
+        catalog.drop_table("db.gone")
+    assert "db.t is the table at" in run(lake, "register-table", "db.t", table.metadata_location)
+    assert "name the key columns" in run(lake, "adopt", "db.t", status=1)
+    assert "would have the key (id); made required: id; 0 data files read" in run(
+        lake, "adopt", "db.t", "--key", "id", "--dry-run"
+    )
+    document = json.loads(run(lake, "adopt", "db.t", "--key", "id", "-o", "json"))
+    assert (document["key"], document["health"]["data_file_count"]) == (["id"], 1)
+    pq.write_table(pa.table({"id": [3], "v": ["z"]}), tmp_path / "more.parquet")
+    assert "1 file with 1 row added to db.t." in run(lake, "add-files", "db.t", tmp_path / "more.parquet")
+    assert "already" in run(lake, "add-files", "db.t", tmp_path / "more.parquet", status=1)
+    assert json.loads(run(lake, "query", "SELECT count(*) AS n FROM db.t", "-o", "json"))["rows"] == [{"n": 3}]

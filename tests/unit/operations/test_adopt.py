@@ -1,0 +1,199 @@
+"""Tables of other writers get a key, and files of others become data files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tableformat as tf
+from tableformat.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidArgumentError,
+    InvalidKeyError,
+    RowsRefusedError,
+    UnknownColumnError,
+)
+from tableformat.operations import adopt as adopt_module
+from tableformat.testing.table_rows import live_tuples
+
+SMALL = '{"type": "lt", "term": "id", "value": 10}'
+SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.string()), ("v", pa.float64())])
+
+
+def rows(*ids: int | None) -> pa.Table:
+    return pa.table({"id": list(ids), "at": ["x"] * len(ids), "v": [0.5] * len(ids)}, schema=SCHEMA)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> tf.Catalog:
+    opened = tf.open_catalog(str(tmp_path / "lake"))
+    opened.create_namespace("db")
+    return opened
+
+
+def foreign(catalog: tf.Catalog, *, partition_by: tuple[str, ...] = (), **properties: str) -> Any:
+    """PyIceberg's table, without a key, and without our unpartitioned spec."""
+    table = catalog.iceberg.create_table("db.t", SCHEMA, properties=properties)
+    if partition_by:
+        with table.update_spec() as update:
+            update.add_identity(*partition_by)
+    return table
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_foreign_table_gets_a_key(catalog: tf.Catalog, version: str) -> None:
+    """LK-9: nothing is read, and everything that needs a key works then."""
+    iceberg = foreign(catalog, partition_by=("at",))
+    iceberg.append(rows(1, 2))
+    if version == "3":
+        catalog.load_table("db.t").upgrade()
+    planned = catalog.adopt_table("db.t", key=["id"], dry_run=True)
+    assert (planned.dry_run, planned.required_columns, planned.read_files_count) == (True, ("id",), 0)
+    assert catalog.load_table("db.t").key == ()
+    result = catalog.adopt_table("db.t", key=["id"])
+    assert (result.key, result.format_version) == (("id",), int(version))
+    assert result.health.data_file_count == 1
+    table = catalog.load_table("db.t")
+    assert table.metadata.schema().find_field("id").required
+    assert not table.metadata.schema().find_field("at").required
+    table.upsert(rows(2, 3), missing="null")
+    table.delete_prefix({"id": 1})
+    assert live_tuples(table) == [(2, "x", 0.5), (3, "x", 0.5)]
+    assert table.scan(snapshot_id=table.metadata.snapshots[0].snapshot_id).count() == 2
+    table.maintenance.convert_deletes()
+    assert table.iceberg.scan().to_arrow().num_rows == 2
+    assert catalog.adopt_table("db.t").required_columns == ()
+
+
+def test_nulls_are_found_where_they_are(catalog: tf.Catalog) -> None:
+    """LK-9: on any branch, and not where they are deleted."""
+    foreign(catalog).append(rows(1, None))
+    table = catalog.load_table("db.t")
+    with pytest.raises(InvalidKeyError, match=r"a null in id or at: 1 on branch main.*id IS NULL"):
+        catalog.adopt_table("db.t", key=["id", "at"])
+    table.create_branch("other")
+    table.delete("id IS NULL", mode="scan")
+    with pytest.raises(InvalidKeyError, match=r"1 on branch other"):
+        catalog.adopt_table("db.t", key=["id"])
+    catalog.load_table("db.t", branch="other").delete("id IS NULL", mode="scan")
+    assert catalog.adopt_table("db.t", key=["id"]).read_files_count == 2
+    assert catalog.load_table("db.t").key == ("id",)
+
+
+def test_files_that_do_not_say_are_read(catalog: tf.Catalog) -> None:
+    """LK-9: a writer may count nothing."""
+    foreign(catalog, **{"write.metadata.metrics.default": "none"}).append(rows(1, 2))
+    assert catalog.adopt_table("db.t", key=["id"]).read_files_count == 1
+
+
+def test_a_commit_between_look_and_promise_is_a_conflict(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LK-9: it may have brought a null."""
+    iceberg = foreign(catalog)
+    iceberg.append(rows(1))
+    looked = adopt_module.find_nulls
+
+    def look_and_lose(*arguments: Any) -> Any:
+        found = looked(*arguments)
+        iceberg.append(rows(None))
+        return found
+
+    monkeypatch.setattr("tableformat.catalogs.adopt_table.find_nulls", look_and_lose)
+    with pytest.raises(CommitConflictError):
+        catalog.adopt_table("db.t", key=["id"])
+    assert catalog.load_table("db.t").key == ()
+
+
+def test_what_can_be_no_key_says_so(catalog: tf.Catalog) -> None:
+    """LK-9"""
+    foreign(catalog).append(rows(1))
+    with pytest.raises(InvalidKeyError, match="name the key columns"):
+        catalog.adopt_table("db.t")
+    with pytest.raises(UnknownColumnError):
+        catalog.adopt_table("db.t", key=["ids"])
+    with pytest.raises(InvalidKeyError, match="floating"):
+        catalog.adopt_table("db.t", key=["v"])
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def keyed(catalog: tf.Catalog, **options: Any) -> tf.Table:
+    return catalog.create_table("db.k", SCHEMA, key=["id"], **options)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_files_are_added_where_they_are(catalog: tf.Catalog, tmp_path: Path, version: str) -> None:
+    """LK-10"""
+    table = keyed(catalog, partition_by=["at"], properties={"format-version": version})
+    table.append(rows(1))
+    table.delete_prefix({"id": 7})
+    pq.write_table(rows(7, 8), tmp_path / "a.parquet")
+    pq.write_table(rows(9), tmp_path / "b.parquet")
+    paths = [str(tmp_path / "a.parquet"), f"file://{tmp_path}/b.parquet"]
+    result = table.add_files(paths)
+    assert (result.added_data_file_count, result.added_row_count) == (2, 3)
+    assert [row[0] for row in live_tuples(table)] == [1, 7, 8, 9]
+    with pytest.raises(AlreadyExistsError, match=r"b\.parquet"):
+        table.add_files(paths[1:])
+    table.delete("id = 9", mode="scan")
+    table.delete_prefix({"id": 8})
+    assert [row[0] for row in live_tuples(table)] == [1, 7]
+    assert table.verify(deep=True).errors == ()
+    if version == "3":
+        assert table.scan(columns=["_row_id"]).to_arrow()["_row_id"].null_count == 0
+    table.maintenance.convert_deletes()
+    assert table.iceberg.scan().to_arrow().num_rows == 2
+    table.maintenance.compact()
+    assert all(os.path.exists(path.removeprefix("file://")) for path in paths)
+
+
+def test_rows_that_an_append_refuses_are_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
+    """LK-10: nulls in the key, constraints, range partitions."""
+    table = keyed(catalog)
+    table.set_properties({"tableformat.check.small": "id < 10", "tableformat.check-expression.small": SMALL})
+    path = str(tmp_path / "a.parquet")
+    for bad in (rows(1, None), rows(1, 20)):
+        pq.write_table(bad, path)
+        with pytest.raises(RowsRefusedError):
+            table.add_files([path])
+    ranges = catalog.create_table(
+        "db.r", SCHEMA, key=["id"], range_partitions=tf.RangePartitions(on=["id"], bounds=[(0, 10)])
+    )
+    pq.write_table(rows(1, 11), path)
+    with pytest.raises(RowsRefusedError):
+        ranges.add_files([path])
+    pq.write_table(rows(1, 2), path)
+    assert ranges.add_files([path]).added_row_count == 2
+    assert table.scan().count() == 0
+
+
+def test_files_that_cannot_be_the_tables_say_why(
+    catalog: tf.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LK-10"""
+    table = keyed(catalog, partition_by=["at"])
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"id": ["x"], "at": ["y"], "v": [1.0]}), "types.parquet")
+    pq.write_table(pa.table({"id": [1, 2], "at": ["x", "y"], "v": [1.0, 1.0]}), "two.parquet")
+    pq.write_table(pa.table({"id": [1], "other": ["x"]}), "columns.parquet")
+    Path("text.parquet").write_text("no Parquet")
+    for name in ("types.parquet", "two.parquet", "columns.parquet", "nowhere.parquet"):
+        with pytest.raises(InvalidArgumentError, match=name.replace(".", r"\.")):
+            table.add_files([name])
+    with pytest.raises(tf.errors.CorruptFileError):
+        table.add_files(["text.parquet"])
+    with pytest.raises(InvalidArgumentError, match="list"):
+        table.add_files("two.parquet")
+    with pytest.raises(InvalidArgumentError, match="twice"):
+        table.add_files(["two.parquet", "two.parquet"])
+    pq.write_table(rows(1), "good.parquet")
+    assert table.add_files(["good.parquet"], application_id="loader", batch_id=1).added_row_count == 1
+    assert table.add_files(["good.parquet"], application_id="loader", batch_id=1).already_applied
+    monkeypatch.chdir("/")
+    assert table.scan().count() == 1, "a relative path is made whole"
