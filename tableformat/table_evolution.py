@@ -1,0 +1,185 @@
+"""`TableEvolution`: changes of a table that touch no row: the current snapshot, references, schema, key, properties.
+
+The verbs that change rows are those of `table.Table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Self
+
+from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.table.update.spec import UpdateSpec
+
+from tableformat.arguments import checked_methods
+from tableformat.operations import references
+from tableformat.operations.empty_branch import create_empty_branch
+from tableformat.operations.evolution import SchemaChanges, SpecChanges
+from tableformat.operations.format_version import FORMAT_VERSION
+from tableformat.operations.key import set_key
+from tableformat.table_reads import TableReads
+
+
+@checked_methods
+class TableEvolution(TableReads):
+    """A table whose snapshots, references, schema and properties can be changed."""
+
+    def rollback(
+        self, *, snapshot_id: int | None = None, as_of: datetime | str | int | None = None, replay: bool = False
+    ) -> Self:
+        """Make an ancestor of the current snapshot current again.
+
+        `replay=True` also forgets the batches of the snapshots rolled back, so that their writers may commit them
+        again.
+
+        >>> loaded = table.snapshot_id
+        >>> result = table.delete_prefix({"id1": "A"})
+        >>> table.rollback(snapshot_id=loaded).scan().count()
+        3
+        """
+        references.exactly_one(snapshot_id=snapshot_id, as_of=as_of)
+        references.rollback(self.iceberg, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
+        return self
+
+    def set_current_snapshot(self, snapshot_id: int | None = None, *, ref_name: str | None = None) -> Self:
+        """Make a snapshot current, given by id or as that of a branch or tag; unlike `rollback`, any of the table.
+
+        >>> loaded = table.snapshot_id
+        >>> deleted = table.delete_prefix({"id1": "A"}).snapshot_id
+        >>> table.set_current_snapshot(loaded).scan().count(), table.set_current_snapshot(deleted).scan().count()
+        (3, 1)
+        """
+        references.exactly_one(snapshot_id=snapshot_id, ref_name=ref_name)
+        target = self.at(snapshot_id=snapshot_id) if ref_name is None else references.ref_view(self.iceberg, ref_name)
+        references.set_current_snapshot(self.iceberg, self.branch, target)
+        return self
+
+    def fast_forward(self, branch: str, to: str) -> Self:
+        """Move `branch` forward to the snapshot of the branch or tag `to`, of which its own is an ancestor.
+
+        A branch that is not there is made. For a branch that others are published to use `maintenance.publish`.
+
+        >>> result = table.create_branch("audited").delete_prefix({"id1": "A"})
+        >>> table.fast_forward("audited", to="main").scan(branch="audited").count()
+        1
+        """
+        references.fast_forward(self.iceberg, branch, to)
+        return self
+
+    def create_tag(self, name: str, snapshot_id: int | None = None, *, max_ref_age_ms: int | None = None) -> Self:
+        """Name a snapshot, by default this handle's, so that it is kept.
+
+        >>> result = table.create_tag("loaded").delete_prefix({"id1": "A"})
+        >>> table.scan(tag="loaded").count()
+        3
+        """
+        references.create_tag(self.iceberg, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)
+        return self
+
+    def create_branch(self, name: str, snapshot_id: int | None = None) -> Self:
+        """Start a branch at a snapshot, by default this handle's; `catalog.load_table(..., branch=name)` opens it.
+
+        On a table without snapshots it begins with an empty one, which `main` does not have.
+
+        >>> table = table.create_branch("ingest")
+        >>> result = catalog.load_table("db.calendars", branch="ingest").delete_prefix({"id1": "A"})
+        >>> table.refresh().scan().count(), table.scan(branch="ingest").count()
+        (3, 1)
+        """
+        if not self.metadata.snapshots and snapshot_id is None:
+            create_empty_branch(self.iceberg, name, references.RefRetention())
+        else:
+            references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))
+        return self
+
+    def drop_tag(self, name: str) -> Self:
+        """Remove a tag; its snapshot can expire if nothing else keeps it.
+
+        >>> table = table.create_tag("loaded")
+        >>> table.drop_tag("loaded").inspect.refs()["name"].to_pylist()
+        ['main']
+        """
+        references.drop(self.iceberg, name, "tag")
+        return self
+
+    def drop_branch(self, name: str) -> Self:
+        """Remove a branch; its snapshots can expire if nothing else keeps them.
+
+        >>> table = table.create_branch("ingest")
+        >>> table.drop_branch("ingest").inspect.refs()["name"].to_pylist()
+        ['main']
+        """
+        references.drop(self.iceberg, name, "branch")
+        return self
+
+    def update_schema(self) -> UpdateSchema:
+        """Add, drop, rename, reorder and widen columns: PyIceberg's builder, a context manager that commits at its
+        end.
+
+        InvalidArgumentError for what PyIceberg refuses, for a column of the key or of a partition field that is
+        dropped, and for identifier fields: `set_key` names the key.
+
+        >>> with table.update_schema() as update:
+        ...     update = update.rename_column("open_on", "opens_on")
+        >>> table.schema.names
+        ['id1', 'id2', 'num_cal', 'opens_on']
+        """
+        return SchemaChanges(self.iceberg)
+
+    def update_spec(self) -> UpdateSpec:
+        """Change how rows written from now on are partitioned: PyIceberg's builder, a context manager.
+
+        InvalidArgumentError for what PyIceberg refuses.
+
+        >>> from pyiceberg.transforms import IdentityTransform
+        >>> with table.update_spec() as update:
+        ...     update = update.add_field("id1", IdentityTransform(), "id1")
+        >>> result = table.append(pa.table({"id1": ["C", "D"], "id2": [7, 7], "num_cal": [1, 1]}))
+        >>> result.added_data_file_count
+        2
+        """
+        return SpecChanges(self.iceberg)
+
+    def set_key(self, columns: Sequence[str]) -> Self:
+        """Name the key columns, most significant first; they must be required.
+
+        >>> required = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
+        >>> catalog.create_table("db.names", required).set_key(["id"]).key
+        ('id',)
+        """
+        set_key(self.iceberg, columns)
+        return self
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, /, **more: str) -> Self:
+        """Set table properties, given as a mapping or as keywords, in one commit.
+
+        `{"format-version": "3"}` upgrades the table, as it does in Spark's TBLPROPERTIES; it is not kept as a property.
+
+        >>> name = "write.target-file-size-bytes"
+        >>> table.set_properties({name: "134217728"}).properties[name]
+        '134217728'
+        """
+        references.set_properties(self.iceberg, {**(properties or {}), **more})
+        return self
+
+    def remove_properties(self, *names: str) -> Self:
+        """Remove table properties in one commit.
+
+        >>> table = table.set_properties(owner="calendar team")
+        >>> table.remove_properties("owner").properties.get("owner", "nobody")
+        'nobody'
+        """
+        references.remove_properties(self.iceberg, names)
+        return self
+
+    def upgrade(self, format_version: int = 3) -> Self:
+        """Bring the table to a newer format version, in a commit of metadata alone; there is no way back.
+
+        Version 3: rows get ids with the next snapshot (row lineage), and are deleted by deletion vectors; position
+        deletes that the table has stay valid. UnsupportedFeatureError for a catalog that cannot hold the version.
+
+        >>> table.upgrade().metadata.format_version
+        3
+        """
+        return self.set_properties({FORMAT_VERSION: str(format_version)})
