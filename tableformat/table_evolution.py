@@ -80,14 +80,14 @@ class TableEvolution(TableReads):
     def create_branch(self, name: str, snapshot_id: int | None = None) -> Self:
         """Start a branch at a snapshot, by default this handle's; `catalog.load_table(..., branch=name)` opens it.
 
-        On a table without snapshots it begins with an empty one, which `main` does not have.
+        Where `main` has no snapshot it begins with an empty one, which `main` does not get.
 
         >>> table = table.create_branch("ingest")
         >>> result = catalog.load_table("db.calendars", branch="ingest").delete_prefix({"id1": "A"})
         >>> table.refresh().scan().count(), table.scan(branch="ingest").count()
         (3, 1)
         """
-        if not self.metadata.snapshots and snapshot_id is None:
+        if self.view.snapshot is None and snapshot_id is None:
             create_empty_branch(self.iceberg, name, references.RefRetention())
         else:
             references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))

@@ -1,4 +1,4 @@
-"""A branch of a table that has no snapshot: it begins with one without files, so that rows can be written to it."""
+"""A branch of a table whose `main` has no snapshot: it begins with one without files, so that rows can be written to it."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from tableformat.commit.change import TableChange
 from tableformat.commit.metadata_commit import assert_ref, commit_metadata
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
-from tableformat.metadata.new_names import check_new_ref_name
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.operations.references import RefRetention, checked_ref, set_ref
+from tableformat.operations.references import RefRetention, check_free_name, checked_ref, set_ref
 from tableformat.storage.storage import delete_if_present
 
 
 def create_empty_branch(iceberg: IcebergTable, name: str, retention: RefRetention) -> None:
     """Create a branch with a snapshot of its own, of no file and no parent, as Iceberg's engines do. `main` stays
     without a snapshot. CommitConflictError where the table has one by then; what was written is removed."""
-    check_new_ref_name(name, SnapshotRefType.BRANCH)
     producer = SnapshotProducer(iceberg.metadata, {})
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
-        if table.metadata.snapshots:
+        if MAIN_BRANCH in table.metadata.refs:
             raise CommitConflictError(
                 f"another commit gave {'.'.join(table.name())} a snapshot meanwhile. Nothing was changed. Run the "
                 "statement again."
             )
+        check_free_name(table, name, SnapshotRefType.BRANCH)
+        # PyIceberg's catalogs take no requirement on another branch of a table without snapshots.
+        guarded = (MAIN_BRANCH, name) if table.metadata.snapshots else (MAIN_BRANCH,)
+        requirements = tuple(assert_ref(each, None) for each in guarded)
         snapshot = producer.produce(head_view(table.metadata, table.io), TableChange(operation=Operation.APPEND))
         ref = checked_ref(SnapshotRefType.BRANCH, snapshot.snapshot_id, retention)
-        return (AddSnapshotUpdate(snapshot=snapshot), set_ref(name, ref)), (assert_ref(MAIN_BRANCH, None),)
+        return (AddSnapshotUpdate(snapshot=snapshot), set_ref(name, ref)), requirements
 
     try:
         commit_metadata(iceberg, prepare)

@@ -315,11 +315,16 @@ def commit_updates(
     iceberg.metadata_location = response.metadata_location
 
 
-def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
-    check_new_ref_name(name, ref.snapshot_ref_type)
+def check_free_name(iceberg: IcebergTable, name: str, kind: SnapshotRefType) -> None:
+    """InvalidArgumentError for what no branch or tag can be named, AlreadyExistsError for a name in use."""
+    check_new_ref_name(name, kind)
     if name in iceberg.metadata.refs:
-        kind = iceberg.metadata.refs[name].snapshot_ref_type
-        raise AlreadyExistsError(f"a {kind} {name!r} exists already; drop_{kind}({name!r}) removes it.")
+        found = iceberg.metadata.refs[name].snapshot_ref_type
+        raise AlreadyExistsError(f"a {found} {name!r} exists already; drop_{found}({name!r}) removes it.")
+
+
+def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
+    check_free_name(iceberg, name, ref.snapshot_ref_type)
     requirement = assert_ref(name, None)
     commit_updates(iceberg, (requirement,), (set_ref(name, ref),))
 

@@ -133,6 +133,8 @@ def test_branch_of_a_table_without_snapshots_begins_with_an_empty_one(catalog: C
     assert empty.snapshot_id is None
     with pytest.raises(AlreadyExistsError, match="audit"):
         empty.create_branch("audit")
+    empty.create_branch("other")
+    assert empty.refresh().scan(branch="other").count() == 0
     audit = catalog.load_table("db.empty", branch="audit")
     assert audit.scan().count() == 0
     append(audit, 1)
