@@ -391,10 +391,19 @@ class Table(TableEvolution):
             result = transaction.commit()
         self._keep_up(result)
 
-    def new_write(self, *, kind: str = "append", prefix: Sequence[str] | None = None) -> StagedWrite:
+    def new_write(
+        self,
+        *,
+        kind: str = "append",
+        prefix: Sequence[str] | None = None,
+        on: str | Sequence[str] | None = None,
+        lower: Any = None,
+        upper: Any = None,
+    ) -> StagedWrite:
         """A picklable writer for other processes: they write files, `commit` makes one snapshot of them.
 
-        `kind`: "append", or "replace" with the leading key columns `prefix`, by default the whole key.
+        `kind`: "append"; "replace" with the leading key columns `prefix`, by default the whole key; "replace-interval"
+        with `on`, `lower` and `upper`, which mean what they do in `replace_interval`.
 
         >>> write = table.new_write(kind="replace", prefix=["id1", "id2"])
         >>> staged = [write.write(pa.table({"id1": ["A"], "id2": [3], "num_cal": [number]})) for number in (7, 8)]
@@ -402,7 +411,7 @@ class Table(TableEvolution):
         2
         """
         refuse_read_only(self.iceberg)
-        return StagedWrite.of(self.view, kind=kind, prefix=prefix)
+        return StagedWrite.of(self.view, kind=kind, prefix=prefix, on=on, lower=lower, upper=upper)
 
     def commit(
         self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]

@@ -225,6 +225,7 @@ class TableReads:
         from_timestamp: datetime | str | int | None = None,
         to_timestamp: datetime | str | int | None = None,
         limit: int | None = None,
+        range_drops: str = "rows",
     ) -> Changes:
         """The rows that were deleted and added after one snapshot, through another one, in the order in which they
         rebuild the table.
@@ -232,6 +233,9 @@ class TableReads:
         Without a beginning from the first snapshot on, without an end up to this handle's. Timestamps stand for the
         newest snapshot committed by then. SnapshotNotFoundError where snapshots have expired that are needed, which
         names the oldest one to begin after; InvalidArgumentError where the first is no ancestor of the last.
+
+        `range_drops`: the rows of dropped range partitions are "rows", deletes like others; "skip" leaves them out, for
+        who keeps what the table forgets; with "event" `Changes.range_events()` has one row a range instead (RP-25).
 
         >>> loaded = table.snapshot_id
         >>> result = table.delete_prefix({"id1": "B"})
@@ -246,7 +250,7 @@ class TableReads:
             from_ms=None if from_timestamp is None else to_epoch_ms(from_timestamp, "from_timestamp"),
             to_ms=None if to_timestamp is None else to_epoch_ms(to_timestamp, "to_timestamp"),
         )
-        return Changes(changes, where, columns, limit)
+        return Changes(changes, where, columns, limit, range_drops)
 
     def history(self) -> pa.Table:
         """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`.

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.arguments import checked_methods
 from tableformat.changes.plan import ChangePlan, plan_changes
 from tableformat.changes.range import ChangeRange
+from tableformat.changes.range_drops import RANGE_DROPS, drop_of, events_of, without_drops
+from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
+from tableformat.operations.options import one_of
 from tableformat.scan.arrow_rows import ArrowRows
 
 
@@ -35,6 +39,7 @@ class Changes(ArrowRows):
         where: str | BooleanExpression | None = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
+        range_drops: str = "rows",
     ) -> None:
         """`where` is SQL text or a PyIceberg expression, `columns` names in the order wanted; both may name the
         columns of the feed.
@@ -46,7 +51,9 @@ class Changes(ArrowRows):
         if columns is None:
             columns = [field.name for field in view.schema.fields if field != COMMIT_SNAPSHOT_ID]
         super().__init__(view, where, columns, limit)
-        self._range = changes
+        self._all = changes
+        self._range_drops = one_of(range_drops, RANGE_DROPS, option="range_drops")
+        self._range = changes if range_drops == "rows" else without_drops(changes)
 
     def _subject(self) -> str:
         return f"from snapshot {self.from_snapshot_id} to {self.to_snapshot_id}"
@@ -71,6 +78,22 @@ class Changes(ArrowRows):
         """
         return self._range.to_snapshot_id
 
+    def range_events(self) -> pa.Table:
+        """RP-25: with `range_drops="event"` the ranges that were dropped or retired, one row each, oldest first:
+        `event`, `range` as text, `lower`, `upper`, `tag` and the columns of the commit, by which they go between the
+        rows. InvalidArgumentError otherwise: the drops are rows of the feed, or were to be skipped.
+
+        >>> table.changes(range_drops="event").range_events().num_rows
+        0
+        """
+        if self._range_drops != "event":
+            raise InvalidArgumentError(
+                f"the feed has range_drops={self._range_drops!r}; that of changes(range_drops='event') has events."
+            )
+        schema = self._all.view.metadata.schema()
+        drops = (drop_of(snapshot, schema) for snapshot in self._all.snapshots)
+        return events_of([drop for drop in drops if drop is not None])
+
     def plan(self) -> ChangePlan:
         """Which files are read for the events of which snapshot. Reads metadata, and range delete files within a
         budget.
@@ -88,4 +111,4 @@ class Changes(ArrowRows):
         return (task.scan for task in plan_changes(changes, self._where, context=self._context.merge))
 
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Changes:
-        return Changes(self._range, where, columns, self._limit)
+        return Changes(self._all, where, columns, self._limit, self._range_drops)

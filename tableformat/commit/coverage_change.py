@@ -35,6 +35,9 @@ from tableformat.range_partitions.property_text import range_partitions_of, to_p
 COVERAGE_BEFORE: Final = "tableformat.range-partitions-before"
 """In the summary of a snapshot whose commit changed what exists: the property before it; empty where there was none."""
 
+COVERAGE_DROPPED: Final = "tableformat.range-partitions-dropped"
+"""In the summary of a snapshot that dropped ranges: which, as JSON; whatever else it deleted is nothing (RP-25)."""
+
 
 @dataclass(frozen=True, slots=True)
 class CoverageChange:
@@ -44,10 +47,13 @@ class CoverageChange:
     after: str | None
     needs_snapshot: bool = True
     """Also without files: rows that were taken are refused from then on (RP-8)."""
+    dropped: str | None = None
+    """The ranges whose rows go with the commit, as JSON."""
 
     @property
     def summary(self) -> dict[str, str]:
-        return {COVERAGE_BEFORE: self.before or ""}
+        dropped = {} if self.dropped is None else {COVERAGE_DROPPED: self.dropped}
+        return {COVERAGE_BEFORE: self.before or "", **dropped}
 
     @property
     def updates(self) -> tuple[TableUpdate, ...]:

@@ -18,16 +18,19 @@ from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_numbe
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
+from tableformat.operations.verbs.delete_range import check_everything_is_meant, named_columns
+from tableformat.operations.verbs.replace_interval import inside_interval
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.rows.checks import refuse_changed_checks, row_checks
 from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.covered import coverage_tests
 from tableformat.write.rows.distinct import PrefixCollector, rows_among
+from tableformat.write.rows.inside import InsideSpans
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
-KINDS: Final = ("append", "replace")
+KINDS: Final = ("append", "replace", "replace-interval")
 
 
 @checked_methods
@@ -44,19 +47,30 @@ class StagedWrite:
 
     context: WriteContext
     kind: str
-    """"append", or "replace": the prefixes that occur in the rows are deleted by the commit."""
+    """"append"; "replace": the prefixes that occur in the rows are deleted by the commit; or "replace-interval"."""
     prefix: tuple[str, ...] = ()
     """The leading key columns that a replacement goes by."""
+    inside: InsideSpans | None = None
+    """RP-19: the interval that is replaced, whatever rows there are."""
     table_uuid: str
     planned_sequence_number: int = 0
     """The table's last sequence number before any file was written (CP-23)."""
 
     @classmethod
-    def of(cls, view: SnapshotView, *, kind: str, prefix: Sequence[str] | None) -> StagedWrite:
+    def of(
+        cls,
+        view: SnapshotView,
+        *,
+        kind: str,
+        prefix: Sequence[str] | None,
+        on: str | Sequence[str] | None = None,
+        lower: Any = None,
+        upper: Any = None,
+    ) -> StagedWrite:
         """The writer of a snapshot's table, as `Table.new_write` makes it.
 
-        InvalidArgumentError for another kind and for a prefix of an append; InvalidKeyError or UnknownColumnError for a
-        prefix that is no leading part of the key.
+        InvalidArgumentError for another kind, for a prefix of one that is no "replace" and for an interval of one that
+        is no "replace-interval"; InvalidKeyError or UnknownColumnError for a prefix that is no leading part of the key.
 
         >>> write = StagedWrite.of(table.view, kind="replace", prefix=["id1"])
         >>> write.prefix
@@ -65,14 +79,17 @@ class StagedWrite:
         one_of(kind, KINDS, option="kind")
         schema = view.metadata.schema()
         key = key_names(schema, key_field_ids(schema, view.metadata.properties))
-        if kind == "append" and prefix is not None:
+        if kind != "replace" and prefix is not None:
             raise InvalidArgumentError("prefix belongs to kind='replace'.")
+        if kind != "replace-interval" and any(each is not None for each in (on, lower, upper)):
+            raise InvalidArgumentError("on, lower and upper belong to kind='replace-interval'.")
         names = leading_columns(key, prefix if prefix is not None else key) if kind == "replace" else ()
         context = WriteContext.of(view.metadata, view.io)
         return cls(
             context=context,
             kind=kind,
             prefix=names,
+            inside=_interval(schema, on, lower, upper) if kind == "replace-interval" else None,
             table_uuid=str(view.metadata.table_uuid),
             planned_sequence_number=last_sequence_number(view.metadata),
         )
@@ -95,10 +112,11 @@ class StagedWrite:
             checks=(
                 *row_checks(self.context.properties, self.context.schema, table=self.context.table_location),
                 *coverage_tests(self.context.range_partitions),
+                *(() if self.inside is None else (self.inside,)),
             ),
             whole_groups=self.prefix,
         )
-        if self.kind == "append":
+        if self.kind != "replace":
             return write_data_files(self.context, rows)
         collector = PrefixCollector(rows.schema, self.prefix)
         staged = write_data_files(self.context, rows, through=collector.through)
@@ -151,6 +169,15 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     draft.adopt_files(merged, since=write.planned_sequence_number, held_against=write.context.properties)
     if merged.prefixes is not None and merged.prefixes.num_rows:
         stage_prefixes(draft, merged.prefixes)
+    if write.inside is not None and len(write.inside.spans):
+        draft.replace_spans(write.inside.spans)
+
+
+def _interval(schema: Schema, on: str | Sequence[str] | None, lower: Any, upper: Any) -> InsideSpans:
+    if on is None:
+        raise InvalidArgumentError("kind='replace-interval' needs on=, the columns of the interval.")
+    check_everything_is_meant(lower, upper, everything=False, consequence="every row would be replaced")
+    return inside_interval(named_columns(schema, [on] if isinstance(on, str) else on), lower, upper)
 
 
 def _refuse_parts(staged: StagedFiles) -> None:

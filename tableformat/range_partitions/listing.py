@@ -92,8 +92,8 @@ class PartitionContents:
                 "partition": pa.array(
                     [self.defined.text(each) if each else state for each, state in rows], pa.large_string()
                 ),
-                "lower": _ends(key, [None if each is None else each.lower for each, _ in rows]),
-                "upper": _ends(key, [None if each is None else each.upper for each, _ in rows]),
+                "lower": range_ends(key, [None if each is None else each.lower for each, _ in rows]),
+                "upper": range_ends(key, [None if each is None else each.upper for each, _ in rows]),
                 "state": pa.array([state for _, state in rows], pa.string()),
                 "file_count": pa.array([each.file_count for each in contents], pa.int64()),
                 "record_count": pa.array([each.record_count for each in contents], pa.int64()),
@@ -177,7 +177,7 @@ def _add_file(contents: _Contents, entry: ManifestEntry, moments: dict[int, int]
         contents.last_updated_ms = max(contents.last_updated_ms or moment, moment)
 
 
-def _ends(key: KeyColumns, cuts: Sequence[Cut | None]) -> pa.Array:
+def range_ends(key: KeyColumns, cuts: Sequence[Cut | None]) -> pa.Array:
     """One value where there is one range column, else a struct; null is open."""
     columns = []
     for position, key_type in enumerate(key.types):

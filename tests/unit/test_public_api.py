@@ -97,11 +97,11 @@ TABLE = {
     },
     "add_files": "file_paths, *, check_duplicate_files=True, **commit",
     "transaction": "**commit",
-    "new_write": "*, kind='append', prefix=None",
+    "new_write": "*, kind='append', prefix=None, on=None, lower=None, upper=None",
     "commit": "write, staged, **commit",
     "scan": "where=None, columns=None, *, snapshot_id=None, as_of=None, tag=None, branch=None, limit=None",
     "changes": "where=None, columns=None, *, from_snapshot_id=None, to_snapshot_id=None, "
-    "from_timestamp=None, to_timestamp=None, limit=None",
+    "from_timestamp=None, to_timestamp=None, limit=None, range_drops='rows'",
     "layers": "column=None, *, to_scale=True, snapshot_id=None, as_of=None, tag=None, branch=None",
     "get": "key",
     "get_many": "keys",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -30,8 +31,8 @@ from tableformat.operations.references import new_tag
 from tableformat.properties import BLIND_DELETES, BLIND_DELETES_DEFAULT, RANGE_PARTITIONS, blind_deletes
 from tableformat.range_partitions.alteration import narrows
 from tableformat.range_partitions.cuts import Range, spans_of
-from tableformat.range_partitions.defined import DefinedPartitions
-from tableformat.range_partitions.property_text import range_partitions_of, to_property
+from tableformat.range_partitions.defined import DefinedPartitions, unite
+from tableformat.range_partitions.property_text import range_partitions_of, range_to_json, to_property
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
@@ -88,9 +89,10 @@ class PlannedAlteration(PlannedChange):
         after = to_property(altered.defined)
         text = head.metadata.properties.get(RANGE_PARTITIONS)
         adds = (self._delete_of(altered.dropped),) if files.straddling and writes else ()
-        coverage = (
-            CoverageChange(text, after, needs_snapshot=self.needs_snapshot(before, altered)) if after != text else None
-        )
+        coverage = None
+        if after != text:
+            needs_snapshot = self.needs_snapshot(before, altered)
+            coverage = CoverageChange(text, after, needs_snapshot, _dropped_text(before, altered.dropped))
         change = TableChange(
             operation=Operation.DELETE if files.inside or adds else Operation.APPEND,
             kind=ChangeKind.SCAN_BASED,
@@ -148,6 +150,14 @@ def _check_may_leave_ranges(iceberg: IcebergTable) -> None:
             f"go by a range delete, which the table property {BLIND_DELETES}={allowed!r} forbids. Nothing was changed. "
             "delete() the rows first, which finds them; or compact, which divides files at borders."
         )
+
+
+def _dropped_text(before: DefinedPartitions, dropped: Sequence[Range]) -> str | None:
+    """RP-25: neighbours as one range, so that a long window is a short text."""
+    if not dropped:
+        return None
+    ranges = [range_to_json(before.key, each) for each in unite(dropped)[0]]
+    return json.dumps({"field-ids": list(before.key.field_ids), "ranges": ranges}, separators=(",", ":"))
 
 
 def defined_partitions(iceberg: IcebergTable, view: SnapshotView) -> DefinedPartitions:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from pyiceberg.schema import Schema
+
 from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.keys.key_columns import KeyColumns
@@ -59,13 +61,18 @@ def range_columns(draft: Draft, on: Sequence[str] | None) -> KeyColumns:
         return KeyColumns.of(draft.schema, draft.key_field_ids)
     if isinstance(on, str):
         raise InvalidArgumentError(f"on takes a list of columns: on=[{on!r}].")
-    names = [field.name for field in draft.schema.fields]
+    return named_columns(draft.schema, on)
+
+
+def named_columns(schema: Schema, on: Sequence[str]) -> KeyColumns:
+    """The ordered columns of these names."""
+    names = [field.name for field in schema.fields]
     for name in on:
         if name not in names:
             raise UnknownColumnError(name, names, where="on=")
     if not on:
         raise InvalidKeyError("on=[] names no column; leave it out to go by the key.")
-    return KeyColumns.of(draft.schema, [draft.schema.find_field(name).field_id for name in on])
+    return KeyColumns.of(schema, [schema.find_field(name).field_id for name in on])
 
 
 def _bound(values: Sequence[Any] | None, *, option: str) -> tuple[Any, ...] | None:

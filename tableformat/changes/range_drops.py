@@ -1,0 +1,76 @@
+"""Dropped range partitions in the change feed: as rows, not at all, or as events of their own (RP-25)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.changes.range import ChangeRange
+from tableformat.commit.coverage_change import COVERAGE_DROPPED
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.ranges.alter import RETIRED_TAG
+from tableformat.range_partitions.cuts import Range, range_text
+from tableformat.range_partitions.listing import range_ends
+from tableformat.range_partitions.property_text import range_from_json
+
+RANGE_DROPS: Final = ("rows", "skip", "event")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeDrop:
+    """What one snapshot dropped: whole ranges, whose rows are all that it deleted."""
+
+    snapshot: Snapshot
+    key: KeyColumns
+    ranges: tuple[Range, ...]
+    tag: str | None
+    """The tag that keeps the rows, where they were retired."""
+
+
+def drop_of(snapshot: Snapshot, schema: Schema) -> RangeDrop | None:
+    """RP-25: what the summary says was dropped; None for any other snapshot."""
+    summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    text = summary.get(COVERAGE_DROPPED)
+    if text is None:
+        return None
+    value: dict[str, Any] = json.loads(text)
+    key = KeyColumns.of(schema, value["field-ids"])
+    ranges = tuple(range_from_json(key, each) for each in value["ranges"])
+    return RangeDrop(snapshot, key, ranges, summary.get(RETIRED_TAG))
+
+
+def without_drops(changes: ChangeRange) -> ChangeRange:
+    """RP-25: the range without the snapshots that dropped ranges: their rows are no deletes."""
+    kept = tuple(each for each in changes.snapshots if drop_of(each, changes.view.metadata.schema()) is None)
+    return replace(changes, snapshots=kept)
+
+
+def events_of(drops: Sequence[RangeDrop]) -> pa.Table:
+    """One row a range, oldest snapshot first; `lower` and `upper` as `TableRangePartitions.list` has them."""
+    found = [(drop, each) for drop in drops for each in drop.ranges]
+    moments = [datetime.fromtimestamp(drop.snapshot.timestamp_ms / 1000, UTC) for drop, _ in found]
+    # A table whose range partitions were taken away and given for other columns has ends of two kinds: only text then.
+    key = found[0][0].key if found and all(drop.key == found[0][0].key for drop, _ in found) else None
+    cuts = [(each.lower, each.upper) for _, each in found]
+    lower, upper = (
+        pa.nulls(len(found)) if key is None else range_ends(key, [pair[side] for pair in cuts]) for side in (0, 1)
+    )
+    return pa.table(
+        {
+            "event": pa.array(["retire" if drop.tag else "drop" for drop, _ in found], pa.string()),
+            "range": pa.array([range_text(drop.key, each) for drop, each in found], pa.string()),
+            "lower": lower,
+            "upper": upper,
+            "tag": pa.array([drop.tag for drop, _ in found], pa.string()),
+            "_commit_version": pa.array([drop.snapshot.sequence_number or 0 for drop, _ in found], pa.int64()),
+            "_commit_timestamp": pa.array(moments, pa.timestamp("us", "UTC")),
+            "_commit_snapshot_id": pa.array([drop.snapshot.snapshot_id for drop, _ in found], pa.int64()),
+        }
+    )

@@ -1,0 +1,58 @@
+"""Dropped range partitions in the change feed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError
+
+SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
+    created = catalog.create_table("db.t", SCHEMA, key=["year", "id"], range_partitions=years)
+    created.append(pa.table({"year": [2020, 2021, 2022, 2023], "id": [0, 1, 2, 3]}, SCHEMA))
+    return created
+
+
+def told(feed: tf.Changes) -> list[tuple[str, int]]:
+    rows = feed.to_arrow().to_pylist()
+    return [(row["_change_type"], row["year"]) for row in rows]
+
+
+def test_drops_are_rows_or_nothing_or_events(table: tf.Table) -> None:
+    """RP-25: neighbours that were dropped together are one event; other deletes stay rows."""
+    seen = table.snapshot_id
+    table.range_partitions.drop(2020, 2022)
+    table.delete_prefix({"year": 2022})
+    retired = table.range_partitions.retire(2023, 2024)
+    assert told(table.changes(from_snapshot_id=seen)) == [("delete", year) for year in (2020, 2021, 2022, 2023)]
+    feed = table.changes(from_snapshot_id=seen, range_drops="event")
+    assert told(feed) == told(table.changes(from_snapshot_id=seen, range_drops="skip")) == [("delete", 2022)]
+    assert told(feed.filter("year = 2022")) == [("delete", 2022)]
+    events = feed.range_events().to_pylist()
+    assert [(each["event"], each["range"], each["lower"], each["upper"], each["tag"]) for each in events] == [
+        ("drop", "[2020, 2022)", 2020, 2022, None),
+        ("retire", "[2023, 2024)", 2023, 2024, retired.tag),
+    ]
+    versions = feed.to_arrow()["_commit_version"].to_pylist()
+    assert [each["_commit_version"] for each in events] == [versions[0] - 1, versions[0] + 1]
+    assert events[1]["_commit_snapshot_id"] == retired.snapshot_id
+    assert retired.tag is not None
+    table.range_partitions.restore(retired.tag)
+    assert told(table.changes(from_snapshot_id=retired.snapshot_id, range_drops="event")) == [("insert", 2023)]
+
+
+def test_what_cannot_be_asked(table: tf.Table) -> None:
+    with pytest.raises(InvalidArgumentError, match="range_drops must be one of"):
+        table.changes(range_drops="events")
+    with pytest.raises(InvalidArgumentError, match="has events"):
+        table.changes(range_drops="skip").range_events()
