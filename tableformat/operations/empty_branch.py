@@ -1,4 +1,4 @@
-"""A branch of a table whose `main` has no snapshot: it begins with one without files, so that rows can be written to it."""
+"""A branch where `main` has no snapshot: it begins with one without files, so that rows can be written to it."""
 
 from __future__ import annotations
 
