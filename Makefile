@@ -13,6 +13,7 @@ SPARKS := 3.5 4.0 4.1 4.2 4.3
 SPARK ?= 3.5
 SPARK_VENV := .venv-spark-$(SPARK)
 FUZZ := .venv-fuzz
+DOCS := .venv-docs
 # Processes for the tests. One of them has the Spark session and all tests of that; tests/conftest.py deals out the
 # others. Benchmarks mean nothing in several processes, and their plugin says so with a warning.
 WORKERS ?= auto
@@ -21,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
-	jars test-spark smoke-spark bench soak fuzz corpus clean
+	jars test-spark smoke-spark bench soak fuzz corpus docs clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -38,6 +39,7 @@ help:
 	@echo "make bench        the benchmarks, as ratios"
 	@echo "make fuzz         the readers with changed bytes, led by coverage (atheris), FUZZ_SECONDS each"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
+	@echo "make docs         the guide in build/site, after running every block of it"
 	@echo "make corpus       what other readers make of specs/corpus, measured anew: specs/corpus/matrix.md"
 	@echo "make test-long    every test in its long form: thousands of examples, whole matrices; hours"
 
@@ -145,6 +147,17 @@ corpus: setup $(ORACLE)/.ready $(RUST)/.ready build/corpus-java/.ready
 		--reader 'iceberg-java=java -cp build/corpus-java/* {readers}/ReadTables.java' \
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
 	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
+
+$(DOCS)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+# Every block of every page runs; a warning of the build is an error.
+docs: setup $(DOCS)/.ready
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -p no:benchmark tests/unit/test_docs_pages.py \
+		tests/spark/test_docs_spark.py
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
 
 soak: setup
 	$(BIN)/python tests/soak/run_soak.py

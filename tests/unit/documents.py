@@ -1,0 +1,57 @@
+"""Runs the blocks of a document: Python as one program, commands on the lake that it made."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+from typer.testing import CliRunner
+
+from tableformat.cli.main import app
+
+BLOCK: Final = re.compile(r"```(python|console)\n(.*?)```|<!-- setup\n(.*?)-->", re.DOTALL)
+"""A block that is shown, or a set-up that is not."""
+
+
+def run_document(path: Path) -> int:
+    """Run every block in the current directory, in order. How many stated outputs were compared.
+
+    In Python a line `# text` after what prints states the last line that was printed; a command begins with `$`.
+    """
+    names: dict[str, object] = {}
+    checked = 0
+    for kind, shown, setup in BLOCK.findall(path.read_text()):
+        if kind == "console":
+            checked += run_commands(shown)
+        else:
+            checked += run_python(shown or setup, names, path)
+    return checked
+
+
+def run_python(block: str, names: dict[str, object], path: Path) -> int:
+    checked = 0
+    for part in re.split(r"(?m)(?<=\n)(?=# )", block):
+        # A part begins with the comment that states what the part before it printed last.
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(part, str(path), "exec"), names)
+        following = block[block.index(part) + len(part) :]
+        stated = re.match(r"# (.*)\n", following)
+        if stated and output.getvalue():
+            printed = output.getvalue().rstrip("\n").split("\n")[-1]
+            assert printed == stated[1], f"{path.name} states {stated[1]!r}, and printed is {printed!r}"
+            checked += 1
+    return checked
+
+
+def run_commands(block: str) -> int:
+    commands = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+    for command in commands:
+        _, *arguments = shlex.split(command)
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, f"{command}: {result.output}"
+    return len(commands)

@@ -1,0 +1,47 @@
+"""The guide: every page's blocks run and print what they say, and every page is in its table of contents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from documents import BLOCK, run_document
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
+OF_SPARK = {"stream.md"}
+"""Pages that tests/spark/test_docs_spark.py runs."""
+WITH_CODE = sorted(name for name, path in PAGES.items() if BLOCK.search(path.read_text()))
+
+
+@pytest.mark.parametrize("name", sorted(set(WITH_CODE) - OF_SPARK))
+def test_a_page_prints_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_document(PAGES[name]) >= 1
+
+
+def test_every_page_is_in_the_contents_and_the_reverse() -> None:
+    """The specification is added when the guide is built."""
+    listed = re.findall(r"(?m)^ +- ([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text())
+    generated = {"reference/cli.md", "reference/properties.md"}
+    assert sorted(listed) == sorted({*PAGES, *generated})
+
+
+def test_blocks_that_cannot_run_say_so() -> None:
+    """A block without a language is output or a form; one of Python that is not run has no place here."""
+    fences = {fence for path in PAGES.values() for fence in re.findall(r"(?m)^```(\w+)", path.read_text())}
+    assert fences <= {"python", "console"}
+
+
+def test_links_lead_to_pages() -> None:
+    """`mkdocs build` looks at them too, anchors included; this is the quick look."""
+    generated = {DOCS / "reference" / "cli.md", DOCS / "reference" / "properties.md"}
+    pictures = set(re.findall(r'"(pictures/[\w-]+\.svg)"', (DOCS / "hooks" / "generated_pages.py").read_text()))
+    for path in PAGES.values():
+        for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text()):
+            found = (path.parent / target).resolve()
+            of_specs = ROOT / "specs" / found.relative_to(DOCS).as_posix().removeprefix("specification/")
+            is_there = found in generated or found.is_file() or found.relative_to(DOCS).as_posix() in pictures
+            assert is_there or of_specs.is_file(), f"{path.name}: {target}"
