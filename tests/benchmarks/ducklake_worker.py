@@ -49,6 +49,19 @@ def count(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return {"count": row[0]}
 
 
+def aggregate(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    started, cpu_started = time.perf_counter(), time.process_time()
+    row = connection.execute("SELECT count(*), sum(amount) FROM lake.calendars").fetchone()
+    assert row is not None
+    return {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu_started, "count": row[0]}
+
+
+def read(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    started, cpu_started = time.perf_counter(), time.process_time()
+    count = connection.execute("FROM lake.calendars").to_arrow_table().num_rows
+    return {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu_started, "count": count}
+
+
 def main() -> None:
     directory, *data_files = sys.argv[1:]
     connection = connect(Path(directory))
@@ -63,6 +76,10 @@ def main() -> None:
             answer = delete_partner(connection, request["partner"])
         elif request["verb"] == "count":
             answer = count(connection)
+        elif request["verb"] == "aggregate":
+            answer = aggregate(connection)
+        elif request["verb"] == "read":
+            answer = read(connection)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
