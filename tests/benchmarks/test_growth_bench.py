@@ -43,7 +43,7 @@ def test_reads_after_many_replacements(tmp_path: Path) -> None:
     if python is None:
         pytest.skip("duckdb-extension-ducklake 1.5.5 is not installed")
     loaded = messages(0, MESSAGES, 20, 0)
-    base, incoming = tmp_path / "base.parquet", tmp_path / "incoming.parquet"
+    base = tmp_path / "base.parquet"
     pq.write_table(loaded, base)
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
@@ -68,12 +68,14 @@ def test_reads_after_many_replacements(tmp_path: Path) -> None:
         theirs: list[Figure] = []
         for number in range(STOPS[-1]):
             batch = messages(int(random.integers(0, MESSAGES - REPLACED)), REPLACED, 15, number)
+            incoming = tmp_path / f"incoming-{number}.parquet"
             pq.write_table(batch, incoming)
             started, cpu_started = time.perf_counter(), time.process_time()
             table.replace(batch, prefix=["id1", "id2"])
             ours.append((time.perf_counter() - started, time.process_time() - cpu_started))
             answer = lake.call(verb="replace", rows=str(incoming))
             theirs.append((answer["wall"], answer["cpu"]))
+            incoming.unlink()
             if number + 1 in STOPS:
                 rows = lake.call(verb="count")["count"]
                 heading(f"{number + 1:,} replacements of {REPLACED} messages: seconds, CPU seconds")
