@@ -294,3 +294,58 @@ def test_tables_and_functions_are_described_without_internals(
     ]
     refused(spark, "DESC FUNCTION lake.system.nothing", AnalysisException, "nothing")
     assert "abs" in spark.sql("DESCRIBE FUNCTION abs").collect()[0][0]
+
+
+def ranges(spark: SparkSession, name: str) -> list[tuple[str, int]]:
+    shown = spark.sql(f"SHOW RANGE PARTITIONS {name}")
+    assert shown.columns == ["partition", "state", "file_count", "record_count", "total_bytes"]
+    return [(row.partition, row.record_count) for row in shown.collect()]
+
+
+def test_range_partitions(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-10."""
+    name = f"lake.{namespace}.sales"
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {name} (id BIGINT NOT NULL, year INT NOT NULL) "
+        "PARTITION BY RANGE (year) (PARTITION 2011 <= VALUES < 2016, PARTITION VALUE = 2020) "
+        "COMMENT 'by year' TBLPROPERTIES ('mine' = 'x')"
+    )
+    assert lake.load_table(f"{namespace}.sales").properties["mine"] == "x"
+    spark.sql(f"INSERT INTO {name} VALUES (1, 2011), (2, 2015), (3, 2020)")
+    refused(spark, f"INSERT INTO {name} VALUES (4, 2017)", Exception, "2017|range")
+    spark.sql(f"ALTER TABLE {name} ADD RANGE PARTITION 2016 <= VALUES < 2018")
+    spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS RANGE PARTITION 2016 <= VALUES <= 2017")
+    spark.sql(f"INSERT INTO {name} VALUES (4, 2017)")
+    assert ranges(spark, name) == [("[2011, 2016)", 2), ("[2016, 2018)", 1), ("VALUE = 2020", 1)]
+    spark.sql(f"ALTER TABLE {name} DROP RANGE PARTITION 2011 <= VALUES < 2016;")
+    spark.sql(f"ALTER TABLE {name} DROP IF EXISTS RANGE PARTITION VALUES < 2016")
+    assert sorted(row.id for row in spark.table(name).collect()) == [3, 4]
+    for clause, kind, match in (
+        ("ADD RANGE PARTITION 2017 <= VALUES < 2019", AnalysisException, "exists already"),
+        ("ADD IF NOT EXISTS RANGE PARTITION 2017 <= VALUES < 2019", AnalysisException, "exists already"),
+        ("DROP RANGE PARTITION VALUE = 1999", AnalysisException, "1999"),
+        ("ADD RANGE PARTITION VALUE = 'x'", AnalysisException, "'year' is int"),
+        ("ADD RANGE PARTITION 2030 VALUES", ParseException, "near 'VALUES': expected '<' or '<='"),
+        ("ADD RANGE PARTITION year < VALUES", ParseException, "near 'year': expected a constant"),
+        ("ADD RANGE PARTITION VALUES", ParseException, "near end of input: expected '<' or '<='"),
+        ("ADD RANGE VALUES", ParseException, "near 'VALUES': expected PARTITION"),
+    ):
+        refused(spark, f"ALTER TABLE {name} {clause}", kind, match)
+
+    spark.sql(
+        f"CREATE OR REPLACE TABLE {name} (region STRING NOT NULL, d DATE NOT NULL) TBLPROPERTIES ('a' = 'b') "
+        "PARTITION BY RANGE (region, d) (PARTITION ('Asia, the \"far\"', DATE '2024-01-01') <= VALUES < ('Europe'))"
+    )
+    assert len(ranges(spark, name)) == 1
+    spark.sql(f"INSERT INTO {name} VALUES ('Asia, the \"far\"', DATE '2024-05-05')")
+    spark.sql(
+        f"CREATE TABLE lake.{namespace}.hours (ts TIMESTAMP NOT NULL) PARTITION BY RANGE (ts) "
+        "(PARTITION TIMESTAMP '2024-01-01 00:00:00' <= VALUES < TIMESTAMP '2024-01-02 12:30:00')"
+    )
+    spark.sql(f"INSERT INTO lake.{namespace}.hours VALUES (TIMESTAMP '2024-01-02 12:29:59')")
+    refused(
+        spark, f"INSERT INTO lake.{namespace}.hours VALUES (TIMESTAMP '2024-01-02 12:30:00')", Exception, "range|12:30"
+    )
+    refused(spark, f"SHOW RANGE PARTITIONS {name} now", ParseException, "near 'now': expected the end")
+    spark.sql(f"CREATE TABLE lake.{namespace}.none (id BIGINT)")
+    refused(spark, f"SHOW RANGE PARTITIONS lake.{namespace}.none", AnalysisException, "no range partitions|range")

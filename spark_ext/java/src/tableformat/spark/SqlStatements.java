@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** The statements of the SQL extension, told from all others by their first words (specs/spark-sql.md). */
 final class SqlStatements {
-  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "EXPLAIN", "DESCRIBE", "DESC");
+  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC");
   private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
   private static final StructType NO_ROWS = new StructType();
 
@@ -31,7 +31,13 @@ final class SqlStatements {
   /** The plan of a statement, null where it is Spark's, or of another catalog. A syntax error is a ParseException. */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
     if (in.take("ALTER", "TABLE") && in.isAtName()) {
-      return alterTable(in);
+      return alterTable(in, spark);
+    }
+    if (in.take("SHOW", "RANGE", "PARTITIONS")) {
+      return showRangePartitions(in);
+    }
+    if (in.take("CREATE", "TABLE") || in.take("CREATE", "OR", "REPLACE", "TABLE") || in.take("REPLACE", "TABLE")) {
+      return newTable(in, spark);
     }
     if (in.take("EXPLAIN")) {
       return explain(in, spark);
@@ -42,12 +48,34 @@ final class SqlStatements {
     return null;
   }
 
-  private static LogicalPlan alterTable(SqlCursor in) {
+  private static LogicalPlan alterTable(SqlCursor in, ParserInterface spark) {
     List<String> name = in.names("a part of the table's name");
-    Function<SqlCursor, ObjectNode> clause =
-        SqlRefs.isAt(in) ? SqlRefs::parse : SqlLayout.isAt(in) ? SqlLayout::parse : null;
+    Function<SqlCursor, ObjectNode> clause = SqlRefs.isAt(in) ? SqlRefs::parse
+        : SqlLayout.isAt(in) ? SqlLayout::parse
+        : SqlRanges.isAt(in) ? found -> new SqlRanges(found, spark).change() : null;
     TableNames.Target table = clause == null ? null : TableNames.ours(name);
     return table == null ? null : command(in, table, clause.apply(in), NO_ROWS);
+  }
+
+  private static LogicalPlan showRangePartitions(SqlCursor in) {
+    TableNames.Target table = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
+    if (table == null) {
+      return null;
+    }
+    in.expectEnd("");
+    StructType columns = texts("partition", "state").add("file_count", DataTypes.LongType)
+        .add("record_count", DataTypes.LongType).add("total_bytes", DataTypes.LongType);
+    return command(in, table, Json.object().put("name", "show_range_partitions"), columns);
+  }
+
+  /** Spark's own statement, with the clause for range partitions as properties (SQ-10). */
+  private static LogicalPlan newTable(SqlCursor in, ParserInterface spark) throws ParseException {
+    in.take("IF", "NOT", "EXISTS");
+    if (!in.isAtName() || TableNames.ours(in.names("a table")) == null) {
+      return null;
+    }
+    String rewritten = new SqlRanges(in, spark).withProperties();
+    return rewritten == null ? null : spark.parsePlan(rewritten);
   }
 
   private static LogicalPlan explain(SqlCursor in, ParserInterface spark) throws ParseException {
