@@ -27,6 +27,8 @@ from pathlib import Path
 from typing import Final
 
 _JAVA: Final = Path(__file__).parent / "java"
+_RESOURCES: Final = _JAVA / "resources"
+"""What is in the jar beside classes, at the same path."""
 PACKAGED_JARS: Final = _JAVA / "jars"
 _SPARK_CATALYST: Final = re.compile(r"spark-catalyst_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
 _SOURCE_ROOT: Final = re.compile(r"(since-(?P<since>[\d.]+))?-?(before-(?P<before>[\d.]+))?|scala-(?P<scala>[\d.]+)")
@@ -151,6 +153,7 @@ def compile_jar(target: Path, jars: Path) -> Path:
         if done.returncode != 0:
             raise JarError(f"the Java part does not compile against {jars}:\n{done.stderr}")
         (classes / _VERSION_FILE).write_text(f"{spark.version}\n")
+        shutil.copytree(_RESOURCES, classes, dirs_exist_ok=True)
         finished = Path(scratch) / target.name
         _zip(classes, finished)
         # Another process may have made the same file meanwhile; both are equal.
@@ -187,7 +190,8 @@ def _sources(spark: SparkVersion) -> list[Path]:
 
 def _digest(spark: SparkVersion) -> str:
     digest = hashlib.sha256(f"{spark.version} {spark.scala}".encode())
-    for source in _sources(spark):
+    resources = sorted(path for path in _RESOURCES.rglob("*") if path.is_file())
+    for source in (*_sources(spark), *resources):
         digest.update(source.relative_to(_JAVA).as_posix().encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:20]

@@ -23,6 +23,7 @@ _MODULES: Final = (
     "ddl.alter",
     "reads.scans",
     "states.read_options",
+    "states.table_places",
     "states.write_audit_publish",
     "changes.change_feed",
     "streams.micro_batches",

@@ -142,8 +142,8 @@ def test_unknown_option_is_told_with_the_nearest(spark: SparkSession, table: Tab
         ) as error:
             action(read(spark, table, snapshotId="1"))
         assert error.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
-    with pytest.raises(AnalysisException, match=r"unknown option 'split-size'"):
-        spark.sql(f"SELECT * FROM lake.{table.name} WITH (`split-size` = 1)").collect()
+    with pytest.raises(AnalysisException, match=r"unknown option 'split-by'"):
+        spark.sql(f"SELECT * FROM lake.{table.name} WITH (`split-by` = 1)").collect()
 
 
 def test_options_of_spark_are_left_to_it(spark: SparkSession, table: Table, first: dict[str, str]) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
+from spark_ext.service.reads.appended_files import appended_files
 from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
@@ -22,11 +24,18 @@ from tableformat.scan.plan import ScanPlan
 
 _RESOLVE_THREADS: Final = max(4, os.cpu_count() or 1)
 DELETED: Final = "_deleted"
+_ALIVE: Final = {DELETED: pa.scalar(False)}
 
 
 @method("estimate")
 def estimate(session: Session, request: Request) -> dict[str, int]:
     """Size and rows of the files to read, before deletes."""
+    if (appends := request.arguments.get("appends")) is not None:
+        files = appended_files(session.view(Pin.from_json(request.arguments["pin"])), appends)
+        return {
+            "data_bytes": sum(file.file_size_bytes for file in files),
+            "record_count": sum(file.record_count for file in files),
+        }
     plan = _plan(session, request)
     return {"data_bytes": plan.data_bytes, "record_count": plan.record_count}
 
@@ -39,14 +48,18 @@ def scan_files(session: Session, request: Request) -> Answer:
     """
     pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
     view = session.view(pin)
+    context = session.merge_context(view)
+    files = FileList(view, context, columns, request.arguments["predicates"])
+    if (appends := request.arguments.get("appends")) is not None:
+        for file in appended_files(view, appends):
+            files.add(file, PositionSet.empty(), constants=_ALIVE)
+        return files.answer()
     plan = _plan(session, request)
     tasks: list[RowTask] = list(plan.tasks)
     if DELETED in columns:
         tasks += [
             NarrowedTask(scan=FileScanTask(data_file=file), known_positions=_all_rows(file)) for file in plan.covered
         ]
-    context = session.merge_context(view)
-    files = FileList(view, context, columns, request.arguments["predicates"])
     for task, deleted in zip(tasks, positions_of_tasks(tasks, context), strict=True):
         if len(deleted) < task.data_file.record_count or DELETED in columns:
             files.add(task.data_file, deleted)

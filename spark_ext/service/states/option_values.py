@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -11,6 +12,9 @@ from tableformat.metadata.snapshot_choice import to_epoch_ms
 BRANCH: Final = "branch"
 SNAPSHOT_ID: Final = "snapshot-id"
 _BOOLEANS: Final = {"true": True, "false": False}
+_told: Final[set[str]] = set()
+"""Idle options that were told of by this process."""
+logger = logging.getLogger(__name__)
 
 
 def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -> None:
@@ -19,6 +23,14 @@ def check_options(options: Iterable[str], known: Sequence[str], *, where: str) -
     for name in options:
         if name.casefold() not in folded:
             raise UnknownOptionError(name, known, where=where)
+
+
+def warn_of_idle_options(given: Iterable[str], idle: Sequence[str], *, where: str) -> None:
+    """SP-27: one line on the process's standard error for each option that asks for something nothing here does."""
+    for name in given:
+        if name in idle and name not in _told:
+            _told.add(name)
+            logger.warning("option %s of %s has no effect here; it is told of once.", name, where)
 
 
 def number_of(given: Mapping[str, str], name: str) -> int | None:

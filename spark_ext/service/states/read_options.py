@@ -11,12 +11,32 @@ from typing import Any, Final
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
-from spark_ext.service.states.option_values import BRANCH, SNAPSHOT_ID, check_options, moment_of, number_of
+from spark_ext.service.states.option_values import (
+    BRANCH,
+    SNAPSHOT_ID,
+    check_options,
+    moment_of,
+    number_of,
+    warn_of_idle_options,
+)
 from tableformat.errors import InvalidArgumentError
 from tableformat.table import Table
 
 AS_OF_TIMESTAMP: Final = "as-of-timestamp"
 TAG: Final = "tag"
+SPLIT_SIZE: Final = "split-size"
+FILE_OPEN_COST: Final = "file-open-cost"
+APPENDS_OPTIONS: Final = ("start-snapshot-id", "end-snapshot-id")
+_SIZES: Final = (SPLIT_SIZE, FILE_OPEN_COST)
+_IDLE: Final = (
+    "aggregate-push-down-enabled",
+    "batch-size",
+    "executor-cache-locality-enabled",
+    "locality",
+    "lookback",
+    "vectorization-enabled",
+)
+"""Options of Iceberg's source that no row depends on, and that nothing here goes by (SP-27)."""
 STATE_OPTIONS: Final = (SNAPSHOT_ID, AS_OF_TIMESTAMP, BRANCH, TAG)
 _TIME_TRAVEL: Final = {"version": "VERSION AS OF", "timestamp_micros": "TIMESTAMP AS OF"}
 """Arguments of a load, each with the clause that it comes from."""
@@ -63,8 +83,17 @@ def check_read(session: Session, request: Request) -> None:
         for name, value in _folded(request.arguments["options"]).items()
         if not name.startswith(_INTERNAL) and name not in {known.casefold() for known in _OF_SPARK}
     }
-    check_options(given, STATE_OPTIONS, where=f"a read of {'.'.join(pin.table)}")
+    where = f"a read of {'.'.join(pin.table)}"
+    check_options(given, (*STATE_OPTIONS, *APPENDS_OPTIONS, *_SIZES, *_IDLE), where=where)
+    warn_of_idle_options(given, _IDLE, where=where)
     _check_one_state(given, pin.table)
+    for name in _SIZES:
+        size = number_of(given, name)
+        if size is not None and size < 1:
+            raise InvalidArgumentError(f"option {name} is a number of bytes, at least 1, not {size}.")
+    appends = [name for name in APPENDS_OPTIONS if name in given]
+    if appends and {SNAPSHOT_ID, AS_OF_TIMESTAMP, TAG} & given.keys():
+        raise _two_states(pin.table, *appends, *(name for name in STATE_OPTIONS if name in given))
     if SNAPSHOT_ID in given and pin.snapshot_id is None:
         session.pinned(pin).at(snapshot_id=number_of(given, SNAPSHOT_ID))
         raise _two_states(pin.table, f"the name of branch {pin.branch}", SNAPSHOT_ID)

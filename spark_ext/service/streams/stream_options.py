@@ -25,6 +25,8 @@ SKIP_OPTIONS: Final = {
 }
 MAX_FILES: Final = "streaming-max-files-per-micro-batch"
 MAX_ROWS: Final = "streaming-max-rows-per-micro-batch"
+_PATH: Final = "path"
+"""How a job names the table by `format("tableformat")`."""
 _OF_ALL: Final = (BRANCH, MAX_FILES, MAX_ROWS)
 _OF_CHANGES: Final = (*_OF_ALL, *RANGE_OPTIONS)
 _OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
@@ -62,7 +64,8 @@ class StreamOptions:
         With `has_changes` those of a stream of changes, which begins where Spark's own options say.
         """
         given = {name.casefold(): value for name, value in options.items()}
-        check_options(options, _OF_CHANGES if has_changes else _OF_APPENDS, where=f"a stream from {table}")
+        read = [name for name in options if name.casefold() != _PATH]
+        check_options(read, _OF_CHANGES if has_changes else _OF_APPENDS, where=f"a stream from {table}")
         starts = [name for name in (SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP) if name in given]
         if len(starts) > 1:
             raise InvalidArgumentError(f"a stream from {table}: {' and '.join(starts)} are two beginnings; give one.")

@@ -9,11 +9,12 @@ from typing import Final
 from pyiceberg.schema import Schema
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError
+from spark_ext.service.states.option_values import warn_of_idle_options
+from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.replace_interval import inside_interval
-from tableformat.properties import COMPRESSION_CODEC, TARGET_FILE_SIZE_BYTES
+from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_LEVEL, TARGET_FILE_SIZE_BYTES
 from tableformat.range_partitions.range_text import parse_end
 from tableformat.write.rows.inside import InsideSpans
 
@@ -31,10 +32,16 @@ ALLOW_OUTSIDE: Final = "allow-outside"
 _PROPERTY_OF_OPTION: Final = {
     "target-file-size-bytes": TARGET_FILE_SIZE_BYTES,
     "compression-codec": COMPRESSION_CODEC,
+    "compression-level": COMPRESSION_LEVEL,
     DISTRIBUTION_MODE: "write.distribution-mode",
 }
 """Options that stand in for a table property, for one write."""
 _FLAGS: Final = ("true", "false")
+_SAID_ANYWAY: Final = {"write-format": "parquet", "delete-format": "parquet", "check-nullability": "true"}
+"""Options of Iceberg's source with the one value that says what is done."""
+_IDLE: Final = ("check-ordering", "fanout-enabled")
+"""Options of Iceberg's source that no row depends on, and that nothing here goes by (SP-27)."""
+_MERGE_SCHEMA: Final = ("merge-schema", "mergeschema")
 OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 """What Spark's own writers leave among the options."""
 _KNOWN: Final = (
@@ -71,6 +78,16 @@ class WriteOptions:
                 continue
             if name.startswith(SNAPSHOT_PROPERTY):
                 snapshot_properties[given[len(SNAPSHOT_PROPERTY) :]] = value
+            elif name in _SAID_ANYWAY:
+                _check_said_anyway(given, value, table)
+            elif name in _IDLE:
+                warn_of_idle_options([name], _IDLE, where=f"a write to {table}")
+            elif name in _MERGE_SCHEMA:
+                raise UnsupportedFeatureError(
+                    f"option {given} of a write to {table}: columns are not added by an option. Use INSERT WITH SCHEMA "
+                    "EVOLUTION or .withSchemaEvolution() of the writer (Spark 4.2 and newer), or ALTER TABLE ... ADD "
+                    "COLUMN. Nothing was written."
+                )
             elif name in _PROPERTY_OF_OPTION:
                 properties[_PROPERTY_OF_OPTION[name]] = value
             elif name in _KNOWN:
@@ -134,6 +151,12 @@ def _check_refused(on_refused: str, refused_rows_table: str | None) -> None:
         )
     if on_refused != "divert" and refused_rows_table is not None:
         raise InvalidArgumentError(f"option {REFUSED_ROWS_TABLE} belongs to {ON_REFUSED} = 'divert'.")
+
+
+def _check_said_anyway(name: str, value: str, table: str) -> None:
+    always = _SAID_ANYWAY[name.casefold()]
+    if value.casefold() != always:
+        raise InvalidArgumentError(f"option {name} of a write to {table} can be {always!r} alone, not {value!r}.")
 
 
 def _names(text: str, option: str) -> tuple[str, ...]:

@@ -36,6 +36,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private JsonNode estimate;
   private ScanFiles files;
 
+  /** A stream has options of its own, of which some have names of a batch's. */
+  private boolean isOfStream = false;
+
   LakeScan(LakeTable table, StructType required, Predicate[] predicates, CaseInsensitiveStringMap options) {
     this.table = table;
     this.required = required;
@@ -57,6 +60,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    isOfStream = true;
     ObjectNode arguments = Json.object().putNull("changes");
     arguments.set("options", Json.object(options.asCaseSensitiveMap()));
     return new LakeStream(table, required, arguments);
@@ -103,7 +107,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public InputPartition[] planInputPartitions() {
-    return Splits.of(files().tasks());
+    return Splits.of(files().tasks(), ReadOptions.splitSize(options), ReadOptions.fileOpenCost(options));
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
@@ -128,7 +132,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   private ObjectNode arguments() {
-    return table.arguments().set("predicates", allPredicates());
+    ObjectNode arguments = table.arguments().set("predicates", allPredicates());
+    return isOfStream ? arguments : ReadOptions.added(arguments, options);
   }
 
   private ArrayNode allPredicates() {
@@ -147,7 +152,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   /** Equal scans give the same rows: Spark then runs one of them and reuses its result. */
   @Override public boolean equals(Object other) {
     return other instanceof LakeScan scan && table.pin().equals(scan.table.pin()) && required.equals(scan.required)
-        && Arrays.equals(predicates, scan.predicates) && Arrays.equals(runtimePredicates, scan.runtimePredicates);
+        && Arrays.equals(predicates, scan.predicates) && Arrays.equals(runtimePredicates, scan.runtimePredicates)
+        && options.equals(scan.options);
   }
 
   @Override public int hashCode() {

@@ -63,7 +63,7 @@ final class LakeScanBuilder
       return true;
     }
     ArrayNode functions = functions(aggregation);
-    if (functions == null || predicates.length > 0) {
+    if (functions == null || predicates.length > 0 || ReadOptions.areOfAppends(options)) {
       return false;
     }
     ReadOptions.check(table.catalog(), table.pin(), options);

@@ -10,7 +10,34 @@ final class ReadOptions {
   /** Those that choose a state, as in `read_options.py`. */
   static final Set<String> OF_STATES = Set.of("snapshot-id", "as-of-timestamp", "branch", "tag");
 
+  /** Those that choose what was appended between two snapshots, as in `appended_files.py`. */
+  private static final Set<String> OF_APPENDS = Set.of("start-snapshot-id", "end-snapshot-id");
+
   private ReadOptions() {}
+
+  /** Whether the rows of some appends are read, and not those of a state. */
+  static boolean areOfAppends(CaseInsensitiveStringMap options) {
+    return OF_APPENDS.stream().anyMatch(options::containsKey);
+  }
+
+  /** The arguments of a plan, and which appends are read. */
+  static ObjectNode added(ObjectNode arguments, CaseInsensitiveStringMap options) {
+    if (areOfAppends(options)) {
+      ObjectNode appends = arguments.putObject("appends");
+      OF_APPENDS.stream().filter(options::containsKey).forEach(name -> appends.put(name, options.get(name)));
+    }
+    return arguments;
+  }
+
+  /** Bytes that a task reads; 0 where Spark decides. Python has checked the number. */
+  static long splitSize(CaseInsensitiveStringMap options) {
+    return options.getLong("split-size", 0);
+  }
+
+  /** Bytes that opening a file is taken to cost; 0 where Spark decides. */
+  static long fileOpenCost(CaseInsensitiveStringMap options) {
+    return options.getLong("file-open-cost", 0);
+  }
 
   /** Python knows the names. */
   static void check(LakeCatalog catalog, JsonNode pin, CaseInsensitiveStringMap options) {

@@ -6,13 +6,21 @@ import java.util.List;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** Files into Spark tasks, by the sizes that Spark uses for its own files. */
+/** Files into Spark tasks, by the sizes that a read asks for, or that Spark uses for its own files. */
 final class Splits {
   private Splits() {}
 
   static InputPartition[] of(List<FileTask> files) {
+    return of(files, 0, 0);
+  }
+
+  /** `splitSize` and `fileOpenCost` are bytes that a read asks for, or 0. */
+  static InputPartition[] of(List<FileTask> files, long splitSize, long fileOpenCost) {
     SQLConf conf = SQLConf.get();
-    long openCost = conf.filesOpenCostInBytes();
+    long openCost = fileOpenCost > 0 ? fileOpenCost : conf.filesOpenCostInBytes();
+    if (splitSize > 0) {
+      return packed(stretches(files, splitSize), splitSize, openCost);
+    }
     long total = files.stream().mapToLong(file -> file.length() + openCost).sum();
     long perCore = total / Math.max(1, ParquetFiles.defaultParallelism());
     long target = Math.min(conf.filesMaxPartitionBytes(), Math.max(openCost, perCore));

@@ -1,0 +1,48 @@
+package tableformat.spark;
+
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * `format("tableformat")`: jobs that name a table by `load`, `save` or `start`, by its name or where it lies (SP-25). Everything
+ * else is the catalog's.
+ */
+public final class LakeSource implements SupportsCatalogOptions, DataSourceRegister {
+  @Override public String shortName() {
+    return "tableformat";
+  }
+
+  @Override public String extractCatalog(CaseInsensitiveStringMap options) {
+    return SourceTable.of(options).catalog().name();
+  }
+
+  @Override public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
+    return SourceTable.of(options).identifier();
+  }
+
+  /** Streams ask the source itself for its table. */
+  @Override public StructType inferSchema(CaseInsensitiveStringMap options) {
+    return table(options).schema();
+  }
+
+  @Override public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    return table(new CaseInsensitiveStringMap(properties));
+  }
+
+  private static Table table(CaseInsensitiveStringMap options) {
+    SourceTable source = SourceTable.of(options);
+    try {
+      return ((TableCatalog) source.catalog()).loadTable(source.identifier());
+    } catch (NoSuchTableException e) {
+      throw Errors.unchecked(e);
+    }
+  }
+}

@@ -1,0 +1,92 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** SP-25: the table that a job names by the path of `load`, `save` or `start`: `lake.db.t`, `db.t`, or where it lies. */
+record SourceTable(LakeCatalog catalog, Identifier identifier) {
+  private static final String PATH = "path";
+
+  static SourceTable of(CaseInsensitiveStringMap options) {
+    String path = options.get(PATH);
+    if (path == null || path.isBlank()) {
+      throw Errors.invalid("format(\"tableformat\") names no table: load(\"lake.db.t\"), or the option path.");
+    }
+    return path.contains("/") ? at(path) : named(path);
+  }
+
+  private static SourceTable named(String text) {
+    String[] parts = parts(text);
+    CatalogManager manager = manager();
+    if (parts.length > 1 && manager.isCatalogRegistered(parts[0])) {
+      return new SourceTable(lake(manager.catalog(parts[0])), identifier(Arrays.copyOfRange(parts, 1, parts.length)));
+    }
+    if (parts.length > 1 || manager.currentNamespace().length == 0) {
+      return new SourceTable(lake(manager.currentCatalog()), identifier(parts));
+    }
+    return new SourceTable(lake(manager.currentCatalog()), Identifier.of(manager.currentNamespace(), parts[0]));
+  }
+
+  /** The table of a catalog of the session that lies at the location. */
+  private static SourceTable at(String location) {
+    List<String> asked = new ArrayList<>();
+    for (LakeCatalog catalog : lakes()) {
+      asked.add(catalog.name());
+      JsonNode found = catalog.call("table_at", Json.object().put("location", location)).result();
+      if (!found.isNull()) {
+        return new SourceTable(catalog, identifier(Json.strings(found)));
+      }
+    }
+    throw Errors.invalid(
+        "format(\"tableformat\"): no table lies at " + location + " in the catalogs " + String.join(", ", asked)
+            + " of the session. Name the table: load(\"lake.db.t\").");
+  }
+
+  private static List<LakeCatalog> lakes() {
+    List<LakeCatalog> lakes = new ArrayList<>();
+    String prefix = "spark.sql.catalog.";
+    var settings = SQLConf.get().getAllConfs().iterator();
+    while (settings.hasNext()) {
+      var setting = settings.next();
+      if (setting._1().startsWith(prefix) && setting._2().equals(LakeCatalog.class.getName())) {
+        lakes.add(lake(manager().catalog(setting._1().substring(prefix.length()))));
+      }
+    }
+    return lakes;
+  }
+
+  private static LakeCatalog lake(CatalogPlugin catalog) {
+    if (catalog instanceof LakeCatalog lake) {
+      return lake;
+    }
+    throw Errors.invalid(
+        "format(\"tableformat\"): " + catalog.name() + " is no catalog of tableformat. Name one of the session's: "
+            + "load(\"lake.db.t\").");
+  }
+
+  private static CatalogManager manager() {
+    return Sessions.active().sessionState().catalogManager();
+  }
+
+  private static Identifier identifier(String[] parts) {
+    return Identifier.of(Arrays.copyOf(parts, parts.length - 1), parts[parts.length - 1]);
+  }
+
+  private static String[] parts(String text) {
+    try {
+      return Scala.list(Sessions.active().sessionState().sqlParser().parseMultipartIdentifier(text))
+          .toArray(String[]::new);
+    } catch (ParseException e) {
+      throw Errors.invalid(
+          "'" + text + "' is no table name: write 'lake.db.t', and a part that has dots or other signs in `backticks`.");
+    }
+  }
+}

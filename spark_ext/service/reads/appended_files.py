@@ -1,0 +1,80 @@
+"""Incremental reads: the rows that were appended between two snapshots.
+
+`start-snapshot-id` and `end-snapshot-id` of Iceberg's Spark source: `spark.read.option("start-snapshot-id", 3)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from spark_ext.service.states.option_values import number_of
+from tableformat.changes.plan import changes_no_row
+from tableformat.commit.table_diff import lineage
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, UnsupportedFeatureError
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.metadata.snapshot_choice import view_at
+from tableformat.metadata.snapshot_view import SnapshotView
+
+START_SNAPSHOT_ID: Final = "start-snapshot-id"
+END_SNAPSHOT_ID: Final = "end-snapshot-id"
+
+
+def appended_files(view: SnapshotView, given: Mapping[str, str]) -> list[DataFile]:
+    """SP-26: the data files of the appends after the first snapshot, up to the last one, oldest first.
+
+    Raises InvalidArgumentError for an end without a start and for a start that is no ancestor of the end,
+    SnapshotNotFoundError for an id that the table lacks, UnsupportedFeatureError for a snapshot in between that
+    replaces rows.
+    """
+    start, end = number_of(given, START_SNAPSHOT_ID), number_of(given, END_SNAPSHOT_ID)
+    if start is None:
+        raise InvalidArgumentError(f"option {END_SNAPSHOT_ID} goes with {START_SNAPSHOT_ID}: from when on is read?")
+    last = _snapshot(view, end) if end is not None else view.snapshot
+    _snapshot(view, start)
+    path = lineage(view.metadata, last, start)
+    if path is None:
+        raise InvalidArgumentError(
+            f"option {START_SNAPSHOT_ID}: snapshot {start} is no ancestor of "
+            f"{'the table as it is' if last is None else last.snapshot_id}, so nothing was appended between them."
+        )
+    ordered = sorted(path, key=lambda snapshot: snapshot.sequence_number or 0)
+    return [file for snapshot in ordered if _appends(snapshot) for file in _added(view, snapshot)]
+
+
+def _snapshot(view: SnapshotView, snapshot_id: int) -> Snapshot:
+    found = view.metadata.snapshot_by_id(snapshot_id)
+    if found is None:
+        raise SnapshotNotFoundError(f"no snapshot {snapshot_id}; it may have expired.")
+    return found
+
+
+def _appends(snapshot: Snapshot) -> bool:
+    """Whether rows of the snapshot are to be read. One that only deletes appends none; one that replaces rows is what a
+    read of changes is for."""
+    operation = Operation.OVERWRITE if snapshot.summary is None else snapshot.summary.operation
+    if operation is Operation.APPEND:
+        return True
+    if operation is Operation.DELETE or changes_no_row(snapshot):
+        return False
+    raise UnsupportedFeatureError(
+        f"snapshot {snapshot.snapshot_id} replaces rows, which a read of what was appended cannot show. Read the "
+        "changes: SELECT ... FROM t CHANGES FROM VERSION ... TO VERSION ..., or read between other snapshots."
+    )
+
+
+def _added(view: SnapshotView, snapshot: Snapshot) -> list[DataFile]:
+    of_snapshot = view_at(view.metadata, view.io, snapshot.snapshot_id)
+    return [
+        entry.file
+        for manifest in manifests_of(of_snapshot)
+        if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id
+        for entry in read_manifest(view.io, manifest, view.metadata)
+        if entry.status is EntryStatus.ADDED and entry.snapshot_id == snapshot.snapshot_id
+        if isinstance(entry.file, DataFile)
+    ]

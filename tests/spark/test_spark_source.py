@@ -1,0 +1,116 @@
+"""`format("tableformat")`, incremental reads and the options of reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog, Table
+from tableformat.storage.location import local_path
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """Id 1, then 2, then 3, each in a snapshot."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    for number in (1, 2, 3):
+        created.append(pa.table({"id": [number]}, schema=SCHEMA))
+    return created
+
+
+def snapshots(table: Table) -> list[int]:
+    found: list[int] = table.refresh().inspect.snapshots()["snapshot_id"].to_pylist()
+    return found
+
+
+def test_jobs_name_a_table_or_where_it_lies(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    """SP-25."""
+    name, place = f"lake.{table.name}", local_path(table.location)
+    source = spark.read.format("tableformat")
+    for path in (name, str(place), table.location, f"{place}/"):
+        assert sorted(row.id for row in source.load(path).collect()) == [1, 2, 3]
+    tag = snapshots(table)[0]
+    table.create_tag("first", tag)
+    for option, value in (("tag", "first"), ("snapshot-id", tag)):
+        read = spark.read.format("tableformat").option(option, value)
+        assert [row.id for row in read.load(name).collect()] == [1]
+    rows = spark.range(4, 5)
+    rows.write.format("tableformat").mode("append").save(name)
+    rows.selectExpr("id + 1 id").write.format("tableformat").mode("append").saveAsTable(name)
+    stream = spark.readStream.format("tableformat").load(name)
+    target = f"lake.{table.name.rpartition('.')[0]}.copy"
+    spark.sql(f"CREATE TABLE {target} (id BIGINT)")
+    for number, start in enumerate(("toTable", "start")):
+        query = stream.writeStream.format("tableformat").option("checkpointLocation", str(tmp_path / start))
+        query = query.trigger(availableNow=True).outputMode("append")
+        (query.toTable(target) if number == 0 else query.option("path", target).start()).awaitTermination()
+    assert sorted(row.id for row in spark.table(target).collect()) == sorted([1, 2, 3, 4, 5] * 2)
+    rows.write.format("tableformat").mode("overwrite").save(name)
+    assert [row.id for row in spark.table(name).collect()] == [4]
+    for path, message in (
+        ("/no/such/place", "no table lies at /no/such/place"),
+        ("spark_catalog.db.t", "is no catalog of tableformat"),
+        ("lake.db.none", "lake.db.none|TABLE_OR_VIEW_NOT_FOUND"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            spark.read.format("tableformat").load(path)
+
+
+def test_what_was_appended_between_two_snapshots_is_read(spark: SparkSession, table: Table) -> None:
+    """SP-26: rows as they came, whatever became of them; not the ones of the first snapshot."""
+    name, ids = f"lake.{table.name}", snapshots(table)
+    table.refresh().delete("id = 2 AND id > 0", mode="scan")
+
+    def read(**options: int) -> list[int]:
+        reader = spark.read
+        for option, value in options.items():
+            reader = reader.option(option.replace("_", "-"), value)
+        frame = reader.table(name)
+        assert frame.count() == len(frame.collect())
+        return sorted(row.id for row in frame.collect())
+
+    assert read(start_snapshot_id=ids[0]) == [2, 3]
+    assert read(start_snapshot_id=ids[0], end_snapshot_id=ids[1]) == [2]
+    assert read(start_snapshot_id=ids[2]) == []
+    assert read() == [1, 3]
+    joined = spark.read.option("start-snapshot-id", ids[0]).table(name).join(spark.table(name), "id", "left_anti")
+    assert [row.id for row in joined.collect()] == [2]
+    table.refresh().upsert(pa.table({"id": [1]}, schema=SCHEMA))
+    for options, message in (
+        ({"start_snapshot_id": ids[0]}, "replaces rows, which a read of what was appended cannot show"),
+        ({"end_snapshot_id": ids[0]}, "goes with start-snapshot-id"),
+        ({"start_snapshot_id": ids[2], "end_snapshot_id": ids[0]}, "is no ancestor of"),
+        ({"start_snapshot_id": 7}, "no snapshot 7"),
+        ({"start_snapshot_id": ids[0], "snapshot_id": ids[1]}, "say two states"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            read(**options)
+
+
+def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table) -> None:
+    """SP-27."""
+    name = f"lake.{table.name}"
+    assert spark.read.option("split-size", 1 << 30).table(name).rdd.getNumPartitions() == 1
+    small = spark.read.option("split-size", 100).option("file-open-cost", 1).option("lookback", 5).table(name)
+    assert small.rdd.getNumPartitions() > 3
+    assert sorted(row.id for row in small.collect()) == [1, 2, 3]
+    with pytest.raises(AnalysisException, match="number of bytes, at least 1"):
+        spark.read.option("split-size", 0).table(name).collect()
+    frame = spark.range(9, 10)
+    frame.writeTo(name).options(
+        **{"fanout-enabled": "true", "write-format": "parquet", "compression-level": "3"}
+    ).append()
+    assert spark.table(name).count() == 4
+    for option, value, message in (
+        ("write-format", "orc", "can be 'parquet' alone"),
+        ("mergeSchema", "true", "WITH SCHEMA EVOLUTION"),
+        ("output-spec-id", "0", "output-spec-id"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            frame.writeTo(name).option(option, value).append()
