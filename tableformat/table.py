@@ -20,6 +20,8 @@ from tableformat.maintenance.running.progress import Progress
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.operations.draft import Draft
+from tableformat.operations.merging.builder import Merge
+from tableformat.operations.merging.clauses import MergeStatement
 from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.operations.ranges.handle import TableRangePartitions
 from tableformat.operations.result import CommitResult
@@ -33,6 +35,7 @@ from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
 from tableformat.operations.verbs.delete_rows import delete_rows
+from tableformat.operations.verbs.merge import merge
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
 from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
@@ -40,6 +43,7 @@ from tableformat.operations.verbs.update import update
 from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
 from tableformat.table_evolution import TableEvolution
+from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
 
@@ -325,6 +329,40 @@ class Table(TableEvolution):
         datetime.date(2026, 1, 3)
         """
         return self._run(partial(update, where=where, set=set), None, commit, dry_run=dry_run)
+
+    def merge(
+        self,
+        source: Any,
+        *,
+        on: str | Sequence[str],
+        source_alias: str = "source",
+        target_alias: str = "target",
+        **commit: Unpack[CommitKeywords],
+    ) -> Merge[CommitResult]:
+        """Compare the rows of `source` with the table's, and say by clauses what becomes of those that match and of
+        those that do not; `execute()` does it in one snapshot, and in a transaction it stages. In the shape of
+        delta-rs.
+
+        `source`: as the rows of `append`, held in memory; it may have columns that the table lacks. `on`: columns that
+        both sides have and that must be equal, or SQL text such as "target.id1 = source.name"; null equals nothing.
+        Target rows are read where the source's values can be, deleted by position, and written anew where they change.
+        A target row that several source rows match is a DuplicateKeyError (CP-28).
+
+        >>> rows = pa.table({"id1": ["A", "C"], "id2": [3, 7], "num_cal": [1, 1], "days": [4, 5]})
+        >>> merge = table.merge(rows, on=["id1", "id2", "num_cal"])
+        >>> merge = merge.when_matched_update({"open_on": "DATE '2026-01-01' + source.days::INTEGER"})
+        >>> result = merge.when_not_matched_insert_all(except_cols=["days"]).execute()
+        >>> result.deleted_row_count, result.added_row_count, table.get(("A", 3, 1))["open_on"]
+        (1, 2, datetime.date(2026, 1, 5))
+        """
+        CommitOptions.of("merge", ("on", "source_alias", "target_alias"), **commit)
+        held = as_reader(source).read_all() if is_one_shot(source) else source
+
+        def run(statement: MergeStatement, dry_run: bool) -> CommitResult:
+            return self._run(partial(merge, source=held, statement=statement), None, commit, dry_run=dry_run)
+
+        on = on if isinstance(on, str) else tuple(on)
+        return Merge(MergeStatement(on=on, source_alias=source_alias, target_alias=target_alias), run)
 
     def apply_changes(
         self,

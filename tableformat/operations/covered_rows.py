@@ -98,13 +98,13 @@ def _taken(draft: Draft, found_in: Iterable[tuple[RowTask, PositionSet]]) -> lis
     taken: list[RowTask] = []
     for task, found in found_in:
         if found:
-            taken.append(_only(task, found))
+            taken.append(only_rows(task, found))
             draft.delete_positions(task, found, written_anew=True)
     return taken
 
 
-def _only(task: RowTask, found: PositionSet) -> NarrowedTask:
-    """A task of the rows found alone."""
+def only_rows(task: RowTask, found: PositionSet) -> NarrowedTask:
+    """A task of these live rows alone."""
     every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
     return NarrowedTask(scan=scan_of(task), known_positions=every_row.minus(found))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -11,6 +9,8 @@ import pyarrow as pa
 from tableformat.errors import DuplicateKeyError
 from tableformat.operations.draft import Draft
 from tableformat.operations.key_rows import portions, within_bounds
+from tableformat.operations.row_expressions import quoted
+from tableformat.operations.streamed_input import streamed_input
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.write.rows.conform import ConformedRows
@@ -37,39 +37,18 @@ def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray
     """For each row whether it is the first one with its key, in the table and in the portion."""
     tasks = draft.plan(within_bounds(portion.column(key[0]), key[0]))
     context = ReadContext.of(draft.view, key)
-    failures: list[BaseException] = []
-    present = pa.RecordBatchReader.from_batches(
-        context.arrow_schema,
-        _remembering(failures, (batch for table in read_tables(tasks, context) for batch in table.to_batches())),
-    )
-    columns = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in key)
+    present = (batch for table in read_tables(tasks, context) for batch in table.to_batches())
+    columns = ", ".join(map(quoted, key))
     numbered = portion.select(list(key)).append_column("__row", pa.array(np.arange(portion.num_rows)))
     with duckdb.connect() as connection:
         connection.register("incoming", numbered)
-        connection.register("present", present)
-        try:
+        with streamed_input(connection, "present", context.arrow_schema, present):
             first = connection.sql(
                 f"SELECT min(__row) AS row FROM (FROM incoming ANTI JOIN present USING ({columns})) GROUP BY {columns}"
             ).to_arrow_table()
-        except duckdb.Error:
-            if failures:
-                # DuckDB makes a text of what stopped its input: an error of this library, or Ctrl-C.
-                raise failures[0] from None
-            raise
     new = np.zeros(portion.num_rows, np.bool_)
     new[first.column("row").to_numpy()] = True
     return new
-
-
-def _remembering(failures: list[BaseException], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches; what ends them early is put in `failures` too."""
-    try:
-        yield from batches
-    except GeneratorExit:
-        raise
-    except BaseException as error:
-        failures.append(error)
-        raise
 
 
 def _duplicate(portion: pa.Table, is_duplicate: np.ndarray, key: tuple[str, ...]) -> DuplicateKeyError:

@@ -11,20 +11,25 @@ from pyiceberg.expressions import BooleanExpression
 from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.draft import Draft
+from tableformat.operations.merging.builder import Merge
+from tableformat.operations.merging.clauses import MergeStatement
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.result import CommitResult
+from tableformat.operations.run import is_one_shot
 from tableformat.operations.verbs.append import append
 from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
 from tableformat.operations.verbs.delete_rows import delete_rows
+from tableformat.operations.verbs.merge import merge
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
 from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
 from tableformat.operations.verbs.update import update
 from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
+from tableformat.write.rows.rows import as_reader
 
 
 @checked_methods
@@ -147,6 +152,21 @@ class Transaction:
         """See `Table.update`."""
         if self._is_open():
             update(self._draft, where=where, set=set)
+
+    def merge(
+        self, source: Any, *, on: str | Sequence[str], source_alias: str = "source", target_alias: str = "target"
+    ) -> Merge[None]:
+        """See `Table.merge`."""
+        held = as_reader(source).read_all() if is_one_shot(source) else source
+
+        def run(statement: MergeStatement, dry_run: bool) -> None:
+            if dry_run:
+                raise InvalidArgumentError("a transaction has no dry run; table.merge(...).execute(dry_run=True) has.")
+            if self._is_open():
+                merge(self._draft, source=held, statement=statement)
+
+        on = on if isinstance(on, str) else tuple(on)
+        return Merge(MergeStatement(on=on, source_alias=source_alias, target_alias=target_alias), run)
 
     def apply_changes(
         self, changes: Any, *, op: str = "_op", order_by: str | None = "_ts", on_refused: str = "fail"

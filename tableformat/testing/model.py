@@ -54,6 +54,18 @@ class ModelBatch:
     snapshot: int
 
 
+@dataclass(frozen=True, slots=True)
+class ModelClause:
+    """One clause of `merge`. Functions take the target row and the source row, of which one may be empty."""
+
+    when: str
+    """"matched", "not_matched" or "not_matched_by_source"."""
+    new: Callable[[Row, Row], Row] | None
+    """Columns with their new values; None deletes."""
+    applies: Callable[[Row, Row], bool] | None = None
+    """None: always."""
+
+
 @dataclass(slots=True)
 class ModelVerbs:
     """The verbs over one list of rows. Several after each other are a transaction: each sees what was before."""
@@ -153,6 +165,25 @@ class ModelVerbs:
         self._delete_equal(by, {self._values(event, by) for event in last.values()})
         upserts = [event for event in last.values() if str(event[op]).upper() in _UPSERTS]
         self.current.extend(self._complete({name: event.get(name) for name in names} for event in upserts))
+
+    def merge(
+        self, rows: Iterable[Row], *, matches: Callable[[Row, Row], bool], clauses: Sequence[ModelClause]
+    ) -> None:
+        """Each target row with the source row that matches it, and each source row without one, gets the first clause
+        that applies. CP-28: a second match is an error, except where all that match are deleted."""
+        given = list(rows)
+        found = [[each for each in given if matches(row, each)] for row in self.current]
+        changing = [clause for clause in clauses if clause.when == "matched"]
+        all_go = len(changing) == 1 and changing[0].new is None and changing[0].applies is None
+        if changing and not all_go and any(len(each) > 1 for each in found):
+            raise DuplicateKeyError("a target row matches several source rows.")
+        free = [each for each in given if not any(matches(row, each) for row in self.current)]
+        kept = [
+            _merged(clauses, "matched" if each else "not_matched_by_source", row, each[0] if each else {})
+            for row, each in zip(self.current, found, strict=True)
+        ]
+        inserted = [new for each in free if (new := _merged(clauses, "not_matched", {}, each))]
+        self.current = [row for row in kept if row is not None] + self._complete(inserted)
 
     def overwrite(self, rows: Iterable[Row], *, where: Predicate | None = None, allow_outside: bool = False) -> None:
         """Delete the rows that match, all without a predicate, and add rows, which match too unless others may."""
@@ -309,6 +340,9 @@ class ModelTable:
     def apply_changes(self, changes: Iterable[Row], **options: Any) -> bool:
         return self.run("apply_changes", changes, **options)
 
+    def merge(self, rows: Iterable[Row], **options: Any) -> bool:
+        return self.run("merge", rows, **options)
+
     def overwrite(self, rows: Iterable[Row], **options: Any) -> bool:
         return self.run("overwrite", rows, **options)
 
@@ -364,6 +398,14 @@ class ModelTransaction(ModelVerbs):
         super().__init__(columns, key, rows)
         self.is_applied = is_applied
         """The batch was committed before: what the verbs do here is thrown away."""
+
+
+def _merged(clauses: Sequence[ModelClause], when: str, target: Row, source: Row) -> Row | None:
+    """The target row as the first clause that applies leaves it; None where it deletes it."""
+    for clause in clauses:
+        if clause.when == when and (clause.applies is None or clause.applies(target, source)):
+            return None if clause.new is None else {**target, **clause.new(target, source)}
+    return target
 
 
 def _check_bounds(names: Sequence[str], lower: Values | None, upper: Values | None) -> None:

@@ -54,6 +54,7 @@ VERBS: Final = (
     "replace_interval",
     "upsert",
     "apply_changes",
+    "merge",
     "overwrite",
 )
 _ABOUT_THE_STEP: Final = ("as", "on_branch", "error", "note")
@@ -174,7 +175,7 @@ def verb_arguments(
             on = [options["on"]] if isinstance(options["on"], str) else options["on"]
             positional = (rows_from_json(argument, schema),)
             keywords |= {name: tuple_from_json(options.get(name), schema, on) for name in ("lower", "upper")}
-        case "apply_changes":
+        case "apply_changes" | "merge":
             positional = ([_event(event, schema) for event in argument],)
         case _:
             raise InvalidArgumentError(f"{verb!r} is no verb.")
@@ -182,7 +183,7 @@ def verb_arguments(
 
 
 def _event(event: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """A change event: a row with columns that the table does not have."""
+    """A change event, or a row of a merge's source: a row with columns that the table does not have."""
     known = {name: value for name, value in event.items() if name in schema.column_names}
     return {**{name: value for name, value in event.items() if name not in known}, **row_from_json(known, schema)}
 
@@ -198,15 +199,22 @@ def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[
     """The verb of a table or of a transaction, with Arrow in place of rows."""
     schema = table.metadata.schema()
     positional, keywords = verb_arguments(verb, argument, options, schema, table.key)
-    if verb == "apply_changes":
-        positional = (_events_table(positional[0], schema),)
+    if verb in ("apply_changes", "merge"):
+        positional = (events_table(positional[0], schema),)
     elif positional and isinstance(positional[0], list):
         names = None if verb in ("delete_prefix", "delete_rows") else [column.name for column in schema.fields]
         positional = (arrow_table(positional[0], schema, names),)
+    if verb == "merge":
+        clauses = keywords.pop("clauses")
+        merge = target.merge(*positional, **keywords)
+        for method, *arguments in clauses:
+            getattr(merge, method)(*arguments)
+        merge.execute()
+        return
     getattr(target, verb)(*positional, **keywords)
 
 
-def _events_table(events: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
+def events_table(events: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
     """Columns of the table in its types, the others as Arrow guesses them."""
     table = arrow_table(events, schema)
     others = dict.fromkeys(name for event in events for name in event if name not in schema.column_names)

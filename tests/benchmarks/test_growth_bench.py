@@ -1,6 +1,7 @@
 """The same replacements, one after another, in a table with upkeep and in DuckLake: what a read takes after N of them.
 
-`TABLEFORMAT_GROWTH_COMMITS` are the numbers of commits to look at, "100,500" unless told: DuckLake takes half an hour for 2,000.
+`TABLEFORMAT_GROWTH_COMMITS` are the numbers of commits to look at, "100,500" unless told; DuckLake takes half an hour
+for 2,000.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from long_forms import every_other
+from merge_in_duckdb import merging_in_duckdb
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThanOrEqual, IsNull, Not, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
@@ -341,6 +342,8 @@ def call_model(verbs: ModelTransaction, name: str, argument: Any, options: Mappi
     positional, keywords = verb_arguments(name, argument, rest, schema, verbs.key)
     if name == "delete":
         positional = (matching_in_duckdb(argument, schema),)
+    if name == "merge":
+        keywords = merging_in_duckdb(keywords, schema)
     if "where" in keywords:
         keywords["where"] = matching_in_duckdb(keywords["where"], schema)
     getattr(verbs, name)(*positional, **keywords)

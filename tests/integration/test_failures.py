@@ -62,6 +62,11 @@ BAD_CALLS: dict[str, tuple[type[Exception], str, Callable[[tf.Table], object]]] 
         "outside",
         lambda t: t.replace_interval(pa.table(ROW), on="id", lower=5, upper=9),
     ),
+    "matched twice": (
+        errors.DuplicateKeyError,
+        "'id': 1",
+        lambda t: t.merge(pa.table({"id": [1, 1]}), on="id").when_matched_delete("true").execute(),
+    ),
     "no SQL": (errors.InvalidPredicateError, "SQL", lambda t: t.delete("id = = 3")),
     "subquery": (errors.InvalidPredicateError, "", lambda t: t.delete("id IN (SELECT 1)")),
     "not a blind delete": (errors.InvalidPredicateError, "equality", lambda t: t.delete("id > 3", mode="equality")),

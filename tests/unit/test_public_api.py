@@ -85,6 +85,7 @@ VERBS = {
     "replace_partition": "rows, partition, *, on_refused='fail'",
     "upsert": "rows, *, missing='error', on_refused='fail'",
     "update": "where, *, set",
+    "merge": "source, *, on, source_alias='source', target_alias='target'",
     "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
     "overwrite": "rows, *, where=None, allow_outside=False, on_refused='fail'",
 }

@@ -17,7 +17,7 @@ from tableformat.errors import (
     UnknownColumnError,
 )
 from tableformat.testing.key_order import event_sort_key, fingerprint, is_covered, sort_key, sort_keys
-from tableformat.testing.model import ModelTable
+from tableformat.testing.model import ModelClause, ModelTable
 
 COLUMNS = ("id", "n", "v")
 
@@ -269,3 +269,21 @@ def test_names_and_snapshots_that_are_not_there_are_errors() -> None:
 def test_tuples_of_values_compare_as_keys_do() -> None:
     """RD-1: a shorter tuple lies before what begins with it."""
     assert sort_keys(("a",)) < sort_keys(("a", None)) < sort_keys(("a", 0)) < sort_keys(("b",))
+
+
+def test_merge_gives_each_row_the_first_clause_that_applies() -> None:
+    """CP-28: a second match is an error unless all that match go."""
+    model = model_with(row("a", 1, 10), row("b", 1, 20), row("c", 1, 30))
+    by_id = {"matches": lambda target, source: target["id"] == source["id"]}
+    clauses = [
+        ModelClause("matched", None, lambda _target, source: source["v"] is None),
+        ModelClause("matched", lambda target, source: {"v": target["v"] + source["v"]}),
+        ModelClause("not_matched", lambda _target, source: source, lambda _target, source: source["n"] == 5),
+        ModelClause("not_matched_by_source", lambda _target, _source: {"v": 0}),
+    ]
+    model.merge([row("a", 5, 1), row("b", 5), row("d", 5, 4), row("e", 6, 4)], **by_id, clauses=clauses)
+    assert [tuple(each.values()) for each in model.rows()] == [("a", 1, 11), ("c", 1, 0), ("d", 5, 4)]
+    with pytest.raises(DuplicateKeyError):
+        model.merge([row("a", 5, 1), row("a", 6, 1)], **by_id, clauses=clauses)
+    model.merge([row("a", 5), row("a", 6)], **by_id, clauses=[ModelClause("matched", None)])
+    assert ids(model) == ["c", "d"]

@@ -1,0 +1,114 @@
+"""Finds which target rows meet which source rows, and which clause each of them gets: DuckDB's join, over rows that
+come as they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.operations.merging.clauses import When
+from tableformat.operations.merging.sides import Sides, chosen_clause, predicate_of
+from tableformat.operations.numbered_rows import unused_name
+from tableformat.operations.row_expressions import quoted, sql_of
+from tableformat.operations.streamed_input import streamed_input
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Three columns of one length: pairs, and with clauses for them the target rows that no source row matches."""
+
+    target: np.ndarray
+    """Places of target rows in the order in which they were read, ascending."""
+    source: np.ndarray
+    """Places of source rows; -1 for none."""
+    clause: np.ndarray
+    """Places of clauses in the statement; -1 where none applies."""
+
+    def only(self, chosen: np.ndarray) -> Matches:
+        return Matches(self.target[chosen], self.source[chosen], self.clause[chosen])
+
+
+def target_columns(sides: Sides) -> list[str]:
+    """The columns of the target that have to be read to find the matches."""
+    clauses = [*sides.statement.of(When.MATCHED), *sides.statement.of(When.NOT_MATCHED_BY_SOURCE)]
+    predicates = [predicate for _, clause in clauses if (predicate := predicate_of(clause)) is not None]
+    # Rows without columns have no number.
+    return sides.named_columns([sides.condition, *predicates])[0] or sides.target_names[:1]
+
+
+def find_matches(sides: Sides, schema: pa.Schema, targets: Iterable[pa.Table]) -> Matches:
+    """`targets` have the columns of `schema`, those of `target_columns`."""
+    statement = sides.statement
+    clauses = [*statement.of(When.MATCHED), *statement.of(When.NOT_MATCHED_BY_SOURCE)]
+    predicates = [predicate for _, clause in clauses if (predicate := predicate_of(clause)) is not None]
+    number = unused_name(pa.schema([*schema, *sides.source.schema]))
+    target, source = (f"{quoted(alias)}.{number}" for alias in (statement.target_alias, statement.source_alias))
+    join = "LEFT JOIN" if statement.has(When.NOT_MATCHED_BY_SOURCE) else "JOIN"
+    by_source, matched = (chosen_clause(statement.of(when)) for when in (When.NOT_MATCHED_BY_SOURCE, When.MATCHED))
+    query = (
+        f"SELECT {target} AS t, coalesce({source}, -1) AS s,"
+        f" CASE WHEN {source} IS NULL THEN {by_source} ELSE {matched} END AS c"
+        f" FROM merge_target AS {quoted(statement.target_alias)}"
+        f" {join} merge_source AS {quoted(statement.source_alias)} ON ({sql_of(sides.condition)})"
+    )
+    with duckdb.connect() as connection:
+        named = sides.named_columns([sides.condition, *predicates])[1]
+        connection.register("merge_source", _numbered(sides.source.select(named), number, 0, len(sides.source)))
+        read_schema = schema.append(pa.field(number, pa.int64()))
+        try:
+            with streamed_input(connection, "merge_target", read_schema, _numbered_batches(targets, number)):
+                found = connection.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            raise _not_computed("on, or a predicate of a clause", error) from error
+    columns = [found.column(name).to_numpy().astype(np.int64) for name in ("t", "s", "c")]
+    order = np.argsort(columns[0], kind="stable")
+    return Matches(*(column[order] for column in columns))
+
+
+def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
+    """For each source row the place of the clause that inserts it; -1 for none."""
+    is_free = np.ones(len(sides.source), np.bool_)
+    is_free[matches.source[matches.source >= 0]] = False
+    clauses = sides.statement.of(When.NOT_MATCHED)
+    predicates = [predicate for _, clause in clauses if (predicate := predicate_of(clause)) is not None]
+    if not predicates:
+        return np.where(is_free, clauses[0][0] if clauses else -1, -1)
+    number = unused_name(sides.source.schema)
+    free = np.flatnonzero(is_free)
+    named = sides.source.select(sides.named_columns(predicates)[1]).take(pa.array(free))
+    with duckdb.connect() as connection:
+        connection.register("merge_source", _numbered(named, number, 0, len(free)))
+        alias = quoted(sides.statement.source_alias)
+        try:
+            found = connection.sql(
+                f"SELECT {chosen_clause(clauses)} AS c FROM merge_source AS {alias} ORDER BY {alias}.{number}"
+            ).to_arrow_table()
+        except duckdb.Error as error:
+            raise _not_computed("a predicate of when_not_matched_insert", error) from error
+    chosen = np.full(len(sides.source), -1, np.int64)
+    chosen[free] = found.column("c").to_numpy()
+    return chosen
+
+
+def _numbered_batches(tables: Iterable[pa.Table], number: str) -> Iterator[pa.RecordBatch]:
+    first = 0
+    for table in tables:
+        yield from _numbered(table, number, first, len(table)).to_batches()
+        first += len(table)
+
+
+def _numbered(rows: pa.Table, number: str, first: int, row_count: int) -> pa.Table:
+    numbers = pa.array(np.arange(first, first + row_count))
+    if not rows.column_names:
+        return pa.table({number: numbers})
+    return rows.append_column(pa.field(number, pa.int64()), numbers)
+
+
+def _not_computed(what: str, error: duckdb.Error) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{what} of a merge cannot be computed: {str(error).strip()} Nothing was changed.")

@@ -1,0 +1,132 @@
+"""The two sides of a merge: which columns a text names in which of them, and which columns have to be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from sqlglot import exp
+
+from tableformat.errors import UnknownColumnError
+from tableformat.operations.merging.clauses import MergeClause, MergeStatement
+from tableformat.operations.row_expressions import quoted, row_expression, sql_of
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A merge with the rows and the table that it is for."""
+
+    statement: MergeStatement
+    source: pa.Table
+    """All source rows."""
+    schema: Schema
+    """Of the target."""
+    key: tuple[str, ...]
+    """Key columns of the target, in key order; empty for a table without one."""
+
+    @property
+    def target_names(self) -> list[str]:
+        """The top-level columns of the target."""
+        return [field.name for field in self.schema.fields]
+
+    @cached_property
+    def condition(self) -> exp.Expr:
+        """When a target row and a source row match. UnknownColumnError for a name in `on` that one of them lacks."""
+        names = self._names_in_on
+        if not names:
+            assert isinstance(self.statement.on, str)
+            return row_expression(self.statement.on, where="on")
+        for name in names:
+            for known, side in ((self.target_names, "the table"), (self.source.column_names, "the source")):
+                if name not in known:
+                    raise UnknownColumnError(name, known, where=f"on= of a merge, in {side}")
+        target, source = quoted(self.statement.target_alias), quoted(self.statement.source_alias)
+        equal = (f"{target}.{quoted(name)} = {source}.{quoted(name)}" for name in names)
+        return row_expression(" AND ".join(equal), where="on")
+
+    @property
+    def _names_in_on(self) -> tuple[str, ...]:
+        """Empty where `on` is SQL text."""
+        on = self.statement.on
+        if isinstance(on, str):
+            return (on,) if on in self.target_names else ()
+        return on
+
+    @cached_property
+    def equal_columns(self) -> dict[str, str]:
+        """Columns of the target that the condition asks to equal a column of the source."""
+        found: dict[str, str] = {}
+        for part in _conjuncts(self.condition):
+            if isinstance(part, exp.EQ):
+                for one, other in ((part.this, part.expression), (part.expression, part.this)):
+                    target, source = self._column(one, of_target=True), self._column(other, of_target=False)
+                    if target is not None and source is not None:
+                        found.setdefault(target, source)
+        return found
+
+    def source_column(self, expression: exp.Expr) -> str | None:
+        """The column of the source that an expression is, and nothing more."""
+        return self._column(expression, of_target=False)
+
+    def named_columns(self, expressions: Iterable[exp.Expr]) -> tuple[list[str], list[str]]:
+        """The columns of the target and of the source that the expressions may name, in the order of each side."""
+        names = {name.lower() for each in expressions for name in _names(each)}
+        return (
+            [name for name in self.target_names if name.lower() in names],
+            [name for name in self.source.column_names if name.lower() in names],
+        )
+
+    def _column(self, expression: exp.Expr, *, of_target: bool) -> str | None:
+        """The column of one side that an expression is: by its alias, or by a name that the other side lacks."""
+        if not isinstance(expression, exp.Column):
+            return None
+        parts = [part.name for part in expression.parts]
+        own, others = self.target_names, self.source.column_names
+        alias = self.statement.target_alias
+        if not of_target:
+            own, others, alias = others, own, self.statement.source_alias
+        if len(parts) == 2 and parts[0].lower() == alias.lower():
+            return _found(parts[1], own)
+        if len(parts) == 1 and _found(parts[0], others) is None:
+            return _found(parts[0], own)
+        return None
+
+
+def predicate_of(clause: MergeClause) -> exp.Expr | None:
+    return None if clause.predicate is None else row_expression(clause.predicate, where=f"a predicate of {clause.name}")
+
+
+def chosen_clause(clauses: Iterable[tuple[int, MergeClause]]) -> str:
+    """SQL of the place of the first clause whose predicate is true; -1 where none is."""
+    branches = []
+    for place, clause in clauses:
+        predicate = predicate_of(clause)
+        branches.append(f"WHEN {'true' if predicate is None else f'({sql_of(predicate)})'} THEN {place}")
+    return f"CASE {' '.join(branches)} ELSE -1 END" if branches else "-1"
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(condition, exp.Paren):
+        yield from _conjuncts(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from _conjuncts(condition.this)
+        yield from _conjuncts(condition.expression)
+    else:
+        yield condition
+
+
+def _names(expression: exp.Expr) -> Iterator[str]:
+    """The first two parts of each dotted name: a column, or an alias and its column."""
+    for column in expression.find_all(exp.Column):
+        yield from (part.name for part in column.parts[:2])
+
+
+def _found(name: str, names: Sequence[str]) -> str | None:
+    """The name as it is spelled; DuckDB does not tell capital letters from small ones."""
+    if name in names:
+        return name
+    alike = [each for each in names if each.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None

@@ -1,0 +1,79 @@
+"""SQL expressions over the columns of one row, which DuckDB computes: what `update` and `merge` set columns to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, FloatType
+from sqlglot import exp
+
+from tableformat.errors import InvalidArgumentError
+
+_ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.UDTF, exp.Star)
+"""What an expression over the columns of one row does not have."""
+
+
+def row_expression(text: str, *, where: str) -> exp.Expr:
+    """The text, when it is one SQL expression over one row; `where` names the argument in errors."""
+    try:
+        parsed = sqlglot.parse(f"SELECT {text}", dialect="duckdb")
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        raise InvalidArgumentError(
+            f"{where} is no SQL expression: {text}. A text itself is written with its quotes: \"'text'\"."
+        ) from error
+    select = parsed[0] if len(parsed) == 1 else None
+    is_one = isinstance(select, exp.Select) and len(select.expressions) == 1
+    if not is_one or select is None or {key for key, part in select.args.items() if part} - {"expressions", "kind"}:
+        raise InvalidArgumentError(f"{where} must be one SQL expression, not {text}")
+    expression: exp.Expr = select.expressions[0]
+    if any(expression.find_all(*_ACROSS_ROWS)) or isinstance(expression, exp.Alias):
+        raise InvalidArgumentError(f"{where} is computed from the columns of one row, so it cannot be {text}")
+    return expression
+
+
+def sql_of(expression: exp.Expr) -> str:
+    return expression.sql(dialect="duckdb")
+
+
+def computed(
+    schema: Schema, expressions: Mapping[str, str], rows: Mapping[str, pa.Table], *, source: str, where: str
+) -> pa.Table:
+    """The values of the expressions, by the column of `schema` that each is for, in the order of the rows.
+
+    `rows` are tables of one length by the names that `source`, the text of a FROM clause, has for them. `where` is the
+    argument in errors. InvalidArgumentError where DuckDB cannot compute them.
+    """
+    length = next(iter(rows.values())).num_rows
+    columns = ", ".join(
+        f"{_in_type_of_column(schema, name, text)} AS {quoted(name)}" for name, text in expressions.items()
+    )
+    with duckdb.connect() as connection:
+        for name, table in rows.items():
+            connection.register(name, table)
+        try:
+            values = connection.sql(f"SELECT {columns} FROM {source}").to_arrow_table()
+        except duckdb.Error as error:
+            raise InvalidArgumentError(
+                f"{where} cannot be computed: {str(error).strip()} Nothing was changed."
+            ) from error
+    if len(values) != length:
+        raise InvalidArgumentError(f"{where} does not have one value for each row.")
+    # A NULL has the type of a number in DuckDB, whatever the column's is.
+    nulls = {name for name in values.column_names if values.column(name).null_count == length}
+    return pa.table({name: pa.nulls(length) if name in nulls else values.column(name) for name in expressions})
+
+
+def _in_type_of_column(schema: Schema, name: str, text: str) -> str:
+    """Floating point columns take any number; all others only what is one of their values exactly."""
+    column_type = schema.find_field(name).field_type
+    if isinstance(column_type, DoubleType | FloatType):
+        return f"CAST(({text}) AS {'DOUBLE' if isinstance(column_type, DoubleType) else 'FLOAT'})"
+    return f"({text})"
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,137 @@
+"""`merge`: rows of a source are compared with the table's, and clauses say what is changed, deleted and added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tableformat.deletes.positions import PositionSet
+from tableformat.errors import DuplicateKeyError
+from tableformat.merge_on_read.task import RowTask
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.operations.covered_positions import in_threads
+from tableformat.operations.covered_rows import only_rows
+from tableformat.operations.draft import Draft
+from tableformat.operations.merging.clauses import Action, MergeStatement, When
+from tableformat.operations.merging.matching import Matches, clause_of_unmatched, find_matches, target_columns
+from tableformat.operations.merging.new_rows import Assignments, assignments_of, changed_rows, inserted_rows
+from tableformat.operations.merging.pruning import bounds_of_matches, tasks_with_keys
+from tableformat.operations.merging.sides import Sides
+from tableformat.scan.context import ReadContext
+from tableformat.scan.matching_positions import matching_positions
+from tableformat.scan.reader import read_tables
+from tableformat.write.rows.rows import as_reader
+
+_UPDATES = (Action.UPDATE, Action.UPDATE_ALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Targets:
+    """The target rows that were read, in the order of their files and positions."""
+
+    tasks: list[RowTask]
+    positions: list[PositionSet]
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where the rows of each task begin, and the end."""
+        return np.cumsum([0, *map(len, self.positions)])
+
+    def chosen(self, rows: np.ndarray) -> Iterator[tuple[RowTask, PositionSet]]:
+        """The tasks that hold the rows at these places, ascending, each with their positions."""
+        cuts = np.searchsorted(rows, self.starts)
+        for number, (task, found) in enumerate(zip(self.tasks, self.positions, strict=True)):
+            local = rows[cuts[number] : cuts[number + 1]] - self.starts[number]
+            if len(local):
+                yield task, PositionSet.from_array(found.to_array()[local])
+
+
+def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
+    """Stage what the clauses say: position deletes of target rows (CP-29), and changed and inserted rows.
+
+    The source is held in memory. Of the target the columns that `on` and predicates name are read, where the source's
+    values can be; whole rows only of those that an update changes (CP-6).
+    """
+    schema = arrow_schema(draft.schema)
+    rows = as_reader(source, schema=schema, what="the source of a merge").read_all()
+    sides = Sides(statement, rows, draft.schema, draft.key_names if draft.has_key else ())
+    written = {
+        place: assignments_of(sides, clause)
+        for place, clause in enumerate(statement.clauses)
+        if clause.action is not Action.DELETE
+    }
+    draft.begin_verb()
+    draft.act_as("merge")
+    targets = _targets(draft, sides)
+    columns = target_columns(sides)
+    context = ReadContext.of(draft.view, columns)
+    tasks = [only_rows(task, found) for task, found in zip(targets.tasks, targets.positions, strict=True)]
+    matches = find_matches(sides, context.arrow_schema, read_tables(tasks, context))
+    _check_one_match(draft, sides, targets, matches)
+    chosen = clause_of_unmatched(sides, matches)
+    changed = _stage_targets(draft, sides, targets, matches, written)
+    added = (
+        inserted_rows(sides, written[place], np.flatnonzero(chosen == place))
+        for place in np.unique(chosen[chosen >= 0])
+    )
+    draft.add_batches(batch for table in chain(changed, added) for batch in draft.conformed(table))
+
+
+def _targets(draft: Draft, sides: Sides) -> _Targets:
+    """CP-29: the live rows that may match, or with clauses for the others all of them."""
+    if sides.statement.has(When.NOT_MATCHED_BY_SOURCE):
+        tasks = list(draft.plan())
+    else:
+        tasks = tasks_with_keys(sides, draft.plan(bounds_of_matches(sides)), draft.next_sequence_number)
+    context = ReadContext.of(draft.view)
+    found = [each for each in in_threads(tasks, lambda task: matching_positions(task, context)) if each[1]]
+    return _Targets([task for task, _ in found], [positions for _, positions in found])
+
+
+def _check_one_match(draft: Draft, sides: Sides, targets: _Targets, matches: Matches) -> None:
+    """CP-28: DuplicateKeyError for a target row that more than one source row matches."""
+    if sides.statement.may_match_many:
+        return
+    repeated = np.flatnonzero(matches.target[1:] == matches.target[:-1])
+    if not len(repeated):
+        return
+    names = list(sides.key) or list(sides.equal_columns) or target_columns(sides)
+    ((task, position),) = targets.chosen(matches.target[repeated[:1]])
+    (row,) = read_tables([only_rows(task, position)], ReadContext.of(draft.view, names))
+    twice = matches.source[repeated[0] : repeated[0] + 2]
+    raise DuplicateKeyError(
+        f"{len(np.unique(matches.target[repeated])):,} target rows match several source rows, the first "
+        f"{row.to_pylist()[0]} those at {', '.join(map(str, twice))}, so it is not said which of them counts. Nothing "
+        "was changed. Give one source row for each target row, or narrow on=."
+    )
+
+
+def _stage_targets(
+    draft: Draft, sides: Sides, targets: _Targets, matches: Matches, written: Mapping[int, Assignments]
+) -> Iterator[pa.Table]:
+    """The changed rows; they and the rows that go are deleted by position at once."""
+    updates = [place for place, clause in enumerate(sides.statement.clauses) if clause.action in _UPDATES]
+    found = matches.only(matches.clause >= 0)
+    changed = found.only(np.isin(found.clause, updates))
+    anew = {task.data_file.file_path for task, _ in targets.chosen(changed.target)}
+    taken = [only_rows(task, positions) for task, positions in targets.chosen(changed.target)]
+    for task, positions in targets.chosen(np.unique(found.target)):
+        draft.delete_positions(task, positions, written_anew=task.data_file.file_path in anew)
+    return _changed(sides, read_tables(taken, ReadContext.of(draft.view)), changed, written)
+
+
+def _changed(
+    sides: Sides, tables: Iterator[pa.Table], changed: Matches, written: Mapping[int, Assignments]
+) -> Iterator[pa.Table]:
+    first = 0
+    for rows in tables:
+        part = slice(first, first + len(rows))
+        first += len(rows)
+        for place in np.unique(changed.clause[part]):
+            at = np.flatnonzero(changed.clause[part] == place)
+            yield changed_rows(sides, written[int(place)], rows.take(pa.array(at)), changed.source[part][at])
