@@ -21,6 +21,7 @@ _MODULES: Final = (
     "ddl.namespaces",
     "ddl.tables",
     "ddl.alter",
+    "ddl.like",
     "reads.scans",
     "states.read_options",
     "states.table_places",

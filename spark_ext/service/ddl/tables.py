@@ -221,11 +221,11 @@ def _properties(table: Table) -> dict[str, str]:
         "location": table.location,
         "format-version": str(table.metadata.format_version),
     }
-    told = {name: value for name, value in table.properties.items() if not _is_internal(name)}
+    told = {name: value for name, value in table.properties.items() if not is_internal_property(name)}
     return {**told, **properties}
 
 
-def _is_internal(name: str) -> bool:
+def is_internal_property(name: str) -> bool:
     """SQ-9: what the library keeps for itself; the key is shown as what it is, and batches are nobody's setting."""
     return name == KEY_FIELD_IDS or (name.startswith(_RECORDS) and name != TRANSACTION_RETENTION_MS)
 

@@ -200,6 +200,16 @@ public final class LakeCatalog
     }
   }
 
+  /** CREATE TABLE LIKE: arguments about the source, with the target's. */
+  void createLike(Identifier source, Identifier target, ObjectNode arguments)
+      throws NoSuchTableException, TableAlreadyExistsException, NoSuchNamespaceException {
+    try {
+      sidecar.callOnce("create_table_like", arguments);
+    } catch (RemoteException error) {
+      throw error.is("TableNotFoundError") ? Errors.forTable(error, source) : Errors.forNewTable(error, target);
+    }
+  }
+
   /** Runs a statement of the SQL extension; its rows, each with a value or null for every column. */
   JsonNode runStatement(Identifier identifier, ObjectNode arguments) throws NoSuchTableException {
     try {

@@ -4,6 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
 /** The text of a statement, read token by token; white space and comments are passed over, as Spark's lexer does. */
 final class SqlCursor {
@@ -58,14 +61,6 @@ final class SqlCursor {
     Token token = peek();
     place++;
     return token;
-  }
-
-  int mark() {
-    return place;
-  }
-
-  void reset(int mark) {
-    place = mark;
   }
 
   /** Whether the next tokens are these words, which are not read then. */
@@ -154,21 +149,25 @@ final class SqlCursor {
     }
   }
 
+  /** What a text in quotation marks says, by Spark's own rules. */
+  String text(String expected, ParserInterface spark) {
+    if (peek().kind() != Kind.TEXT) {
+      throw error(expected);
+    }
+    try {
+      if (spark.parseExpression(peek().text()) instanceof Literal literal) {
+        next();
+        return literal.value().toString();
+      }
+    } catch (ParseException e) {
+      throw error(expected);
+    }
+    throw error(expected);
+  }
+
   /** Spark's error for what stands here instead of what is expected. */
   RuntimeException error(String expected) {
     return SqlErrors.syntax(text, peek(), expected);
-  }
-
-  /** Passes over one pair of parentheses with all that is in it. */
-  void skipParentheses() {
-    expectSign("(");
-    for (int depth = 1; depth > 0;) {
-      if (peek().kind() == Kind.END) {
-        throw error("')'");
-      }
-      Token token = next();
-      depth += token.isSign("(") ? 1 : token.isSign(")") ? -1 : 0;
-    }
   }
 
   private Token read(int from, Token before) {

@@ -7,7 +7,9 @@ import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -70,12 +72,48 @@ final class SqlStatements {
 
   /** Spark's own statement, with the clause for range partitions as properties (SQ-10). */
   private static LogicalPlan newTable(SqlCursor in, ParserInterface spark) throws ParseException {
-    in.take("IF", "NOT", "EXISTS");
-    if (!in.isAtName() || TableNames.ours(in.names("a table")) == null) {
+    boolean ifNotExists = in.take("IF", "NOT", "EXISTS");
+    TableNames.Target target = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
+    if (target == null) {
       return null;
+    }
+    if (in.take("LIKE")) {
+      return like(in, target, ifNotExists, spark);
     }
     String rewritten = new SqlRanges(in, spark).withProperties();
     return rewritten == null ? null : spark.parsePlan(rewritten);
+  }
+
+  /** Null where the other table is in another catalog: no table of it has what ours have (SQ-11). */
+  private static LogicalPlan like(SqlCursor in, TableNames.Target target, boolean ifNotExists, ParserInterface spark) {
+    TableNames.Target source = TableNames.ours(in.names("a table"));
+    if (source == null || !source.catalog().name().equals(target.catalog().name())) {
+      return null;
+    }
+    ObjectNode arguments = Json.table(source.identifier()).put("if_not_exists", ifNotExists).putNull("location");
+    arguments.set("target", Json.identifier(target.identifier()));
+    ObjectNode properties = arguments.putObject("properties");
+    if (in.take("LOCATION")) {
+      arguments.put("location", in.text("a location", spark));
+    }
+    if (in.take("TBLPROPERTIES")) {
+      in.expectSign("(");
+      do {
+        String name = in.isAtName() ? String.join(".", in.names("a property")) : in.text("a property", spark);
+        in.takeSign("=");
+        properties.put(name, in.text("the property's value as a text", spark));
+      } while (in.takeSign(","));
+      in.expectSign(")");
+    }
+    in.expectEnd(properties.isEmpty() ? "TBLPROPERTIES" : "");
+    return new LakeCommand(in.text(), NO_ROWS, () -> {
+      try {
+        target.catalog().createLike(source.identifier(), target.identifier(), arguments);
+        return Json.array();
+      } catch (NoSuchTableException | TableAlreadyExistsException | NoSuchNamespaceException e) {
+        throw Errors.unchecked(e);
+      }
+    });
   }
 
   private static LogicalPlan explain(SqlCursor in, ParserInterface spark) throws ParseException {
