@@ -11,11 +11,12 @@ from pyiceberg.expressions import BooleanExpression
 from tableformat.arguments import checked_methods
 from tableformat.changes.plan import ChangePlan, plan_changes
 from tableformat.changes.range import ChangeRange
-from tableformat.changes.range_drops import RANGE_DROPS, drop_of, events_of, without_drops
+from tableformat.changes.range_drops import RANGE_DROPS, events_of, without_drops
 from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
 from tableformat.operations.options import one_of
+from tableformat.operations.ranges.drops import drop_of
 from tableformat.scan.arrow_rows import ArrowRows
 
 

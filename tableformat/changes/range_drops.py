@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.changes.range import ChangeRange
-from tableformat.commit.coverage_change import COVERAGE_DROPPED
-from tableformat.keys.key_columns import KeyColumns
-from tableformat.operations.ranges.alter import RETIRED_TAG
-from tableformat.range_partitions.cuts import Range, range_text
+from tableformat.operations.ranges.drops import RangeDrop, drop_of
+from tableformat.range_partitions.cuts import range_text
 from tableformat.range_partitions.listing import range_ends
-from tableformat.range_partitions.property_text import range_from_json
 
 RANGE_DROPS: Final = ("rows", "skip", "event")
-
-
-@dataclass(frozen=True, slots=True)
-class RangeDrop:
-    """What one snapshot dropped: whole ranges, whose rows are all that it deleted."""
-
-    snapshot: Snapshot
-    key: KeyColumns
-    ranges: tuple[Range, ...]
-    tag: str | None
-    """The tag that keeps the rows, where they were retired."""
-
-
-def drop_of(snapshot: Snapshot, schema: Schema) -> RangeDrop | None:
-    """RP-25: what the summary says was dropped; None for any other snapshot."""
-    summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    text = summary.get(COVERAGE_DROPPED)
-    if text is None:
-        return None
-    value: dict[str, Any] = json.loads(text)
-    key = KeyColumns.of(schema, value["field-ids"])
-    ranges = tuple(range_from_json(key, each) for each in value["ranges"])
-    return RangeDrop(snapshot, key, ranges, summary.get(RETIRED_TAG))
 
 
 def without_drops(changes: ChangeRange) -> ChangeRange:

@@ -21,7 +21,8 @@ from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequireme
 from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
-from tableformat.errors import CommitConflictError, PublishRefusedError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, PublishRefusedError
+from tableformat.maintenance.publishing.carried_drops import CarriedDrops
 from tableformat.maintenance.publishing.publish_scope import (
     TargetState,
     asserting_target,
@@ -79,8 +80,9 @@ def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
 class _CarriedAppends(PlannedChange):
     """What the target got since the last publish, as long as its head stays where it was when that was planned."""
 
-    def __init__(self, branch: str, planned: TargetState) -> None:
+    def __init__(self, branch: str, planned: TargetState, drops: CarriedDrops) -> None:
         self._branch = branch
+        self._drops = drops
         self._planned = planned
         self._state = planned
 
@@ -91,7 +93,12 @@ class _CarriedAppends(PlannedChange):
             raise _TargetMovedError
         self._state = now
         _check_not_too_late(head, self._branch, now.appended)
-        return TableChange(operation=Operation.APPEND, added_data_files=tuple(map(_as_added, now.appended)))
+        deletes = self._drops.deletes(head, now.appended)
+        return TableChange(
+            operation=Operation.OVERWRITE if deletes else Operation.APPEND,
+            added_data_files=tuple(map(_as_added, now.appended)),
+            added_delete_files=deletes,
+        )
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
         del head, snapshot
@@ -99,12 +106,19 @@ class _CarriedAppends(PlannedChange):
 
 
 def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
-    outcome = commit_change(
-        iceberg,
-        _CarriedAppends(branch, planned),
-        ref=branch,
-        snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
-    )
+    drops = CarriedDrops(iceberg)
+    try:
+        outcome = commit_change(
+            iceberg,
+            _CarriedAppends(branch, planned, drops),
+            ref=branch,
+            snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
+        )
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        drops.discard()
+        raise
     outcome.move(iceberg)
     files = outcome.change.added_data_files if outcome.change is not None else ()
     return CarriedFiles(len(files), sum(file.record_count for file in files))

@@ -1,0 +1,39 @@
+"""Which snapshots dropped ranges, as their summaries say (RP-25)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.commit.coverage_change import COVERAGE_DROPPED
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.operations.ranges.alter import RETIRED_TAG
+from tableformat.range_partitions.cuts import Range
+from tableformat.range_partitions.property_text import range_from_json
+
+
+@dataclass(frozen=True, slots=True)
+class RangeDrop:
+    """What one snapshot dropped: whole ranges, whose rows are all that it deleted."""
+
+    snapshot: Snapshot
+    key: KeyColumns
+    ranges: tuple[Range, ...]
+    tag: str | None
+    """The tag that keeps the rows, where they were retired."""
+
+
+def drop_of(snapshot: Snapshot, schema: Schema) -> RangeDrop | None:
+    """RP-25: what the summary says was dropped; None for any other snapshot."""
+    summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    text = summary.get(COVERAGE_DROPPED)
+    if text is None:
+        return None
+    value: dict[str, Any] = json.loads(text)
+    key = KeyColumns.of(schema, value["field-ids"])
+    ranges = tuple(range_from_json(key, each) for each in value["ranges"])
+    return RangeDrop(snapshot, key, ranges, summary.get(RETIRED_TAG))
