@@ -21,14 +21,15 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
+.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
 	jars test-spark smoke-spark bench soak fuzz corpus docs clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
 	@echo "make demo         the main job: replace rows of messages in a stream, query, travel back, convert"
-	@echo "make check        lint and test: what a change has to pass"
-	@echo "make test         the tests"
+	@echo "make check        lint and test-all: what a change has to pass"
+	@echo "make test         the tests, of Spark those of each mechanism: minutes, while you work"
+	@echo "make test-all     all of tests/spark as well"
 	@echo "make lint         ruff, mypy --strict, import-linter"
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
@@ -69,10 +70,13 @@ $(VENV)/.spark-classes: $(VENV)/.ready tests/spark/class_archive.py
 demo: setup
 	$(BIN)/tableformat demo
 
-check: lint test
+check: lint test-all
 
 # Bounds on memory are measured in the allocator of the system, which memray sees into.
 test: setup $(ORACLE)/.ready $(VENV)/.spark-classes
+	TABLEFORMAT_MAKE_TEST=1 ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python $(PYTEST)
+
+test-all: setup $(ORACLE)/.ready $(VENV)/.spark-classes
 	ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python $(PYTEST)
 
 test-memory: setup

@@ -40,6 +40,27 @@ OWN_JAVA: Final = frozenset(
 )
 """Tests under tests/spark that do without the session of the others, and take long: they may run beside them."""
 
+SPARK_OF_MAKE_TEST: Final = frozenset(
+    f"test_spark_{name}.py"
+    for name in (
+        "smoke",
+        "deletes_on_read",
+        "delete_statements",
+        "insert",
+        "procedures",
+        "range_partitions",
+        "replace_prefix",
+        "row_level",
+        "sql_extension",
+        "streaming_source",
+        "time_travel",
+        "transactions",
+        "v3",
+    )
+)
+"""A test of each mechanism: `make test` runs these of tests/spark, `make check` and CI run all."""
+IS_MAKE_TEST: Final = "TABLEFORMAT_MAKE_TEST" in os.environ
+
 MEMORY: Final = Path("/dev/shm")
 ROOM_FOR_LAKES: Final = 4_000_000_000
 """Bytes; a container often has 64 MB there."""
@@ -76,23 +97,33 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def scope_of(test_id: str) -> str:
-    """Tests stay with their file, whose fixtures they share. Those of Spark share two sessions, each in a process."""
+    """Tests stay with their file, whose fixtures they share. Those of Spark share two sessions, each in a process, and
+    the few of `make test` one."""
     path, _, name = test_id.partition("::")
     if path.startswith("tests/property/") or f"{Path(path).name}::{name}" in OWN_JAVA:
         return test_id
-    return f"tests/spark {crc32(Path(path).name.encode()) % 2}" if path.startswith("tests/spark/") else path
+    if path.startswith("tests/spark/"):
+        return "tests/spark" if IS_MAKE_TEST else f"tests/spark {crc32(Path(path).name.encode()) % 2}"
+    return path
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long forms are for `make test-long`.
+    """Long forms are for `make test-long`, most of tests/spark for `make check`.
 
     With `pytest -n`, where files do not come in a row: the tests of the Spark session begin first, being the most, then
     the slow ones, so that no process is left with one of them at the end."""
     if PROFILE != "soak":
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+    if IS_MAKE_TEST:
+        config.hook.pytest_deselected(items=[item for item in items if not _is_of_make_test(item)])
+        items[:] = [item for item in items if _is_of_make_test(item)]
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: ("spark" not in fixtures_of(item), item.get_closest_marker("slow") is None))
+
+
+def _is_of_make_test(item: pytest.Item) -> bool:
+    return "tests/spark/" not in item.nodeid or item.path.name in SPARK_OF_MAKE_TEST
 
 
 def fixtures_of(item: pytest.Item) -> list[str]:
