@@ -87,7 +87,7 @@ class TableEvolution(TableReads):
         >>> table.refresh().scan().count(), table.scan(branch="ingest").count()
         (3, 1)
         """
-        if self.view.snapshot is None and snapshot_id is None:
+        if snapshot_id is None and self.view.snapshot is None:
             create_empty_branch(self.iceberg, name, references.RefRetention())
         else:
             references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))

@@ -92,7 +92,7 @@ def test_files_and_their_directories_are_on_the_disk_before_the_catalog_names_th
     table.replace(ROWS, prefix=["id"])
     lacking: list[list[Path]] = []
     modes: list[int] = []
-    swap = EmbeddedCatalog._swap_metadata_location
+    swap = EmbeddedCatalog.point_to
 
     def swapping(self: EmbeddedCatalog, identifier: Any, expected: str, location: str, **keywords: Any) -> None:
         lacking.append(disk.lacks(named_files(catalog, location)))
@@ -102,7 +102,7 @@ def test_files_and_their_directories_are_on_the_disk_before_the_catalog_names_th
         if statement.startswith("UPDATE"):
             modes.append(cursor.connection.execute("PRAGMA synchronous").fetchone()[0])
 
-    monkeypatch.setattr(EmbeddedCatalog, "_swap_metadata_location", swapping)
+    monkeypatch.setattr(EmbeddedCatalog, "point_to", swapping)
     event.listen(catalog.iceberg.engine, "before_cursor_execute", executing)
     COMMITS[name](table)
     assert lacking

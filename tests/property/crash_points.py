@@ -42,7 +42,7 @@ _CATALOG_CALLS: Final = (
     "drop_table",
     "rename_table",
     "create_namespace",
-    "_swap_metadata_location",
+    "point_to",
 )
 
 

@@ -45,7 +45,10 @@ VERBS: dict[str, tuple[Callable[[tf.Table], Any], list[int]]] = {
         lambda table: table.apply_changes(pa.table({"id": [2, 7], "v": ["x", "y"], "_op": ["D", "I"], "_ts": [1, 1]})),
         [1, 3, 4, 5, 6, 7],
     ),
-    "overwrite": (lambda table: table.overwrite(rows_of(9), where="id > 2 AND id < 6"), [1, 2, 6, 9]),
+    "overwrite": (
+        lambda table: table.overwrite(rows_of(9), where="id > 2 AND id < 6", allow_outside=True),
+        [1, 2, 6, 9],
+    ),
     "a transaction": (_in_one, [1, 3, 5, 6, 7]),
 }
 

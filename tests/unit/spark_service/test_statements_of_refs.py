@@ -94,7 +94,11 @@ def test_branch_of_a_table_without_snapshots(session: Session) -> None:
     session.catalog.load_table("db.t", branch="b").append(pa.table({"id": [1]}, schema=SCHEMA))
     assert (table.refresh().snapshot_id, table.scan(branch="b").count()) == (None, 1)
     files = set(Path(table.location.removeprefix("file://")).rglob("*.avro"))
-    with pytest.raises(CommitConflictError):
+    with pytest.raises(AlreadyExistsError):
         create_empty_branch(stale.iceberg, "b", RefRetention())
+    table.append(pa.table({"id": [1]}, schema=SCHEMA))
+    files = set(Path(table.location.removeprefix("file://")).rglob("*.avro"))
+    with pytest.raises(CommitConflictError):
+        create_empty_branch(stale.iceberg, "c", RefRetention())
     assert set(Path(table.location.removeprefix("file://")).rglob("*.avro")) == files
     assert session.catalog.load_table("db.t", branch="b").verify().findings == ()
