@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Column, Engine, MetaData, String, Table, delete, insert, inspect, select
+from sqlalchemy.schema import CreateTable
 
 _TABLE: Final = Table(
     "tableformat_lake",
@@ -45,8 +46,9 @@ def read_home(engine: Engine) -> LakeHome | None:
 
 
 def write_home(engine: Engine, home: LakeHome) -> None:
-    """In the place of the one that is there."""
-    _TABLE.create(engine, checkfirst=True)
+    """In the place of the one that is there. Several processes may open a new directory at the same moment."""
+    with engine.begin() as connection:
+        connection.execute(CreateTable(_TABLE, if_not_exists=True))
     with engine.begin() as connection:
         connection.execute(delete(_TABLE))
         connection.execute(insert(_TABLE).values(catalog_file=home.catalog_file, warehouse=home.warehouse))

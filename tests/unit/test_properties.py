@@ -148,7 +148,9 @@ def test_every_property_of_iceberg_can_be_set(
         warnings.simplefilter("always")
         table.set_properties({full: value})
     assert table.properties[full] == value
-    assert len(told) == (known.effect is Effect.NONE and value.lower() != known.always)
+    # Since Python 3.13 connections that the garbage collector closes are told of too.
+    about_properties = [each for each in told if not issubclass(each.category, ResourceWarning)]
+    assert len(about_properties) == (known.effect is Effect.NONE and value.lower() != known.always)
 
 
 def test_what_other_engines_left_on_a_table_stays_and_stops_nobody(table: tf.Table) -> None:

@@ -35,29 +35,38 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
     return new SourceTable(lake(manager.currentCatalog()), Identifier.of(manager.currentNamespace(), parts[0]));
   }
 
-  /** The table of a catalog of the session that lies at the location. */
+  /** The table of a catalog of the session that lies at the location. A catalog that fails matters if no other has it. */
   private static SourceTable at(String location) {
-    List<String> asked = new ArrayList<>();
-    for (LakeCatalog catalog : lakes()) {
-      asked.add(catalog.name());
-      JsonNode found = catalog.call("table_at", Json.object().put("location", location)).result();
-      if (!found.isNull()) {
-        return new SourceTable(catalog, identifier(Json.strings(found)));
+    List<String> asked = lakes();
+    RuntimeException failure = null;
+    for (String name : asked) {
+      try {
+        LakeCatalog catalog = lake(manager().catalog(name));
+        JsonNode found = catalog.call("table_at", Json.object().put("location", location)).result();
+        if (!found.isNull()) {
+          return new SourceTable(catalog, identifier(Json.strings(found)));
+        }
+      } catch (RuntimeException e) {
+        failure = failure == null ? e : failure;
       }
+    }
+    if (failure != null) {
+      throw failure;
     }
     throw Errors.invalid(
         "format(\"tableformat\"): no table lies at " + location + " in the catalogs " + String.join(", ", asked)
             + " of the session. Name the table: load(\"lake.db.t\").");
   }
 
-  private static List<LakeCatalog> lakes() {
-    List<LakeCatalog> lakes = new ArrayList<>();
+  /** Names of the session's catalogs of this format. */
+  private static List<String> lakes() {
+    List<String> lakes = new ArrayList<>();
     String prefix = "spark.sql.catalog.";
     var settings = SQLConf.get().getAllConfs().iterator();
     while (settings.hasNext()) {
       var setting = settings.next();
       if (setting._1().startsWith(prefix) && setting._2().equals(LakeCatalog.class.getName())) {
-        lakes.add(lake(manager().catalog(setting._1().substring(prefix.length()))));
+        lakes.add(setting._1().substring(prefix.length()));
       }
     }
     return lakes;
