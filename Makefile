@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 # DuckDB's own Iceberg extension wants the DuckDB version it was built for, so it lives apart.
 ORACLE := .venv-duckdb-iceberg
 RUST := .venv-iceberg-rust
+ICEBERG_SPARK := .venv-iceberg-spark
+ICEBERG_SPARK_JAR := iceberg-spark-runtime-4.0_2.13:1.11.0
 LOWEST := .venv-lowest
 # The versions of Spark that the catalog is for, hatch_build.py's SPARKS; each is a download of some 400 MB.
 SPARKS := 3.5 4.0 4.1 4.2 4.3
@@ -143,12 +145,20 @@ build/corpus-java/.ready: tableformat/corpus/readers/pom.xml
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
+# Iceberg's runtime is made for this Spark; 450 MB.
+$(ICEBERG_SPARK)/.ready: Makefile
+	$(PYTHON) -m venv $(ICEBERG_SPARK)
+	$(ICEBERG_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==4.0.*'
+	mvn --quiet --batch-mode dependency:copy -Dartifact=org.apache.iceberg:$(ICEBERG_SPARK_JAR) -DoutputDirectory=$(CURDIR)/build/corpus-spark
+	@touch $@
+
 # A wrong cell ends the command with status 1: that is what is measured.
-corpus: setup $(ORACLE)/.ready $(RUST)/.ready build/corpus-java/.ready
+corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready build/corpus-java/.ready
 	$(BIN)/tableformat corpus check --markdown --reader tableformat --reader pyiceberg --reader polars \
 		--reader 'duckdb=$(ORACLE)/bin/python {readers}/read_tables.py duckdb' \
 		--reader 'iceberg-rust=$(RUST)/bin/python {readers}/read_tables.py pyiceberg-core' \
 		--reader 'iceberg-java=java -cp build/corpus-java/* {readers}/ReadTables.java' \
+		--reader 'iceberg-spark=env ICEBERG_SPARK_JAR=build/corpus-spark/$(subst :,-,$(ICEBERG_SPARK_JAR)).jar $(ICEBERG_SPARK)/bin/python {readers}/read_tables.py spark' \
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
 	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
 

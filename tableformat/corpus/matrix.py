@@ -143,7 +143,8 @@ def _counted(matrix: Matrix) -> Iterator[str]:
 
 def _cells(matrix: Matrix) -> Iterator[str]:
     for part, cases in matrix.parts():
-        yield f"## Cell by cell: {_PARTS[part].partition(':')[0].lower()}"
+        name = _PARTS[part].partition(":")[0]
+        yield f"## Cell by cell: {name[0].lower()}{name[1:]}"
         yield ""
         yield f"| case | decided by | {' | '.join(reader.version for reader in matrix.readers)} |"
         yield f"|---|---|{'---|' * len(matrix.readers)}"
@@ -170,6 +171,7 @@ def _refusals(matrix: Matrix) -> Iterator[str]:
 def _message(result: CaseResult) -> str:
     text = (result.detail or "").partition(" Stack Trace:")[0].replace("|", "/").replace("`", "'")
     text = re.sub(r"(?:file:/|(?<![\w:/])/)[\w./-]+", "PATH", text)
+    text = re.sub(r"\bo\d+\.", "", text)  # the number of a call from Python to Java
     return text[:_MESSAGE_CHARACTERS]
 
 

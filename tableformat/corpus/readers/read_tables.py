@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import os
 import sys
 import uuid
 import warnings
@@ -92,13 +93,23 @@ def with_pyiceberg_core() -> tuple[str, Read]:
 
 
 def with_spark() -> tuple[str, Read]:
-    """Spark with Iceberg's runtime on its class path: SPARK_CLASSPATH, or `spark.jars` of its configuration."""
+    """Spark with Iceberg's runtime, the jar that ICEBERG_SPARK_JAR names."""
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    return f"Spark {spark.version}", lambda path: (
-        row.asDict(recursive=True) for row in spark.read.format("iceberg").load(path).collect()
-    )
+    jar = os.environ["ICEBERG_SPARK_JAR"]
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.jars": jar,
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+
+    def read(path: str) -> Rows:
+        return [row.asDict(recursive=True) for row in spark.read.format("iceberg").load(path).collect()]
+
+    iceberg = Path(jar).stem.rpartition("-")[2]
+    return f"Spark {spark.version} with Iceberg {iceberg}", read
 
 
 READERS: Mapping[str, Callable[[], tuple[str, Read]]] = {
