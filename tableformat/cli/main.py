@@ -18,6 +18,7 @@ from tableformat.cli import (
     clean_up,
     compaction,
     corpus,
+    create,
     deletes,
     layers,
     maintain,
@@ -177,6 +178,7 @@ app.command("query", rich_help_panel=READ)(query.query)
 app.command("changes", rich_help_panel=READ)(changes.changes)
 app.command("explain", rich_help_panel=READ)(query.explain)
 app.command("partitions", rich_help_panel=LOOK)(partitions.partitions)
+app.command("create", rich_help_panel=CHANGE)(create.create)
 app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
 app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
 app.command("alter-partitions", rich_help_panel=CHANGE)(partitions.alter_partitions)

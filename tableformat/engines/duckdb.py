@@ -6,8 +6,8 @@
 
 Each table is a registered dataset with a view over it, so DuckDB pushes columns and filters into the scan. Everything
 stays at the snapshots of `attach`, so that a query with a self-join sees one snapshot, until `refresh`. Namespaces
-become schemas (`a.b` is the schema "a.b"). A table that cannot be read has a view that says why. A cursor is a
-connection of its own and needs its own `attach`.
+become schemas (`a.b` is the schema "a.b"), and the range partitions of a table `t` are `"t$range_partitions"`. A table
+that cannot be read has a view that says why. A cursor is a connection of its own and needs its own `attach`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from pyiceberg.exceptions import NotInstalledError, RESTError, ValidationError
 
+from tableformat.engines.listed_partitions import ListedPartitions
 from tableformat.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -27,6 +28,8 @@ from tableformat.errors import (
     nearest_hint,
 )
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
+from tableformat.properties import RANGE_PARTITIONS
+from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.scan.scan import Scan
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from pyarrow.dataset import Dataset as ArrowDataset
 
     from tableformat.catalogs.catalog import Catalog
+    from tableformat.metadata.snapshot_view import SnapshotView
 
 
 _UNREADABLE: Final = (TableFormatError, RESTError, ValidationError, NotInstalledError, OSError, ValueError)
@@ -45,6 +49,8 @@ class _Attachment:
     catalog: Catalog
     snapshot_ids: dict[str, int | None] = field(default_factory=dict)
     """Table identifier to the snapshot that its view reads."""
+    partition_lists: set[str] = field(default_factory=set)
+    """Names of the views of range partitions."""
 
 
 _attachments: WeakKeyDictionary[DuckDBPyConnection, dict[str, _Attachment]] = WeakKeyDictionary()
@@ -115,7 +121,7 @@ def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
     attached = _attachments.get(connection, {})
     if name not in attached:
         raise InvalidArgumentError(f"no catalog is attached as {name!r}.{nearest_hint(name, attached)}")
-    for identifier in attached[name].snapshot_ids:
+    for identifier in (*attached[name].snapshot_ids, *attached[name].partition_lists):
         connection.unregister(_dataset_name(name, identifier))
     del attached[name]
     connection.execute(f"DETACH {_quoted(name)}")
@@ -126,6 +132,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: _Attachment) ->
     catalog = attachment.catalog
     seen: dict[str, int | None] = {}
     taken: dict[tuple[str, str], str] = {}
+    lists: dict[str, SnapshotView] = {}
     for namespace in catalog.list_namespaces(recursive=True):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(name)}.{_quoted(namespace)}")
         for identifier in catalog.list_tables(namespace):
@@ -145,11 +152,32 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: _Attachment) ->
             else:
                 seen[identifier] = table.snapshot_id
                 _show_table(connection, name, identifier, dataset)
+                if RANGE_PARTITIONS in table.metadata.properties:
+                    lists[_list_of(identifier)] = table.view
             taken[place] = identifier
-    for identifier in attachment.snapshot_ids.keys() - seen.keys():
+    for identifier in lists.keys() - seen.keys():
+        _show_partitions(connection, name, identifier, lists[identifier])
+    for identifier in (attachment.snapshot_ids.keys() | attachment.partition_lists) - seen.keys() - lists.keys():
         connection.execute(f"DROP VIEW IF EXISTS {_view_of(name, identifier)}")
         connection.unregister(_dataset_name(name, identifier))
     attachment.snapshot_ids = seen
+    attachment.partition_lists = lists.keys() - seen.keys()
+
+
+def _show_partitions(connection: DuckDBPyConnection, name: str, identifier: str, view: SnapshotView) -> None:
+    """RP-27: the list of the snapshot that the table's view reads, made when it is asked for."""
+    try:
+        defined = range_partitions_of(view.metadata.properties, view.metadata.schema())
+    except TableFormatError as error:
+        _show_refusal(connection, _view_of(name, identifier), str(error))
+    else:
+        assert defined is not None, "the table has the property"
+        _show_table(connection, name, identifier, ListedPartitions(view, defined))
+
+
+def _list_of(identifier: str) -> str:
+    *namespace, table = identifier_parts(identifier)
+    return identifier_text((*namespace, f"{table}$range_partitions"))
 
 
 def _show_table(connection: DuckDBPyConnection, name: str, identifier: str, dataset: ArrowDataset) -> None:

@@ -146,6 +146,11 @@ def partition_contents(view: SnapshotView, defined: DefinedPartitions) -> Partit
     return replace(found, straddling_file_count=sum(place.count > 1 for place in data.values()))
 
 
+def listing_schema(defined: DefinedPartitions) -> pa.Schema:
+    """The schema of the list, whatever there is."""
+    return PartitionContents(replace(defined, has_default=False), [], [], _Contents()).to_arrow().schema
+
+
 def _place_of(places: FilePlaces, bounds: KeyBounds) -> _Place:
     """The partitions that a file touches, as far as its bounds tell, and whether a row may lie outside of all."""
     touched = places.touched(bounds)

@@ -124,3 +124,9 @@ def test_ranges_as_text(text: str, on: list[str], wanted: tf.Bound) -> None:
 def test_text_that_is_no_range(text: str) -> None:
     with pytest.raises(InvalidArgumentError):
         parse_range(text, ["n"], SCHEMA)
+
+
+def test_partitions_are_queried(lake: Lake) -> None:
+    """RP-27"""
+    document = lake.json("query", 'SELECT "partition", record_count AS n FROM db."sales$range_partitions" WHERE n > 0')
+    assert document["rows"] == [{"partition": "[2020, 2021)", "n": 2}, {"partition": "[2021, 2022)", "n": 1}]

@@ -1,0 +1,39 @@
+"""The range partitions of a table as a dataset that engines scan; they are listed when that happens, and not before."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.range_partitions.defined import DefinedPartitions
+from tableformat.range_partitions.listing import listing_schema, partition_contents
+
+
+class ListedPartitions(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hints
+    """RP-14: the list of one snapshot, made once from its manifests."""
+
+    def __init__(self, view: SnapshotView, defined: DefinedPartitions) -> None:
+        self._view = view
+        self._defined = defined
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Known without a look at any file."""
+        return listing_schema(self._defined)
+
+    def scanner(self, **options: Any) -> ds.Scanner:
+        """A scanner as an in-memory dataset has it: columns and filters are pyarrow's work."""
+        return self._listed.scanner(**options)
+
+    def count_rows(self, **options: Any) -> int:
+        """How many partitions pass the filter."""
+        count: int = self._listed.count_rows(**options)
+        return count
+
+    @cached_property
+    def _listed(self) -> ds.InMemoryDataset:
+        return ds.InMemoryDataset(partition_contents(self._view, self._defined).to_arrow())
