@@ -124,9 +124,11 @@ def create(catalog: Catalog, case: Mapping[str, Any], *, identifier: str = "db.t
 def _range_partitions(case: Mapping[str, Any]) -> RangePartitions | None:
     """The entry "range_partitions" of a case: the arguments of RangePartitions, values as JSON has them."""
     given = case.get("range_partitions")
-    if given is None:
-        return None
-    schema, on = schema_from_json(case["schema"], case.get("required", ())), given["on"]
+    return None if given is None else _partitions(given, schema_from_json(case["schema"], case.get("required", ())))
+
+
+def _partitions(given: Mapping[str, Any], schema: Schema) -> RangePartitions:
+    on = given["on"]
     values = {name: value for name, value in given.items() if name not in ("bounds", "splits", "on_demand_limits")}
     limits = given.get("on_demand_limits")
     return RangePartitions(
@@ -314,6 +316,10 @@ def _alter_range_partitions(_built: BuiltTable, table: Table, changes: Any, _opt
     table.range_partitions.alter(add=pairs["add"], drop=pairs["drop"], merge=pairs["merge"], split=splits)
 
 
+def _define_range_partitions(_built: BuiltTable, table: Table, given: Any, _options: dict[str, Any]) -> None:
+    table.range_partitions.define(_partitions(given, table.metadata.schema()))
+
+
 def _set_key(_built: BuiltTable, table: Table, columns: Any, _options: dict[str, Any]) -> None:
     table.set_key(columns)
 
@@ -334,6 +340,7 @@ _RUNNERS: Final[Mapping[str, Callable[[BuiltTable, Table, Any, dict[str, Any]], 
     "update_spec": _update_spec,
     "set_properties": _set_properties,
     "alter_range_partitions": _alter_range_partitions,
+    "define_range_partitions": _define_range_partitions,
     "set_key": _set_key,
     "damage": _damage,
 }
