@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Final
 from spark_ext.service.registry import Answer, Buffer, Request, handler_of
 from spark_ext.service.session import Session
 from spark_ext.service.wire.errors import describe_error
+from tableformat.commit.environment import set_environment
 
 _LENGTH: Final = struct.Struct(">i")
 _THREADS: Final = 16
@@ -71,6 +72,7 @@ def serve(connection: Connection) -> None:
 
 def _start(connection: Connection, header: dict[str, Any]) -> Session | None:
     try:
+        set_environment(header["arguments"].get("environment", {}))
         session = Session.open(header["arguments"]["name"], header["arguments"]["options"])
     except Exception as error:  # noqa: BLE001  every failure is reported to the caller, on the other side of the pipe
         connection.send({"id": header["id"], "error": describe_error(error)})

@@ -14,7 +14,12 @@ from typing import Final
 
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 
-from tableformat.errors import InvalidArgumentError, PropertyWithoutEffectWarning, UnknownOptionError
+from tableformat.errors import (
+    InvalidArgumentError,
+    PropertyWithoutEffectWarning,
+    UnknownOptionError,
+    UnsupportedFeatureError,
+)
 from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind, Values, iceberg_property
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
@@ -152,6 +157,22 @@ _ELSEWHERE: Final[dict[str, Values]] = {
 _PREFIXES: Final = (RETIRED_PREFIX, CHECK_PREFIX, CHECK_EXPRESSION_PREFIX, TRANSACTION_PREFIX, PUBLISH_TARGET_PREFIX)
 _NAMESPACES: Final = ("write.", "read.", "commit.", "tableformat.")
 """Namespaces in which every name means something: one that nobody defined is a typing mistake."""
+_UNKEPT: Final = ("encryption.",)
+"""Namespaces whose properties promise what is not done."""
+_RESERVED: Final = frozenset(
+    {
+        "current-schema",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "default-partition-spec",
+        "default-sort-order",
+        "snapshot-count",
+        "uuid",
+    }
+)
+"""`TableProperties.RESERVED_PROPERTIES` of Iceberg, without `format-version`, which means something when it is set
+(FM-19)."""
 _INT64_MAX: Final = 2**63 - 1
 
 
@@ -169,6 +190,7 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
             raise InvalidArgumentError(
                 f"table properties are text: {name!r} is {value!r}. Write {name!r}: {str(value)!r}."
             )
+        _refuse_promise(name)
         values = _values_of(name)
         if values is not None and not _parses(value, values):
             raise InvalidArgumentError(f"table property {name} must be {_told(values)}, not {value!r}.")
@@ -176,6 +198,20 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     check_least(properties)
     _warn_of_no_effect(properties)
     return dict(properties)
+
+
+def _refuse_promise(name: str) -> None:
+    """FM-25: UnsupportedFeatureError for a property that promises what nobody here does; InvalidArgumentError for one
+    that Iceberg reserves for what the metadata itself says."""
+    if name.startswith(_UNKEPT):
+        raise UnsupportedFeatureError(
+            f"table property {name}: files are not encrypted here, so it would promise what is not done. Nothing was "
+            "changed. Leave it out, and encrypt where the files are stored."
+        )
+    if name in _RESERVED:
+        raise InvalidArgumentError(
+            f"table property {name} is reserved: the table's metadata says it, and no property does. Leave it out."
+        )
 
 
 def check_least(properties: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
 from tableformat.commit.change import TableChange
+from tableformat.commit.environment import environment
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 
@@ -76,7 +77,7 @@ def build_summary(change: TableChange, parent_totals: Mapping[str, int], propert
     numbers = (
         {name: count for name, count in counts.items() if count} | {"changed-partition-count": len(partitions)} | totals
     )
-    texts = {**properties, **(change.coverage.summary if change.coverage is not None else {})}
+    texts = {**environment(), **properties, **(change.coverage.summary if change.coverage is not None else {})}
     return _summary(change.operation, {**texts, **{name: str(number) for name, number in numbers.items()}})
 
 

@@ -242,3 +242,21 @@ def test_a_writer_names_the_constraint_that_blocks_it_and_how_to_remove_it(table
 
 def test_the_warning_is_one_of_the_users_that_travels(table: tf.Table) -> None:
     assert isinstance(pickle.loads(pickle.dumps(PropertyWithoutEffectWarning("x"))), UserWarning)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("encryption.key-id", UnsupportedFeatureError, "files are not encrypted here"),
+        ("current-snapshot-id", InvalidArgumentError, "is reserved"),
+    ],
+)
+def test_a_promise_that_nobody_keeps_is_refused(
+    catalog: tf.Catalog, table: tf.Table, name: str, error: type[Exception], message: str
+) -> None:
+    """FM-25."""
+    with pytest.raises(error, match=message):
+        table.set_properties({name: "1"})
+    with pytest.raises(error, match=message):
+        catalog.create_table("db.u", SCHEMA, properties={name: "1"})
+    assert not catalog.table_exists("db.u")

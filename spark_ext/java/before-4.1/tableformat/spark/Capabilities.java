@@ -14,6 +14,9 @@ final class Capabilities {
       TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
       TableCapability.OVERWRITE_DYNAMIC);
 
+  /** Of a table whose owner wants no statement to change its columns, which none of this Spark does. */
+  static final Set<TableCapability> OF_TABLES_WITH_FIXED_COLUMNS = OF_TABLES;
+
   /** Of a table at an earlier snapshot. */
   static final Set<TableCapability> OF_PAST_STATES =
       Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);

@@ -15,6 +15,12 @@ final class Capabilities {
       TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
       TableCapability.OVERWRITE_DYNAMIC, TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
 
+  /** Of a table whose owner wants no statement to change its columns. */
+  static final Set<TableCapability> OF_TABLES_WITH_FIXED_COLUMNS = Set.of(
+      TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE,
+      TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
+      TableCapability.OVERWRITE_DYNAMIC);
+
   /** Of a table at an earlier snapshot. */
   static final Set<TableCapability> OF_PAST_STATES =
       Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);

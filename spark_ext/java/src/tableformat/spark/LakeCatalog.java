@@ -54,7 +54,8 @@ public final class LakeCatalog
     List<String> command = new ArrayList<>();
     command.add(options.getOrDefault(PYTHON, System.getenv().getOrDefault("PYSPARK_PYTHON", "python3")));
     command.addAll(List.of("-m", "spark_ext.sidecar"));
-    sidecar = Sidecar.shared(command, Json.object().put("name", name).set("options", passed));
+    ObjectNode start = Json.object().put("name", name).set("options", passed);
+    sidecar = Sidecar.shared(command, start.set("environment", Json.object(Applications.environment())));
     SourceKeyPruning.addToActiveSession();
   }
 
@@ -282,6 +283,12 @@ public final class LakeCatalog
   }
 
   @Override public Table alterTable(Identifier identifier, TableChange... changes) throws NoSuchTableException {
+    if (statement != null && statement.loaded(Json.table(identifier)) instanceof LakeTable table && table.hasFixedColumns()) {
+      throw Errors.unsupported(
+          "Columns of " + table.name() + " are not changed by statements that write rows: its owner has set "
+              + "write.spark.auto-schema-evolution.enabled to false. Nothing was changed. Leave out WITH SCHEMA EVOLUTION, "
+              + "or use ALTER TABLE.");
+    }
     ObjectNode arguments = Json.table(identifier).set("changes", DdlJson.changes(changes));
     try {
       Table altered =

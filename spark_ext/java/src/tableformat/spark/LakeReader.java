@@ -3,6 +3,7 @@ package tableformat.spark;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.spark.rdd.InputFileBlockHolder;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.DataType;
@@ -69,6 +70,7 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
   }
 
   @Override public void close() throws IOException {
+    InputFileBlockHolder.unset();
     if (reader != null) {
       reader.close();
       reader = null;
@@ -83,6 +85,8 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
     byte[] encoded = task.sharedDeleted() < 0 ? task.deleted() : factory.sharedDeleted.value()[task.sharedDeleted()];
     deleted = encoded == null ? null : new DeletedRows(encoded);
     reader = factory.layouts[task.layout()].buildColumnarReader(ParquetFiles.file(task));
+    // What input_file_name() and its kin answer, in the thread that reads.
+    InputFileBlockHolder.set(task.path(), task.start(), task.length());
     return true;
   }
 

@@ -152,7 +152,17 @@ final class LakeTable
   }
 
   @Override public Set<TableCapability> capabilities() {
-    return isTimeTravel() ? Capabilities.OF_PAST_STATES : Capabilities.OF_TABLES;
+    if (isTimeTravel()) {
+      return Capabilities.OF_PAST_STATES;
+    }
+    // Where Spark tells of statements, one that adds columns to such a table gets an error (`LakeCatalog.alterTable`).
+    return hasFixedColumns() && catalog.statement() == null
+        ? Capabilities.OF_TABLES_WITH_FIXED_COLUMNS : Capabilities.OF_TABLES;
+  }
+
+  /** Whether the owner wants no statement but ALTER TABLE to change the columns. */
+  boolean hasFixedColumns() {
+    return "false".equalsIgnoreCase(properties().get("write.spark.auto-schema-evolution.enabled"));
   }
 
   private boolean isTimeTravel() {

@@ -1,0 +1,22 @@
+package tableformat.spark;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.SparkEnv;
+
+/** The application that statements run in, as snapshots tell it. */
+final class Applications {
+  private Applications() {}
+
+  /** Iceberg's names; without a running application the engine alone. */
+  static Map<String, String> environment() {
+    Map<String, String> environment = new HashMap<>();
+    environment.put("engine-name", "spark");
+    environment.put("engine-version", org.apache.spark.package$.MODULE$.SPARK_VERSION());
+    SparkEnv running = SparkEnv.get();
+    if (running != null && running.conf().contains("spark.app.id")) {
+      environment.put("app-id", running.conf().get("spark.app.id"));
+    }
+    return environment;
+  }
+}

@@ -1,0 +1,51 @@
+"""What a table's properties promise to Spark, what snapshots tell of it, and `input_file_name()`."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tableformat import Catalog
+
+
+@pytest.mark.since_spark("4.1", "MERGE WITH SCHEMA EVOLUTION")
+def test_columns_of_a_table_are_fixed_by_its_property(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """`write.spark.auto-schema-evolution.enabled` = `false`: no statement adds columns."""
+    name = f"lake.{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {name} TBLPROPERTIES ('write.spark.auto-schema-evolution.enabled' = 'false') AS SELECT 1 id"
+    )
+    merge = f"""
+        MERGE WITH SCHEMA EVOLUTION INTO {name} t USING (SELECT 1 id, 'x' extra) s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+    """
+    with pytest.raises(AnalysisException, match="auto-schema-evolution"):
+        spark.sql(merge)
+    assert spark.table(name).columns == ["id"]
+    spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('write.spark.auto-schema-evolution.enabled')")
+    spark.sql(merge)
+    assert spark.table(name).columns == ["id", "extra"]
+
+
+def test_promises_that_nobody_keeps_are_refused(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """FM-25."""
+    for name, message in (("encryption.key-id", "files are not encrypted here"), ("uuid", "is reserved")):
+        with pytest.raises(AnalysisException, match=message):
+            spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT) TBLPROPERTIES ('{name}' = 'x')")
+    assert not lake.table_exists((namespace, "t"))
+
+
+def test_snapshots_tell_the_application_and_rows_their_file(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """Statements and compaction alike; `input_file_name()` is the data file of the row."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} AS SELECT 1 id")
+    spark.sql(f"INSERT INTO {name} VALUES (2)")
+    files = spark.sql(f"SELECT id, input_file_name() f, _file FROM {name} ORDER BY id").collect()
+    assert [row.f for row in files] == [row._file for row in files]
+    assert len({row.f for row in files}) == 2
+    spark.sql(f"CALL lake.system.rewrite_data_files('{namespace}.t', options => map('rewrite-all', 'true'))").collect()
+    summaries = [row.summary for row in spark.sql(f"SELECT summary FROM {name}.snapshots").collect()]
+    assert len(summaries) == 3
+    app = {"engine-name": "spark", "engine-version": spark.version, "app-id": spark.sparkContext.applicationId}
+    assert all(app.items() <= summary.items() for summary in summaries)

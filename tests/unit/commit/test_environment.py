@@ -1,0 +1,32 @@
+"""What snapshots say of the program that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.commit.environment import set_environment
+
+
+@pytest.fixture(autouse=True)
+def nothing_said() -> Iterator[None]:
+    yield
+    set_environment({})
+
+
+def test_every_snapshot_of_the_process_says_it_and_a_commit_may_say_otherwise(tmp_path: Path) -> None:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    rows = pa.table({"id": [1]})
+    table.append(rows)
+    set_environment({"app-id": "app-7"})
+    table.append(rows)
+    table.append(rows, snapshot_properties={"app-id": "mine"})
+    table.maintenance.compact(rewrite_all=True)
+    said = [dict(summary).get("app-id") for summary in table.inspect.snapshots()["summary"].to_pylist()]
+    assert said == [None, "app-7", "mine", "app-7"]
