@@ -221,6 +221,13 @@ try:
     rows.writeTo("lake.db.t").option("replace-prefx", "a").append()
 except AnalysisException as error:
     print(error.getCondition(), error)
+spark.sql("CREATE TABLE lake.db.r (a INT NOT NULL) "
+          "TBLPROPERTIES ('range-partitions.on' = 'a', 'range-partitions.bounds' = '[0, 3)')")
+try:
+    rows.writeTo("lake.db.r").append()
+except Exception as error:
+    print(error)
+print("covered", spark.table("lake.db.r").count())
 spark.stop()
 """
 
@@ -268,6 +275,7 @@ def test_stream_through_spark_connect(java: None, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_spark_connect(java: None, tmp_path: Path) -> None:
+    """RP-21: rows that nothing covers are refused there too."""
     done = run_connect(_CONNECT_SCRIPT, tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -278,6 +286,8 @@ def test_spark_connect(java: None, tmp_path: Path) -> None:
     assert "rows [0, 4, 7, 8, 50]" in done.stdout
     assert "then 5 6" in done.stdout
     assert "TABLEFORMAT_UNKNOWN_OPTION" in done.stdout
+    assert "3 of 6 rows lie where no range partition of db.r is" in done.stdout, "RP-21"
+    assert "covered 0" in done.stdout
     assert "replace-prefix" in done.stdout
 
 
