@@ -23,7 +23,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel lint format dist \
+.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate lint format dist \
 	jars test-spark smoke-spark bench soak fuzz corpus docs clean
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make lint         ruff, mypy --strict, import-linter"
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
+	@echo "make test-estate  every verb and job on REST, Glue and SQL catalogs, started on loopback; needs Maven and Java"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
 	@echo "make test-spark   tests/spark on another Spark: make test-spark SPARK=3.5; smoke-spark runs one test of seconds"
@@ -93,6 +94,14 @@ test-lowest: $(LOWEST)/.ready
 
 test-python:
 	$(MAKE) test-unit PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))
+
+# Real catalogs and stores on loopback; the jars of the REST server are fetched once, by Maven.
+test-estate: setup .estate/rest-server/.ready
+	$(BIN)/python -m pytest -p no:benchmark tests/estate
+
+.estate/rest-server/.ready: tests/estate/rest_server/pom.xml
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
 
 test-wheel: setup
 	TABLEFORMAT_WHEEL_DEPENDENCIES=registry $(BIN)/python -m pytest tests/integration/test_wheel.py
@@ -191,4 +200,4 @@ fuzz: $(FUZZ)/.ready
 	$(FUZZ)/bin/python tests/fuzz/fuzz_readers.py
 
 clean:
-	rm -rf $(VENV) .venv-* .spark-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-lake
+	rm -rf $(VENV) .venv-* .spark-* .estate build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-lake

@@ -61,7 +61,7 @@ def format_version_of_new(properties: Mapping[str, str]) -> int:
 
 @contextmanager
 def refusals_of_version(version: int, catalog_name: str) -> Iterator[None]:
-    """A catalog that cannot hold a table of the version raises UnsupportedFeatureError.
+    """LK-11: a catalog that cannot hold a table of the version raises UnsupportedFeatureError.
 
     PyIceberg 0.12 writes no version 3 metadata, so of its own catalogs only REST, whose server writes it, may take one.
     """

@@ -1,0 +1,225 @@
+"""Every verb and every job on each kind of catalog: the same rows as on a lake, step by step (LK-11)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import boto3
+import duckdb
+import pyarrow as pa
+import pytest
+from everything import NAME, STEPS, create, rows
+from postgres_server import postgres_uri
+from pyiceberg.types import StringType
+from servers import BUCKET, moto, rest_server
+
+import tableformat as tf
+from tableformat.errors import (
+    CommitConflictError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from tableformat.maintenance.maintenance import Maintenance
+from tableformat.testing.table_rows import live_tuples
+
+pytestmark = pytest.mark.estate
+
+
+@pytest.fixture(scope="module")
+def files() -> Iterator[dict[str, str]]:
+    """Credentials of the environment would hide that vended ones are not used."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    with moto() as options:
+        yield options
+
+
+@pytest.fixture(scope="module")
+def rest(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with rest_server(tmp_path_factory.mktemp("rest"), files, warehouse=f"s3://{BUCKET}/rest") as client:
+        yield client
+
+
+def glue_options(files: dict[str, str]) -> dict[str, str]:
+    return {
+        "type": "glue",
+        "warehouse": f"s3://{BUCKET}/glue",
+        "glue.endpoint": files["s3.endpoint"],
+        "glue.region": "us-east-1",
+        "glue.access-key-id": "test",
+        "glue.secret-access-key": "test",
+        **files,
+    }
+
+
+@pytest.fixture
+def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str], tf.Catalog]]:
+    """Opens a catalog of a kind; what was opened is closed before its server is stopped."""
+    with ExitStack() as stack:
+
+        def open_kind(kind: str) -> tf.Catalog:
+            if kind == "rest":
+                return stack.enter_context(tf.open_catalog("rest", **request.getfixturevalue("rest")))
+            if kind == "glue":
+                return stack.enter_context(tf.open_catalog("glue", **glue_options(request.getfixturevalue("files"))))
+            uri = stack.enter_context(postgres_uri())
+            if kind == "lake on PostgreSQL":
+                return stack.enter_context(tf.open_catalog(f"{tmp_path}/lake", uri=uri))
+            assert kind == "sql"
+            options = {"type": "sql", "uri": uri, "warehouse": f"file://{tmp_path}/sql"}
+            return stack.enter_context(tf.open_catalog("sql", **options))
+
+        yield open_kind
+
+
+WRITTEN = [
+    ("rest", "2"),
+    ("rest", "3"),
+    ("glue", "2"),
+    ("sql", "2"),
+    ("lake on PostgreSQL", "2"),
+    ("lake on PostgreSQL", "3"),
+]
+
+
+@pytest.mark.parametrize(("kind", "version"), WRITTEN)
+def test_every_verb_and_every_job(opened: Callable[[str], tf.Catalog], tmp_path: Path, kind: str, version: str) -> None:
+    """LK-11: each step leaves the rows that it leaves on a lake, and an error of one is an error of both."""
+    catalog = opened(kind)
+    table = create(catalog, version)
+    with tf.open_catalog(str(tmp_path / "expected")) as lake:
+        expected = create(lake, version)
+        for name, step in STEPS.items():
+            step(expected)
+            step(table)
+            assert live_tuples(table.refresh()) == live_tuples(expected.refresh()), name
+            if name == "convert_deletes":
+                assert table.iceberg.scan().to_arrow().num_rows == table.scan().count(), "PyIceberg"
+        found = live_tuples(expected)
+    assert len(found) > 5
+    with duckdb.connect() as connection:
+        tf.duckdb.attach(connection, catalog)
+        assert connection.sql(f"SELECT count(*) FROM lake.{NAME}").fetchall() == [(len(found),)]
+    adopted = catalog.create_table("db.foreign", pa.schema([("id", pa.int64())]))
+    adopted.append(pa.table({"id": [1, 2]}))
+    assert catalog.adopt_table("db.foreign", key=["id"]).required_columns == ("id",)
+    catalog.load_table("db.foreign").delete_prefix({"id": 1})
+    catalog.relocate(str(tmp_path / "backup"), tables=[NAME, "db.foreign"])
+    with tf.open_catalog(str(tmp_path / "backup")) as backup:
+        assert live_tuples(backup.load_table(NAME)) == found
+        assert live_tuples(backup.load_table("db.foreign")) == [(2,)]
+    catalog.rename_table(NAME, "db.renamed")
+    for name in catalog.list_tables("db"):
+        catalog.drop_table(name, purge=True)
+    assert catalog.list_tables("db") == []
+
+
+@pytest.mark.parametrize("kind", ["glue", "sql"])
+def test_version_3_is_refused_before_anything_is_written(
+    opened: Callable[[str], tf.Catalog], tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """LK-11: PyIceberg makes the metadata of these catalogs, and cannot write it."""
+    catalog = opened(kind)
+    before = stored(kind, tmp_path, request)
+    with pytest.raises(UnsupportedFeatureError, match="format version 3"):
+        create(catalog, "3")
+    assert catalog.list_tables("db") == []
+    assert stored(kind, tmp_path, request) == before
+    table = create(catalog, "2")
+    before = stored(kind, tmp_path, request)
+    with pytest.raises(UnsupportedFeatureError, match="format version 3"):
+        table.upgrade()
+    assert stored(kind, tmp_path, request) == before
+    assert table.refresh().metadata.format_version == 2
+    catalog.drop_table(NAME, purge=True)
+
+
+def stored(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> list[str]:
+    """The files of the catalog's tables."""
+    if kind == "sql":
+        return sorted(str(path) for path in (tmp_path / "sql").rglob("*") if path.is_file())
+    endpoint = request.getfixturevalue("files")["s3.endpoint"]
+    client = boto3.client(
+        "s3", endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
+    )
+    return [each["Key"] for each in client.list_objects_v2(Bucket=BUCKET, Prefix="glue/").get("Contents", [])]
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_the_server_decides_who_was_first(opened: Callable[[str], tf.Catalog], version: str) -> None:
+    """LK-11: another client commits between what one reads and what it sends. Blind writes are sent again, what was
+    read is read again, jobs plan again, and what cannot be both is a conflict."""
+    one, two = opened("rest"), opened("rest")
+    name = f"db.raced{version}"
+    table = create(one, version, name)
+    table.append(rows(*(("a", number, "x") for number in range(5))))
+    losing(one, lambda: two.load_table(name).append(rows(("b", 1, "x"))))
+    assert table.append(rows(("c", 1, "x"))).attempts == 2
+    losing(one, lambda: two.load_table(name).delete("id2 = 1 AND id1 = 'a'", mode="scan"))
+    assert table.delete("id2 < 3 AND id1 = 'a'", mode="scan").attempts > 1
+    losing(one, lambda: two.load_table(name).delete("id2 = 4", mode="scan"))
+    table.maintenance.compact()
+    table.refresh().delete_prefix({"id1": "c"})
+    losing(one, lambda: two.load_table(name).append(rows(("d", 1, "x"))))
+    table.maintenance.convert_deletes()
+    assert [row[:2] for row in live_tuples(two.load_table(name))] == [("a", 3), ("b", 1), ("d", 1)]
+    assert live_tuples(table.refresh()) == live_tuples(two.load_table(name))
+    assert table.verify(deep=True).errors == ()
+    losing(one, lambda: two.load_table(name).update_schema().add_column("more", StringType()).commit())
+    with pytest.raises(CommitConflictError):
+        table.update_schema().add_column("other", StringType()).commit()
+    assert "other" not in two.load_table(name).schema.names
+    one.drop_table(name, purge=True)
+
+
+def losing(catalog: tf.Catalog, other: Callable[[], Any]) -> None:
+    """The catalog's next commit comes after another client's."""
+    send = catalog.iceberg.commit_table
+
+    def commit_table(*arguments: Any) -> Any:
+        catalog.iceberg.commit_table = send  # type: ignore[method-assign]
+        other()
+        return send(*arguments)
+
+    catalog.iceberg.commit_table = commit_table  # type: ignore[method-assign]
+
+
+def test_a_token_and_credentials_come_from_the_server(
+    rest: dict[str, str], files: dict[str, str], opened: Callable[[str], tf.Catalog]
+) -> None:
+    """LK-11: the client is told neither where the files are nor how to open them."""
+    with pytest.raises(StorageError, match="no such token"):
+        tf.open_catalog("rest", **{**rest, "token": "another"}).list_namespaces()
+    catalog = opened("rest")
+    assert not any(name.startswith("s3.") for name in catalog.iceberg.properties)
+    table = create(catalog, "2", "db.vended")
+    assert table.iceberg.io.properties["s3.endpoint"] == files["s3.endpoint"]
+    table.append(rows(("a", 1, "x")))
+    assert catalog.load_table("db.vended").scan().count() == 1
+    with pytest.raises(TableNotFoundError):
+        catalog.load_table("db.vendet")
+    catalog.drop_table("db.vended", purge=True)
+
+
+def test_every_verb_and_job_of_the_library_is_a_step() -> None:
+    """LK-11: what is not asked for here is not said to work."""
+    jobs = {name for name in vars(Maintenance) if not name.startswith("_")} - {"iceberg", "branch"}
+    assert jobs - set(STEPS) == {"plan_compaction", "repair", "upkeep_metrics", "wait_for_upkeep"}
+    verbs = {name for name in vars(tf.Transaction) if not name.startswith("_")} - {"result", "commit"}
+    assert verbs - set(STEPS) == {"replace_partition"}, "which needs range partitions"
+
+
+def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path) -> None:
+    """LK-11: an OSError, as for every store that is away."""
+    with rest_server(tmp_path, files, warehouse=f"s3://{BUCKET}/away") as client:
+        catalog = tf.open_catalog("rest", **client)
+        table = create(catalog, "2", "db.away")
+    with pytest.raises(OSError, match="refused"):
+        table.append(rows(("a", 1, "x")))
+    with pytest.raises(StorageError, match="cannot be reached"):
+        tf.open_catalog("rest", **client)
