@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Unpack
 
-from pyiceberg.expressions import BooleanExpression
-
 from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.filters.predicate import Where
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.maintenance.running.progress import Progress
 from tableformat.maintenance.upkeep.after_commit import after_commit
@@ -107,11 +106,12 @@ class Table(TableEvolution):
     ) -> CommitResult:
         """Add rows.
 
-        `rows`: a pyarrow Table, RecordBatchReader, or anything with `__arrow_c_stream__`; a reader is never
-        materialised. `on_duplicate`, by the table's key: "allow"; "replace" (as `upsert`); "error" raises
-        DuplicateKeyError and "ignore" skips rows whose key exists, which both read the keys of the files that may
-        hold them. `on_refused`: "fail" raises RowsRefusedError when a row does not fit the schema; "divert" writes
-        the others and returns the refused ones with their reasons.
+        `rows`: a pyarrow Table, RecordBatchReader, or anything with `__arrow_c_stream__`; a pandas DataFrame, a Polars
+        LazyFrame, a list of dicts, or one dict for one row. A reader, or a LazyFrame, is never materialised.
+        `on_duplicate`, by the table's key: "allow"; "replace" (as `upsert`); "error" raises DuplicateKeyError and
+        "ignore" skips rows whose key exists, which both read the keys of the files that may hold them. `on_refused`:
+        "fail" raises RowsRefusedError when a row does not fit the schema; "divert" writes the others and returns the
+        refused ones with their reasons.
 
         >>> table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]})).added_row_count
         1
@@ -143,7 +143,7 @@ class Table(TableEvolution):
 
     def delete(
         self,
-        where: str | BooleanExpression,
+        where: Where,
         *,
         mode: str = "auto",
         dry_run: bool = False,
@@ -311,7 +311,7 @@ class Table(TableEvolution):
 
     def update(
         self,
-        where: str | BooleanExpression,
+        where: Where,
         *,
         set: Mapping[str, Any],
         dry_run: bool = False,
@@ -390,7 +390,7 @@ class Table(TableEvolution):
         self,
         rows: Any,
         *,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         allow_outside: bool = False,
         on_refused: str = "fail",
         **commit: Unpack[CommitKeywords],

@@ -11,7 +11,6 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -19,6 +18,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from tableformat.arguments import checked_methods
 from tableformat.changes.changes import Changes
 from tableformat.changes.range import change_range_of_times
+from tableformat.filters.predicate import Where
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.layers.layers import Layers, layers_of
 from tableformat.metadata.arrow_schema import arrow_schema
@@ -121,7 +121,7 @@ class TableReads:
 
     def scan(
         self,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         columns: Sequence[str] | None = None,
         *,
         snapshot_id: int | None = None,
@@ -130,7 +130,8 @@ class TableReads:
         branch: str | None = None,
         limit: int | None = None,
     ) -> Scan:
-        """Rows that match `where` (SQL text or a PyIceberg expression), with all deletes applied.
+        """Rows that match `where` (SQL text, or an expression of PyIceberg, pyarrow.compute or
+        Polars), with all deletes applied.
 
         At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than this handle's.
 
@@ -217,7 +218,7 @@ class TableReads:
 
     def changes(
         self,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         columns: Sequence[str] | None = None,
         *,
         from_snapshot_id: int | None = None,

@@ -13,6 +13,7 @@ from tableformat.changes.plan import ChangePlan, plan_changes
 from tableformat.changes.range import ChangeRange
 from tableformat.changes.range_drops import RANGE_DROPS, events_of, without_drops
 from tableformat.errors import InvalidArgumentError
+from tableformat.filters.predicate import Where
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
 from tableformat.operations.options import one_of
@@ -37,13 +38,13 @@ class Changes(ArrowRows):
     def __init__(
         self,
         changes: ChangeRange,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         range_drops: str = "rows",
     ) -> None:
-        """`where` is SQL text or a PyIceberg expression, `columns` names in the order wanted; both may name the
-        columns of the feed.
+        """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars, `columns` names in
+        the order wanted; both may name the columns of the feed.
 
         UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError, UnsupportedFeatureError
         for a table with a column of one of the feed's names.

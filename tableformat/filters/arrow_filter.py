@@ -202,12 +202,13 @@ class _Translator:
         fitted = self._fit(pa.array([right.scalar.as_py()], right.scalar.type), leaf)
         if fitted is None or is_nan_value(fitted[0].floor):
             return None
-        self.is_exact = self.is_exact and not leaf.is_float
         found = compare(leaf, fitted[0])
-        if negated and leaf.is_float:
-            # For pyarrow no comparison holds for NaN, so the negation does.
-            return any_of([found, self._leaf_like(leaf, Operator.IS_NAN)])
-        return found
+        if not leaf.is_float:
+            return found
+        # For pyarrow no comparison holds for NaN but that it is another number, so the negation does; here it is above.
+        if (name == "not_equal") == negated:
+            return all_of([found, self._leaf_like(leaf, Operator.NOT_NAN)])
+        return any_of([found, self._leaf_like(leaf, Operator.IS_NAN)])
 
     def _leaf(self, node: _Node, operator: Operator) -> Comparison | None:
         if not isinstance(node, _Field):

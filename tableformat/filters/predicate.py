@@ -4,22 +4,25 @@ The grammar is sqlglot's DuckDB dialect; what a scan can filter by is one column
 NOT. PyIceberg's own parser knows neither typed literals nor BETWEEN. Negation is carried down while translating, so
 that a comparison with NULL can become false at its place: unknown is not true, whether a NOT stands above it or not.
 
-Three front ends meet in the bound filter, since each has a language of its own: SQL text here, pyarrow's serialised
-expressions in `arrow_filter.py`, and Spark's predicates in `spark_ext/service/wire/expressions.py`.
+Four front ends meet in the bound filter, since each has a language of its own: SQL text here, pyarrow's serialised
+expressions in `arrow_filter.py`, those of Polars in `polars_filter.py`, and Spark's predicates in
+`spark_ext/service/wire/expressions.py`.
 """
 
 from __future__ import annotations
 
 import operator as operator_module
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
+import pyarrow.compute as pc
 import sqlglot
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from sqlglot import exp
 
-from tableformat.errors import InvalidPredicateError
+from tableformat.errors import InvalidPredicateError, UnknownColumnError
+from tableformat.filters.arrow_filter import translate
 from tableformat.filters.bound_filter import (
     FALSE,
     BoundFilter,
@@ -35,7 +38,9 @@ from tableformat.filters.bound_filter import (
     not_null,
     to_expression,
 )
+from tableformat.filters.polars_filter import from_polars
 from tableformat.filters.sql_constant import Constant, constant_of, fit_constant
+from tableformat.metadata.arrow_schema import arrow_schema
 
 _COMPARISONS: Final[dict[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQUAL,
@@ -61,22 +66,58 @@ _MIRRORED: Final = {
 }
 
 
-def parse_where(where: str | BooleanExpression | None, schema: Schema) -> BooleanExpression:
+@runtime_checkable
+class PolarsExpression(Protocol):
+    """A `polars.Expr`, without an import of Polars."""
+
+    @property
+    def meta(self) -> Any: ...
+
+
+Where: TypeAlias = str | BooleanExpression | pc.Expression | PolarsExpression
+"""What `where=` takes: SQL text, or an expression of PyIceberg, `pyarrow.compute` or Polars."""
+
+
+def parse_where(where: Where | None, schema: Schema) -> BooleanExpression:
     """The filter as an expression over the names of `schema`; None is no filter.
 
     SQL text becomes an expression without NOT whose literals are values of their columns' types. A PyIceberg
-    expression is checked and returned unchanged. Either way rows match as `bound_filter` says.
+    expression is checked and returned unchanged, one of Polars or pyarrow becomes such a one. Rows match as
+    `bound_filter` says, except that for pyarrow no NaN is above a number.
 
     UnknownColumnError names the nearest column; InvalidPredicateError says which part cannot be a filter and why.
     """
     if where is None:
         return AlwaysTrue()
+    if isinstance(where, pc.Expression):
+        return to_expression(_from_arrow(where, schema))
+    if not isinstance(where, str | BooleanExpression):
+        if type(where).__module__.partition(".")[0] != "polars":
+            raise InvalidPredicateError(
+                "where must be SQL text or an expression of PyIceberg, pyarrow.compute or Polars, not "
+                f"{type(where).__name__}."
+            )
+        where = from_polars(where)
     if isinstance(where, BooleanExpression):
         bind_filter(where, schema)
         return where
-    if not isinstance(where, str):
-        raise InvalidPredicateError(f"where must be SQL text or a PyIceberg expression, not {type(where).__name__}.")
     return to_expression(_Translation(schema).condition(_parse(where), negated=False))
+
+
+def _from_arrow(expression: pc.Expression, schema: Schema) -> BoundFilter:
+    """InvalidPredicateError where the filter would keep other rows than the expression."""
+    translation = translate(expression, schema, arrow_schema(schema))
+    names = [field.name for field in schema.fields]
+    for name in translation.columns or ():
+        if name not in names:
+            raise UnknownColumnError(name, names, where="the where= of pyarrow")
+    if not translation.is_exact:
+        raise InvalidPredicateError(
+            f"the pyarrow expression {expression} cannot be a filter: parts of it are no comparison of a column with "
+            "values of its type, or mean another thing for NaN here. Compare columns with values under &, | and ~, or "
+            "write the filter as SQL text."
+        )
+    return translation.bound
 
 
 def _parse(text: str) -> exp.Expr:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.filters.predicate import Where
 from tableformat.maintenance.compaction.compact import CompactResult, compact
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import CompactionKeywords, CompactionOptions, CompactionPlan
@@ -142,7 +142,7 @@ class Maintenance:
     def convert_deletes(
         self,
         *,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         partial_progress: bool = True,
         max_commits: int = MAX_COMMITS_DEFAULT,
         executor: Executor = LOCAL,
@@ -208,7 +208,7 @@ class Maintenance:
     def rewrite_position_delete_files(
         self,
         *,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         min_input_files: int = MIN_INPUT_FILES_DEFAULT,
         rewrite_all: bool = False,
         dry_run: bool = False,

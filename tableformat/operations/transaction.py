@@ -6,10 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyiceberg.expressions import BooleanExpression
-
 from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError
+from tableformat.filters.predicate import Where
 from tableformat.operations.draft import Draft
 from tableformat.operations.merging.builder import Merge
 from tableformat.operations.merging.clauses import MergeStatement
@@ -80,7 +79,7 @@ class Transaction:
         if self._is_open():
             append(self._draft, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused)
 
-    def delete(self, where: str | BooleanExpression, *, mode: str = "auto") -> None:
+    def delete(self, where: Where, *, mode: str = "auto") -> None:
         """See `Table.delete`."""
         if self._is_open():
             delete(self._draft, where=where, mode=mode)
@@ -148,7 +147,7 @@ class Transaction:
         if self._is_open():
             upsert(self._draft, rows=rows, on_refused=on_refused, missing=missing)
 
-    def update(self, where: str | BooleanExpression, *, set: Mapping[str, Any]) -> None:
+    def update(self, where: Where, *, set: Mapping[str, Any]) -> None:
         """See `Table.update`."""
         if self._is_open():
             update(self._draft, where=where, set=set)
@@ -179,7 +178,7 @@ class Transaction:
         self,
         rows: Any,
         *,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         allow_outside: bool = False,
         on_refused: str = "fail",
     ) -> None:

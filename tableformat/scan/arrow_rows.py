@@ -17,7 +17,7 @@ from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
-from tableformat.filters.predicate import parse_where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.markup import html
 from tableformat.merge_on_read.task import RowTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
@@ -48,7 +48,7 @@ class ArrowRows(ABC):
     def __init__(
         self,
         view: SnapshotView,
-        where: str | BooleanExpression | None,
+        where: Where | None,
         columns: Sequence[str] | None,
         limit: int | None,
     ) -> None:
@@ -127,7 +127,7 @@ class ArrowRows(ABC):
             if column == name or (column.startswith(f"{name}.") and name not in self._columns)
         ]
 
-    def filter(self, where: str | BooleanExpression) -> Self:
+    def filter(self, where: Where) -> Self:
         """The rows that match this filter and `where`, which may name every column.
 
         >>> table.scan().filter("id1 = 'A'").filter("num_cal > 1").count()

@@ -8,6 +8,7 @@ from functools import cached_property
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.arguments import checked_methods
+from tableformat.filters.predicate import Where
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.arrow_rows import ArrowRows
@@ -27,12 +28,12 @@ class Scan(ArrowRows):
     def __init__(
         self,
         view: SnapshotView,
-        where: str | BooleanExpression | None = None,
+        where: Where | None = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> None:
-        """`where` is SQL text or a PyIceberg expression, `columns` names in the order wanted, `limit` a number of
-        rows.
+        """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars, `columns` names in
+        the order wanted, `limit` a number of rows.
 
         UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError.
         """

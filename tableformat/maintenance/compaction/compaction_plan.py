@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
-from tableformat.filters.predicate import parse_where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -38,7 +38,7 @@ class GroupKind(Enum):
 class CompactionKeywords(TypedDict, total=False):
     """The options of a compaction as a caller names them; `CompactionOptions` says what each means."""
 
-    where: str | BooleanExpression | None
+    where: Where | None
     depth: str
     target_file_size_bytes: int | None
     min_input_files: int

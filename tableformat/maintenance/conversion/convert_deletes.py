@@ -29,7 +29,7 @@ from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
-from tableformat.filters.predicate import parse_where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.maintenance.conversion.conversion_plan import (
     ConversionPlan,
     ConversionSlice,
@@ -107,7 +107,7 @@ def convert_deletes(
     iceberg: IcebergTable,
     branch: str,
     *,
-    where: str | BooleanExpression | None = None,
+    where: Where | None = None,
     partial_progress: bool = True,
     max_commits: int = MAX_COMMITS_DEFAULT,
     executor: Executor = LOCAL,

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
@@ -22,7 +21,7 @@ from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.commit.metadata_commit import refresh
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import InvalidArgumentError
-from tableformat.filters.predicate import parse_where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.maintenance.delete_files.dead_deletes import dead_deletes
 from tableformat.maintenance.running.head_jobs import HeadState, commit_deletes_on_head, head_state
 from tableformat.maintenance.running.progress import Progress, silent
@@ -73,7 +72,7 @@ def rewrite_position_deletes(
     iceberg: IcebergTable,
     branch: str,
     *,
-    where: str | BooleanExpression | None = None,
+    where: Where | None = None,
     min_input_files: int = MIN_INPUT_FILES_DEFAULT,
     rewrite_all: bool = False,
     dry_run: bool = False,
@@ -118,7 +117,7 @@ def rewrite_position_deletes(
     )
 
 
-def _rewrite(state: HeadState, where: str | BooleanExpression | None, least_files: int, tell: Progress) -> _Rewrite:
+def _rewrite(state: HeadState, where: Where | None, least_files: int, tell: Progress) -> _Rewrite:
     row_deletes = [each for each in state.delete_files if each.kind in _ROW_DELETES]
     folded, staying = _folded(state, PositionDeleteIndex(row_deletes), _chosen_paths(state, where), least_files)
     positions: dict[DataFile, PositionSet] = {}
@@ -160,7 +159,7 @@ def _folded(
     return folded, staying
 
 
-def _chosen_paths(state: HeadState, where: str | BooleanExpression | None) -> frozenset[str]:
+def _chosen_paths(state: HeadState, where: Where | None) -> frozenset[str]:
     """The live data files that may hold a matching row, without those that are named more than once: a position delete
     with the number of the commit would reach all their entries (MT-64)."""
     named_twice = paths_named_twice(state.data_files)

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
-from pyiceberg.expressions import BooleanExpression
-
 from tableformat.errors import InvalidPredicateError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.filters.filter_text import filter_text
-from tableformat.filters.predicate import parse_where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.operations.covered_rows import delete_matching
 from tableformat.operations.draft import Draft
 from tableformat.operations.key_condition import KeyCondition, key_conditions, keys_of, leads_key, spans_of
@@ -25,7 +23,7 @@ _WHOLE_FILE_ATTEMPTS: Final = 2
 MODES: Final = ("auto", "range", "equality", "scan")
 
 
-def delete(draft: Draft, *, where: str | BooleanExpression, mode: str = "auto") -> None:
+def delete(draft: Draft, *, where: Where, mode: str = "auto") -> None:
     """Stage the delete of the rows that match.
 
     "auto" takes whole data files away where each that may match does so with all of its rows (RP-17). Else it is blind
@@ -42,7 +40,7 @@ def delete(draft: Draft, *, where: str | BooleanExpression, mode: str = "auto") 
     stage_delete(draft, where, mode=mode, whole_files=mode == "auto" and 0 < draft.attempt <= _WHOLE_FILE_ATTEMPTS)
 
 
-def stage_delete(draft: Draft, where: str | BooleanExpression | None, *, mode: str, whole_files: bool = False) -> None:
+def stage_delete(draft: Draft, where: Where | None, *, mode: str, whole_files: bool = False) -> None:
     """The delete as part of the draft's current verb; without a filter it deletes every row. `whole_files`: by removing
     data files where every row of each matches (RP-17)."""
     expression = parse_where(where, draft.schema)

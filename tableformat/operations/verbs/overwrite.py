@@ -9,7 +9,7 @@ from pyiceberg.schema import Schema
 
 from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
-from tableformat.filters.predicate import parse_where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.operations.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete import stage_delete
@@ -20,7 +20,7 @@ def overwrite(
     draft: Draft,
     *,
     rows: Any,
-    where: str | BooleanExpression | None = None,
+    where: Where | None = None,
     allow_outside: bool = False,
     on_refused: str = "fail",
 ) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
 
 from tableformat.errors import InvalidArgumentError, InvalidPredicateError, UnknownColumnError
-from tableformat.filters.predicate import parse_where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.covered_rows import take_matching
 from tableformat.operations.draft import Draft
@@ -17,7 +16,7 @@ from tableformat.operations.row_expressions import computed, row_expression, sql
 from tableformat.write.rows.rows import as_reader
 
 
-def update(draft: Draft, *, where: str | BooleanExpression, set: Mapping[str, Any]) -> None:
+def update(draft: Draft, *, where: Where, set: Mapping[str, Any]) -> None:
     """Stage the rows that match with their new values, and position deletes of what they were (CP-6).
 
     Rows of a table with row lineage become new rows with new ids.

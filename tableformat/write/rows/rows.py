@@ -24,7 +24,8 @@ class BatchStream(Protocol):
 
 ACCEPTED: Final = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a pandas or polars "
-    "DataFrame, a DuckDB relation, anything with __arrow_c_stream__ or __arrow_c_array__, or a list of dicts"
+    "DataFrame, a polars LazyFrame, a DuckDB relation, anything with __arrow_c_stream__ or __arrow_c_array__, a list "
+    "of dicts, or a dict, which is one row"
 )
 
 
@@ -57,6 +58,10 @@ def as_reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
         with _no_rows_refused(rows, what):
             batch = pa.record_batch(rows)
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    if _is_lazy_frame(rows):
+        return _from_lazy_frame(rows)
+    if isinstance(rows, Mapping) and not _is_of_columns(rows, schema):
+        return _from_dicts([rows], schema, what)
     if isinstance(rows, Sequence) and not isinstance(rows, str | bytes | bytearray | memoryview):
         if all(isinstance(row, Mapping) for row in rows):
             return _from_dicts(rows, schema, what)
@@ -66,7 +71,10 @@ def as_reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
         return _from_batches(rows, schema, what)
     elif isinstance(rows, Iterable) and not isinstance(rows, str | bytes | bytearray | memoryview | Mapping):
         return _from_batches(iter(rows), schema, what)
-    raise InvalidArgumentError(f"{what} of type {_type_name(rows)} cannot be read as rows; accepted are {ACCEPTED}.")
+    hint = " Columns of values are rows as pa.table(...)." if isinstance(rows, Mapping) else ""
+    raise InvalidArgumentError(
+        f"{what} of type {_type_name(rows)} cannot be read as rows; accepted are {ACCEPTED}.{hint}"
+    )
 
 
 @contextlib.contextmanager
@@ -78,6 +86,24 @@ def _no_rows_refused(rows: Any, what: str) -> Iterator[None]:
         raise InvalidArgumentError(
             f"{what} of type {_type_name(rows)} cannot be read as rows ({error}); accepted are {ACCEPTED}."
         ) from error
+
+
+def _is_lazy_frame(rows: Any) -> bool:
+    return type(rows).__module__.partition(".")[0] == "polars" and hasattr(rows, "collect_batches")
+
+
+def _from_lazy_frame(rows: Any) -> pa.RecordBatchReader:
+    """Computed by Polars' streaming engine while it is read; what its sources raise is raised as it is."""
+    schema = pa.RecordBatchReader.from_stream(rows.collect_schema().to_frame()).schema
+    frames = rows.collect_batches(maintain_order=True)
+    batches = (batch for frame in frames for batch in pa.RecordBatchReader.from_stream(frame))
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _is_of_columns(row: Mapping[str, Any], schema: pa.Schema | None) -> bool:
+    """Whether a dict looks like columns of values, which it might be taken for: `pa.table` makes rows of them."""
+    nested = {field.name for field in schema or () if pa.types.is_nested(field.type)}
+    return any(isinstance(value, list | tuple) and name not in nested for name, value in row.items())
 
 
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:

@@ -28,6 +28,7 @@ TABLE = pa.table({"id": [1, 2], "name": ["a", None]})
         TABLE.to_pylist(),
         TABLE.to_pandas(),
         pl.from_arrow(TABLE),
+        pl.DataFrame(TABLE).lazy(),
         TABLE.to_batches()[0].to_struct_array(),
     ],
     ids=lambda rows: type(rows).__name__,
@@ -58,6 +59,21 @@ def test_a_reader_is_not_read_ahead() -> None:
 def test_pandas_not_a_number_is_null_and_the_index_is_no_column() -> None:
     frame = pd.DataFrame({"x": [1.0, float("nan")]}, index=["a", "b"])
     assert as_reader(frame).read_all().to_pylist() == [{"x": 1.0}, {"x": None}]
+
+
+def test_a_lazy_frame_is_computed_while_it_is_read() -> None:
+    frame = pl.DataFrame(TABLE).lazy().with_columns(pl.col("id") * 2).filter(pl.col("id") > 2)
+    assert as_reader(frame).read_all().to_pylist() == [{"id": 4, "name": None}]
+    empty = as_reader(frame.filter(pl.col("id") > 9))
+    assert (empty.schema.names, empty.read_all().num_rows) == (["id", "name"], 0)
+
+
+def test_a_dict_is_one_row() -> None:
+    assert as_reader({"id": 1, "name": None}).read_all().to_pylist() == [{"id": 1, "name": None}]
+    nested = pa.schema([("id", pa.int64()), ("tags", pa.list_(pa.string()))])
+    assert as_reader({"id": 1, "tags": ["a"]}, schema=nested).read_all().to_pylist() == [{"id": 1, "tags": ["a"]}]
+    with pytest.raises(InvalidArgumentError, match=r"pa\.table"):
+        as_reader({"id": [1], "tags": ["a"]}, schema=nested)
 
 
 def test_dicts_may_leave_columns_out() -> None:

@@ -1,0 +1,176 @@
+"""Translates a Polars expression to a PyIceberg one, so that it can be a `where=`.
+
+Polars shows what an expression is by serialising it; its JSON form is read here. Comparisons of a column with literals
+mean in Polars what they mean in this library (`bound_filter.py`): null compares as unknown, NaN equals NaN and is above
+every number. Everything else is refused, since a filter that is only nearly the one asked for deletes other rows.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import ipc
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    Or,
+    Reference,
+    StartsWith,
+)
+from pyiceberg.expressions.literals import literal
+
+from tableformat.errors import InvalidPredicateError
+
+_COMPARISONS: Final[dict[str, Callable[..., BooleanExpression]]] = {
+    "Eq": EqualTo,
+    "NotEq": NotEqualTo,
+    "Lt": LessThan,
+    "LtEq": LessThanOrEqual,
+    "Gt": GreaterThan,
+    "GtEq": GreaterThanOrEqual,
+}
+_MIRRORED: Final = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
+_TESTS: Final[dict[str, Callable[..., BooleanExpression]]] = {
+    "IsNull": IsNull,
+    "IsNotNull": NotNull,
+    "IsNan": IsNaN,
+    "IsNotNan": NotNaN,
+}
+_BOUNDS: Final = {"Both": ("GtEq", "LtEq"), "Left": ("GtEq", "Lt"), "Right": ("Gt", "LtEq"), "None": ("Gt", "Lt")}
+_NANOSECONDS: Final = {"Nanoseconds": 1, "Microseconds": 1_000, "Milliseconds": 1_000_000}
+_PLAIN: Final = frozenset(
+    {"String", "Boolean", "Float32", "Float64", "Int", "Float", "Str"}
+    | {f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64, 128)}
+)
+
+
+def from_polars(expression: Any) -> BooleanExpression:
+    """The same filter, over the names of the columns, which are not looked up here.
+
+    InvalidPredicateError for what is no comparison of one column with literals under `&`, `|` and `~`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = expression.meta.serialize(format="json")
+    return _Translation(str(expression)).condition(json.loads(text))
+
+
+class _Translation:
+    """One walk over one expression, whose text is for errors."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def condition(self, node: Any) -> BooleanExpression:
+        match node:
+            case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
+                return And(self.condition(left), self.condition(right))
+            case {"BinaryExpr": {"left": left, "op": "Or" | "LogicalOr", "right": right}}:
+                return Or(self.condition(left), self.condition(right))
+            case {"BinaryExpr": {"left": left, "op": op, "right": right}} if op in _COMPARISONS:
+                return self._comparison(left, op, right)
+            case {"Function": {"input": inputs, "function": function}}:
+                return self._function(inputs, function)
+            case {"Literal": {"Scalar": {"Boolean": bool(value)}}}:
+                return AlwaysTrue() if value else AlwaysFalse()
+            case {"Column": _}:
+                return EqualTo(term=self._column(node), value=literal(True))
+        raise self._refused("it is no comparison of a column with a value")
+
+    def _comparison(self, left: Any, op: str, right: Any) -> BooleanExpression:
+        if "Literal" in left:
+            left, op, right = right, _MIRRORED.get(op, op), left
+        return _COMPARISONS[op](self._column(left), literal(self._value(right)))
+
+    def _function(self, inputs: Sequence[Any], function: Any) -> BooleanExpression:  # noqa: PLR0911 - one for each
+        match function:
+            case {"Boolean": str(name)} if name in _TESTS:
+                return _TESTS[name](self._column(inputs[0]))
+            case {"Boolean": "Not"}:
+                return Not(self.condition(inputs[0]))
+            case {"Boolean": "AllHorizontal"}:
+                return reduce(And, map(self.condition, inputs))
+            case {"Boolean": "AnyHorizontal"}:
+                return reduce(Or, map(self.condition, inputs))
+            case {"Boolean": {"IsIn": {"nulls_equal": False}}}:
+                return In(term=self._column(inputs[0]), values={literal(value) for value in self._values(inputs[1])})
+            case {"Boolean": {"IsBetween": {"closed": closed}}}:
+                lower, upper = _BOUNDS[closed]
+                return And(self._comparison(inputs[0], lower, inputs[1]), self._comparison(inputs[0], upper, inputs[2]))
+            case {"StringExpr": "StartsWith"}:
+                return StartsWith(term=self._column(inputs[0]), value=literal(self._value(inputs[1])))
+        raise self._refused(f"the library cannot compute {json.dumps(function)}")
+
+    def _column(self, node: Any) -> Reference:
+        return Reference(self._path(node))
+
+    def _path(self, node: Any) -> str:
+        match node:
+            case {"Column": str(name)}:
+                return name
+            case {"Function": {"input": [struct], "function": {"StructExpr": {"FieldByName": str(name)}}}}:
+                return f"{self._path(struct)}.{name}"
+        raise self._refused("one side of each comparison is a column, and nothing is computed from it")
+
+    def _value(self, node: Any) -> Any:
+        match node:
+            case {"Literal": {"Dyn": dict(typed)} | {"Scalar": dict(typed)}} if len(typed) == 1:
+                ((kind, value),) = typed.items()
+                return self._literal(kind, value)
+        raise self._refused("the other side of each comparison is a value")
+
+    def _literal(self, kind: str, value: Any) -> Any:
+        if value is None or kind == "Null":
+            raise self._refused("nothing equals null, and NaN is written as infinity is; use is_null() or is_nan()")
+        if kind in _PLAIN:
+            return value
+        match kind, value:
+            case "Binary", list():
+                return bytes(value)
+            case "Date", int():
+                return date(1970, 1, 1) + timedelta(days=value)
+            case "Time", int() if value % 1000 == 0:
+                return (datetime(1970, 1, 1) + timedelta(microseconds=value // 1000)).time()
+            case "Decimal", [unscaled, _, scale]:
+                return Decimal(unscaled).scaleb(-scale)
+            case "Datetime", [ticks, str(unit), zone] if ticks * _NANOSECONDS.get(unit, 1) % 1000 == 0:
+                epoch = datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)
+                return epoch + timedelta(microseconds=ticks * _NANOSECONDS[unit] // 1000)
+        raise self._refused(f"a value of type {kind} is none that a column is compared with")
+
+    def _values(self, node: Any) -> list[Any]:
+        match node:
+            case {"Literal": {"Scalar": {"List": list(stored)}} | {"Series": list(stored)}}:
+                with ipc.open_stream(bytes(stored)) as stream:
+                    values = stream.read_all().column(0)
+                if not len(values) or values.null_count or pa.types.is_nested(values.type):
+                    raise self._refused("is_in takes at least one value, none of them null or nested")
+                return list(values.to_pylist())
+        raise self._refused("is_in takes values")
+
+    def _refused(self, why: str) -> InvalidPredicateError:
+        return InvalidPredicateError(
+            f"the Polars expression {self._text} cannot be a filter: {why}. Compare columns with values under &, | and "
+            "~, write the filter as SQL text, or read more and filter in Polars."
+        )
