@@ -185,13 +185,17 @@ class Catalog:
         check_namespace(namespace)
         return self.iceberg.namespace_exists(identifier_parts(namespace))
 
-    def list_tables(self, namespace: Identifier) -> list[str]:
-        """Tables of a namespace as identifiers that `load_table` takes, sorted; a name with a dot stands in double
-        quotes, as in `db."a.b"` (LK-1).
+    def list_tables(self, namespace: Identifier | None = None) -> list[str]:
+        """Tables of a namespace, or without one those of all namespaces, as identifiers that `load_table` takes,
+        sorted; a name with a dot stands in double quotes, as in `db."a.b"` (LK-1).
 
-        >>> catalog.list_tables("db")
-        ['db.calendars']
+        >>> catalog.create_namespace("archive")
+        >>> catalog.list_tables("archive"), catalog.list_tables()
+        ([], ['db.calendars'])
         """
+        if namespace is None:
+            names = self.list_namespaces(recursive=True)
+            return sorted(table for name in names for table in self.list_tables(name))
         check_namespace(namespace)
         with self._named(namespace):
             return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))

@@ -132,9 +132,7 @@ def _load(catalog: Catalog, name: str, branch: str) -> Table:
 
     if "." in name:
         return catalog.load_table(name, branch=branch)
-    namespaces = catalog.list_namespaces(recursive=True)
-    tables = [table for namespace in namespaces for table in catalog.list_tables(namespace)]
-    meant = [table for table in tables if table.rpartition(".")[2] == name]
+    meant = [table for table in catalog.list_tables() if table.rpartition(".")[2] == name]
     hint = f" Did you mean {' or '.join(meant)}?" if meant else " `tableformat ls` lists the tables."
     raise TableNotFoundError(f"no table {name!r}: a table is named with its namespace, as in db.t.{hint}")
 

@@ -170,6 +170,14 @@ class ArrowRows(ABC):
         batches = (without_offsets(batch) for table in self._tables() for batch in table.to_batches() if batch.num_rows)
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """`to_batches` under the name that PyIceberg's scans have for it.
+
+        >>> table.scan().to_arrow_batch_reader().read_all().num_rows
+        3
+        """
+        return self.to_batches()
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Any library that takes Arrow streams reads the rows, as often as it likes."""
         return self.to_batches().__arrow_c_stream__(requested_schema)

@@ -141,7 +141,7 @@ CATALOG = {
     "create_table": "identifier, schema, *, key=(), partition_by=(), properties=None, location=None, "
     "range_partitions=None, exist_ok=False",
     "load_table": "identifier, *, branch='main'",
-    "list_tables": "namespace",
+    "list_tables": "namespace=None",
     "table_exists": "identifier",
     "drop_table": "identifier, *, purge=False",
     "rename_table": "from_identifier, to_identifier",
@@ -153,6 +153,7 @@ CATALOG = {
 SCAN = {
     "to_arrow": "",
     "to_batches": "",
+    "to_arrow_batch_reader": "",
     "to_dataset": "",
     "to_pandas": "**options",
     "to_polars": "",

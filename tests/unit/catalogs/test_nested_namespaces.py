@@ -31,6 +31,9 @@ def test_a_table_is_made_found_and_dropped(catalog: Catalog) -> None:
     assert catalog.list_namespaces() == ["x"]
     assert catalog.list_namespaces(recursive=True) == ["x", "x.y"]
     assert (catalog.list_tables("x"), catalog.list_tables("x.y")) == ([], ["x.y.t"])
+    catalog.create_namespace("w")
+    catalog.create_table("w.t", SCHEMA)
+    assert catalog.list_tables() == ["w.t", "x.y.t"]
     table = catalog.load_table("x.y.t")
     assert table.location.endswith("/x.y/t")
     assert table.scan().count() == 2

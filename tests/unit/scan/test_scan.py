@@ -62,6 +62,7 @@ def test_every_form_has_the_same_rows(table: TableBuilder) -> None:
     scan = table.scan()
     arrow = scan.to_arrow()
     assert scan.to_batches().read_all().sort_by("id") == arrow.sort_by("id")
+    assert scan.to_arrow_batch_reader().read_all().sort_by("id") == arrow.sort_by("id")
     assert scan.to_dataset().to_table().sort_by("id") == arrow.sort_by("id")
     assert scan.to_pandas().sort_values("id")["name"].tolist() == ["a-9", "b-1", "c-2"]
     assert sorted(scan.to_polars()["name"]) == ["a-9", "b-1", "c-2"]
