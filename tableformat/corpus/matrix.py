@@ -110,7 +110,7 @@ def render_matrix(matrix: Matrix) -> Group:
         parts += [table, Text("")]
     for case, reader, result in matrix.failures():
         parts.append(Text(f"{case.id}, {reader.version}: {result.verdict.value}. {result.detail}"))
-        parts.append(Text(f"    {reproduction(case, reader)}"))
+        parts.append(Text(f"    {reproduction(case, reader)}", no_wrap=True, overflow="ignore"))
     return Group(*parts)
 
 

@@ -138,7 +138,7 @@ def test_the_matrix_shows_failures_with_their_command(written: list[WrittenCase]
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    found = CliRunner().invoke(app, list(arguments))
+    found = CliRunner(env={"COLUMNS": None}).invoke(app, list(arguments))
     return found.exit_code, found.stdout, found.stderr
 
 

@@ -38,7 +38,7 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
   /** The table of a catalog of the session that lies at the location. A catalog that fails matters if no other has it. */
   private static SourceTable at(String location) {
     List<String> asked = lakes();
-    RuntimeException failure = null;
+    List<String> failures = new ArrayList<>();
     for (String name : asked) {
       try {
         LakeCatalog catalog = lake(manager().catalog(name));
@@ -46,16 +46,13 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
         if (!found.isNull()) {
           return new SourceTable(catalog, identifier(Json.strings(found)));
         }
-      } catch (RuntimeException e) {
-        failure = failure == null ? e : failure;
+      } catch (Exception e) {
+        failures.add(name + " could not be asked: " + e.getMessage());
       }
-    }
-    if (failure != null) {
-      throw failure;
     }
     throw Errors.invalid(
         "format(\"tableformat\"): no table lies at " + location + " in the catalogs " + String.join(", ", asked)
-            + " of the session. Name the table: load(\"lake.db.t\").");
+            + " of the session. Name the table: load(\"lake.db.t\"). " + String.join(" ", failures));
   }
 
   /** Names of the session's catalogs of this format. */
