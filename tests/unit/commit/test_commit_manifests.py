@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -207,11 +208,14 @@ def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
         "total-position-deletes": "0",
         "total-equality-deletes": "0",
     }
-    deletes = delete_blindly(range_delete(table, "r.parquet"), equality_delete(table, "e.parquet"))
+    of_three_spans = replace(range_delete(table, "r.parquet"), record_count=3)
+    deletes = delete_blindly(of_three_spans, equality_delete(table, "e.parquet"))
     table = commit_change(table, deletes).table
     counted = summary(table)
     assert (counted["added-equality-delete-files"], counted["added-range-delete-files"]) == ("2", "1")
-    assert (counted["total-equality-deletes"], counted["total-delete-files"]) == ("2", "2")
+    assert (counted["added-equality-deletes"], counted["added-range-deletes"]) == ("4", "3")
+    assert (counted["total-equality-deletes"], counted["total-delete-files"]) == ("4", "2")
+    assert "total-range-deletes" not in counted
     change = planned(
         table,
         ChangeKind.SCAN_BASED,
@@ -220,7 +224,8 @@ def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
     )
     counted = summary(commit_change(table, change).table)
     assert (counted["deleted-data-files"], counted["deleted-records"]) == ("1", "1")
-    assert (counted["removed-range-delete-files"], counted["removed-equality-deletes"]) == ("1", "1")
+    assert (counted["removed-range-delete-files"], counted["removed-range-deletes"]) == ("1", "3")
+    assert counted["removed-equality-deletes"] == "3"
     assert (counted["removed-files-size"], counted["total-files-size"]) == ("1500", "1500")
     assert (counted["total-data-files"], counted["total-equality-deletes"]) == ("1", "1")
 
