@@ -13,7 +13,9 @@ from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 
 from tableformat.arguments import checked_methods
+from tableformat.filters.predicate import Where
 from tableformat.operations import references
+from tableformat.operations.check_constraints import add_check, drop_check
 from tableformat.operations.empty_branch import create_empty_branch
 from tableformat.operations.evolution import SchemaChanges, SpecChanges
 from tableformat.operations.format_version import FORMAT_VERSION
@@ -171,6 +173,32 @@ class TableEvolution(TableReads):
         'nobody'
         """
         references.remove_properties(self.iceberg, names)
+        return self
+
+    def add_check(self, name: str, condition: Where) -> Self:
+        """Add a CHECK constraint: rows for which the condition is false are refused from now on, by this library and by
+        Spark; for a null it is unknown and refuses nothing. Rows that are there are held against it first, on all
+        branches.
+
+        `condition`: what `where=` takes. InvalidArgumentError where rows break it or it decides nothing,
+        AlreadyExistsError for a name in use, CommitConflictError where rows came meanwhile (CK-7 to CK-9).
+
+        >>> table.add_check("positive", "num_cal > 0").checks
+        {'positive': '`num_cal` > 0'}
+        >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [0]}), on_refused="divert")
+        >>> result.added_row_count, result.refused["num_cal"].to_pylist()
+        (0, [0])
+        """
+        add_check(self.iceberg, name, condition)
+        return self
+
+    def drop_check(self, name: str) -> Self:
+        """Remove a CHECK constraint. InvalidArgumentError with the constraints that there are.
+
+        >>> table.add_check("positive", "num_cal > 0").drop_check("positive").checks
+        {}
+        """
+        drop_check(self.iceberg, name)
         return self
 
     def upgrade(self, format_version: int = 3) -> Self:

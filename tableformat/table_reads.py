@@ -32,6 +32,7 @@ from tableformat.operations.inspect import Inspect
 from tableformat.operations.lookup import row_of_key, rows_of_keys
 from tableformat.operations.table_page import table_html
 from tableformat.scan.scan import Scan
+from tableformat.write.rows.checks import check_conditions
 
 
 class LoadsTables(Protocol):
@@ -83,6 +84,15 @@ class TableReads:
     @property
     def properties(self) -> dict[str, str]:
         return dict(self.metadata.properties)
+
+    @property
+    def checks(self) -> dict[str, str]:
+        """The CHECK constraints: their names and conditions, in Spark's SQL.
+
+        >>> table.checks
+        {}
+        """
+        return check_conditions(self.metadata.properties)
 
     @property
     def schema(self) -> pa.Schema:

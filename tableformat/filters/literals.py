@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import MAX_PREC, Context, Decimal
+from decimal import MAX_PREC, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache
 from typing import Any, Final
@@ -138,7 +138,7 @@ def _fit_integer(literal: Literal[Any], column_type: IntegerType | LongType) -> 
 
 
 def _fit_decimal(literal: Literal[Any], column_type: DecimalType) -> Fitted:
-    number = _number(literal.value)
+    number = _number(_decimal(literal.value) if isinstance(literal, iceberg.StringLiteral) else literal.value)
     limit = 10**column_type.precision - 1
     if isinstance(number, float):
         unscaled, exact = (None if number < 0 else limit), False
@@ -147,6 +147,14 @@ def _fit_decimal(literal: Literal[Any], column_type: DecimalType) -> Fitted:
         unscaled = None if scaled < -limit else min(math.floor(scaled), limit)
         exact = unscaled == scaled
     return Fitted(None if unscaled is None else Decimal(unscaled).scaleb(-column_type.scale, _EXACT), exact=exact)
+
+
+def _decimal(text: str) -> Decimal:
+    """Iceberg's JSON writes decimals as text, so an expression that comes out of it has them so."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError("not a number") from None
 
 
 def _fit_float(literal: Literal[Any], column_type: FloatType | DoubleType) -> Fitted:

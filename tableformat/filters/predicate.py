@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow.compute as pc
 import sqlglot
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, Not
 from pyiceberg.schema import Schema
 from sqlglot import exp
 
@@ -102,6 +102,20 @@ def parse_where(where: Where | None, schema: Schema) -> BooleanExpression:
         bind_filter(where, schema)
         return where
     return to_expression(_Translation(schema).condition(_parse(where), negated=False))
+
+
+def parse_false_where(where: Where, schema: Schema) -> BoundFilter:
+    """The filter that is true for the rows for which the condition `where` is false; it is not where it is unknown.
+
+    `parse_where` negated would not be that: SQL text becomes a filter that is right about true alone. Errors as there.
+    """
+    if isinstance(where, str):
+        return _Translation(schema).condition(_parse(where), negated=True)
+    if isinstance(where, BooleanExpression):
+        return bind_filter(Not(where), schema)
+    if isinstance(where, pc.Expression) or type(where).__module__.partition(".")[0] == "polars":
+        return bind_filter(parse_where(~where, schema), schema)  # type: ignore[operator]
+    return bind_filter(parse_where(where, schema), schema)
 
 
 def _from_arrow(expression: pc.Expression, schema: Schema) -> BoundFilter:

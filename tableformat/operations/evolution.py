@@ -27,6 +27,7 @@ from tableformat.operations.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS, name_mapping
 from tableformat.range_partitions.definition import ranges_text
 from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.write.rows.checks import refuse_column_of_check
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -67,7 +68,8 @@ class SchemaChanges(UpdateSchema):
         super().__init__(Transaction(iceberg), name_mapping=name_mapping(iceberg.metadata.properties))
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
-        """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column."""
+        """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column, and
+        one that a CHECK constraint names (CK-4)."""
         name, metadata = _dotted(path), self._iceberg.metadata
         field_id = self._schema.find_field(name, self._case_sensitive).field_id
         if field_id in metadata.schema().identifier_field_ids:
@@ -76,7 +78,13 @@ class SchemaChanges(UpdateSchema):
             )
         _refuse_partition_source(metadata, field_id, name)
         _refuse_range_column(metadata, field_id, f"column {name!r} cannot be dropped")
+        refuse_column_of_check(metadata.properties, name.rpartition(".")[2])
         return super().delete_column(path)
+
+    def rename_column(self, path_from: str | tuple[str, ...], new_name: str) -> UpdateSchema:
+        """Rename a column. InvalidArgumentError for one that a CHECK constraint names (CK-4)."""
+        refuse_column_of_check(self._iceberg.metadata.properties, _dotted(path_from).rpartition(".")[2])
+        return super().rename_column(path_from, new_name)
 
     def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
         """Let a column be null. InvalidArgumentError for one of the key, and for a range column."""

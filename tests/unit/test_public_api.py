@@ -119,9 +119,12 @@ TABLE = {
     "update_schema": "",
     "update_spec": "",
     "set_key": "columns",
+    "add_check": "name, condition",
+    "drop_check": "name",
     "refresh": "",
 }
 TABLE_ATTRIBUTES = {
+    "checks",
     "inspect",
     "key",
     "location",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -12,13 +11,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import (
     AssertRefSnapshotId,
-    RemovePropertiesUpdate,
     SetPropertiesUpdate,
     TableRequirement,
 )
 
 from spark_ext.service.wire.expressions import exact_filter
-from tableformat.errors import AlreadyExistsError, InvalidArgumentError, TableFormatError
+from tableformat.errors import AlreadyExistsError, TableFormatError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.operations.references import commit_updates
 from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
@@ -54,24 +52,9 @@ def add_checks(table: Table, checks: Sequence[CheckJson], validated_version: str
 
 def drop_constraint(table: Table, name: str, *, if_exists: bool) -> None:
     """ALTER TABLE DROP CONSTRAINT."""
-    found = next((each for each in check_conditions(table.properties) if each.casefold() == name.casefold()), None)
-    if found is not None:
-        names = [f"{CHECK_PREFIX}{found}", f"{CHECK_EXPRESSION_PREFIX}{found}"]
-        removals = [each for each in names if each in table.properties]
-        commit_updates(table.iceberg, (), (RemovePropertiesUpdate(removals=removals),))
-    elif not if_exists:
-        known = ", ".join(check_conditions(table.properties)) or "none"
-        raise InvalidArgumentError(f"{table.name} has no CHECK constraint {name!r}. It has: {known}.")
-
-
-def refuse_column_of_check(table_properties: Mapping[str, str], column: str) -> None:
-    """CK-4: a column that a condition may name is neither renamed nor dropped."""
-    for name, condition in check_conditions(table_properties).items():
-        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", condition, re.IGNORECASE):
-            raise InvalidArgumentError(
-                f"column {column!r} is named by the CHECK constraint {name!r}: {condition}. Drop the constraint first: "
-                f"ALTER TABLE ... DROP CONSTRAINT {name}."
-            )
+    known = {each.casefold() for each in check_conditions(table.properties)}
+    if name.casefold() in known or not if_exists:
+        table.drop_check(name)
 
 
 def is_check_property(name: str) -> bool:

@@ -6,6 +6,7 @@ beside it, and rows that come from elsewhere are held against it here; where it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -113,6 +114,16 @@ def refuse_changed_checks(written_under: Mapping[str, str], now: Mapping[str, st
         )
 
 
+def refuse_column_of_check(table_properties: Mapping[str, str], column: str) -> None:
+    """CK-4: a column that a condition may name is neither renamed nor dropped."""
+    for name, condition in check_conditions(table_properties).items():
+        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", condition, re.IGNORECASE):
+            raise InvalidArgumentError(
+                f"column {column!r} is named by the CHECK constraint {name!r}: {condition}. Drop the constraint first: "
+                f"ALTER TABLE ... DROP CONSTRAINT {name} in Spark, drop_check({name!r}) in Python."
+            )
+
+
 def _row_check(name: str, condition: str, expression: str | None, schema: Schema, table: str) -> RowCheck:
     problem = "it is none that this library can evaluate"
     if expression is not None:
@@ -125,7 +136,7 @@ def _row_check(name: str, condition: str, expression: str | None, schema: Schema
     raise UnsupportedFeatureError(
         f"rows cannot be added to {table} from here: its CHECK constraint {name!r}, {condition}, is enforced by Spark "
         f"only ({problem}). Nothing was changed. Write the rows with Spark, or drop the constraint: there "
-        f"ALTER TABLE ... DROP CONSTRAINT {name}, here remove_properties({CHECK_PREFIX + name!r})."
+        f"ALTER TABLE ... DROP CONSTRAINT {name}, here drop_check({name!r})."
     )
 
 

@@ -1,0 +1,119 @@
+"""CHECK constraints added and dropped from Python: properties that both Spark and Python hold rows against."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pyiceberg.expressions import BooleanExpression, Not
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+)
+
+from tableformat.errors import AlreadyExistsError, InvalidArgumentError, UnsupportedFeatureError, nearest_hint
+from tableformat.filters.bound_filter import Always, BoundFilter, bind_filter, comparisons, to_expression
+from tableformat.filters.predicate import Where, parse_false_where
+from tableformat.filters.spark_text import spark_condition
+from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.operations.adopt import branches
+from tableformat.operations.references import commit_updates
+from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
+from tableformat.scan.scan import Scan
+from tableformat.write.rows.checks import check_conditions
+
+_NAME: Final = re.compile(r"\w+")
+
+
+def add_check(iceberg: IcebergTable, name: str, condition: Where) -> None:
+    """CK-8: set the constraint, once no row of a branch breaks it, in a commit that fails when rows or columns changed
+    meanwhile."""
+    move_to_newest(iceberg)
+    metadata = iceberg.metadata
+    schema = metadata.schema()
+    _refuse_name(name, check_conditions(metadata.properties))
+    optional = _all_optional(schema)
+    broken = _broken(name, condition, optional)
+    properties = _properties(name, broken, optional)
+    _refuse_broken(iceberg, name, broken)
+    unmoved = [
+        AssertRefSnapshotId.model_validate({"ref": branch, "snapshot-id": metadata.refs[branch].snapshot_id})
+        for branch in branches(iceberg)
+    ]
+    if not unmoved:
+        unmoved = [AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": None})]
+    same_columns = AssertCurrentSchemaId.model_validate({"current-schema-id": schema.schema_id})
+    commit_updates(iceberg, (same_columns, *unmoved), (SetPropertiesUpdate(updates=properties),))
+
+
+def drop_check(iceberg: IcebergTable, name: str) -> None:
+    """Remove a constraint; names are looked up without case. InvalidArgumentError where there is none."""
+    known = check_conditions(iceberg.metadata.properties)
+    found = next((each for each in known if each.casefold() == name.casefold()), None)
+    if found is None:
+        raise InvalidArgumentError(
+            f"{'.'.join(iceberg.name())} has no CHECK constraint {name!r}. It has: {', '.join(known) or 'none'}."
+            f"{nearest_hint(name, known)}"
+        )
+    names = (f"{CHECK_PREFIX}{found}", f"{CHECK_EXPRESSION_PREFIX}{found}")
+    removals = [each for each in names if each in iceberg.metadata.properties]
+    commit_updates(iceberg, (), (RemovePropertiesUpdate(removals=removals),))
+
+
+def _refuse_name(name: str, known: dict[str, str]) -> None:
+    """CK-9."""
+    if not _NAME.fullmatch(name):
+        raise InvalidArgumentError(
+            f"a CHECK constraint cannot be named {name!r}: use letters, digits and underscores. Nothing was changed."
+        )
+    found = next((each for each in known if each.casefold() == name.casefold()), None)
+    if found is not None:
+        raise AlreadyExistsError(
+            f"there is a CHECK constraint {found!r} already: {known[found]}. drop_check({found!r}) removes it."
+        )
+
+
+def _all_optional(schema: Schema) -> Schema:
+    """CK-7: a column that is required today may be made optional, and IS NOT NULL of it is then not true everywhere."""
+    return Schema(*(field.model_copy(update={"required": False}) for field in schema.fields))
+
+
+def _broken(name: str, condition: Where, schema: Schema) -> BoundFilter:
+    """CK-7: the filter that is true where the condition is false."""
+    broken = parse_false_where(condition, schema)
+    if isinstance(broken, Always):
+        told = "every row breaks it" if broken.answer else "no row can break it"
+        raise InvalidArgumentError(f"CHECK constraint {name!r} decides nothing: {told}. Nothing was changed.")
+    return broken
+
+
+def _properties(name: str, broken: BoundFilter, schema: Schema) -> dict[str, str]:
+    """CK-7: the condition in Spark's SQL and as an expression, both false for the rows that break it."""
+    holds = bind_filter(Not(to_expression(broken)), schema)
+    condition = spark_condition(holds)
+    expression = to_expression(holds).model_dump_json()
+    if bind_filter(BooleanExpression.model_validate_json(expression), schema) != holds:
+        raise UnsupportedFeatureError(
+            f"CHECK constraint {name!r} cannot be stored: {condition} is another filter once it is read back from the "
+            "JSON of Iceberg expressions. Nothing was changed. Compare a column of another type."
+        )
+    return {f"{CHECK_PREFIX}{name}": condition, f"{CHECK_EXPRESSION_PREFIX}{name}": expression}
+
+
+def _refuse_broken(iceberg: IcebergTable, name: str, broken: BoundFilter) -> None:
+    """CK-8: rows that are there. Metadata rules files out; the others are read, their deletes applied."""
+    where = to_expression(broken)
+    columns = sorted({leaf.path[0] for leaf in comparisons(broken)})
+    for branch in branches(iceberg):
+        view = head_view(iceberg.metadata, iceberg.io, branch)
+        example = Scan(view, where, columns, limit=1).to_arrow().to_pylist()
+        if example:
+            raise InvalidArgumentError(
+                f"CHECK constraint {name!r} cannot be added: rows of branch {branch!r} break it, such as one with "
+                f"{example[0]}. Nothing was changed. Delete or update these rows first."
+            )
