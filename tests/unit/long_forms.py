@@ -10,7 +10,12 @@ import pytest
 
 def every_other(values: Iterable[Any], first: int = 0) -> list[Any]:
     """All values; those between are long. Two tests that begin at 0 and at 1 share them."""
-    return [_case((value,), is_long=(place - first) % 2 != 0) for place, value in enumerate(values)]
+    return every(2, values, first)
+
+
+def every(step: int, values: Iterable[Any], first: int = 0) -> list[Any]:
+    """All values; those that are not a multiple of the step from the first are long."""
+    return [_case((value,), is_long=(place - first) % step != 0) for place, value in enumerate(values)]
 
 
 def crossed(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
