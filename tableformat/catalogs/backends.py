@@ -11,10 +11,10 @@ from pyiceberg.exceptions import NotInstalledError, RESTError
 from sqlalchemy.exc import SQLAlchemyError
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog, make_directory, sqlite_uri
+from tableformat.catalogs.unreachable import unreachable
 from tableformat.errors import (
     CatalogNotFoundError,
     InvalidArgumentError,
-    StorageError,
     UnknownOptionError,
     UnsupportedFeatureError,
     nearest_hint,
@@ -68,9 +68,7 @@ def _load_configured(name: str, options: dict[str, str]) -> Catalog:
             f"catalog {name!r} needs a package that is not installed: {error}. Install it and open the catalog again."
         ) from error
     except (OSError, RESTError, SQLAlchemyError) as error:
-        raise StorageError(
-            f"catalog {name!r} cannot be reached: {error}. Look at its address and credentials, and try again."
-        ) from error
+        raise unreachable(name, error) from error
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidArgumentError(f"the options of catalog {name!r} define no catalog: {error}.") from error
 

@@ -30,6 +30,7 @@ from tableformat.catalogs.adopt_table import AdoptResult, adopt_table
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
+from tableformat.catalogs.unreachable import type_outages
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
@@ -87,6 +88,7 @@ class Catalog:
 
     def __init__(self, backend: IcebergCatalog) -> None:
         guard_metadata_removal(backend)
+        type_outages(backend)
         self.iceberg = backend
         """The PyIceberg catalog behind this one."""
 

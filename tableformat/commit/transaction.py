@@ -46,6 +46,7 @@ from tableformat.errors import (
     CommitConflictError,
     CommitInterruptedError,
     CommitStateUnknownError,
+    StorageError,
     TableFormatError,
     TableNotFoundError,
     UnsupportedFeatureError,
@@ -300,8 +301,10 @@ class _Commit:
                     self._sent = _Sent.NO
                     raise
                 break
-            except Exception:
-                logger.warning("cannot see whether the commit to %s happened", self._subject, exc_info=True)
+            except Exception as unseen:
+                # A service that is away has said so in one line; what nobody foresaw is told with its traceback.
+                told = None if isinstance(unseen, StorageError) else unseen
+                logger.warning("cannot see whether the commit to %s happened: %s", self._subject, unseen, exc_info=told)
                 continue
             landed = self._landed(seen)
             if landed is not None:

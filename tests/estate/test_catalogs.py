@@ -215,11 +215,11 @@ def test_every_verb_and_job_of_the_library_is_a_step() -> None:
 
 
 def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path) -> None:
-    """LK-11: an OSError, as for every store that is away."""
+    """LK-11: a StorageError, which is an OSError, as for every store that is away."""
     with rest_server(tmp_path, files, warehouse=f"s3://{BUCKET}/away") as client:
         catalog = tf.open_catalog("rest", **client)
         table = create(catalog, "2", "db.away")
-    with pytest.raises(OSError, match="refused"):
+    with pytest.raises(StorageError, match=r"catalog .rest. cannot be reached: .*refused"):
         table.append(rows(("a", 1, "x")))
     with pytest.raises(StorageError, match="cannot be reached"):
         tf.open_catalog("rest", **client)
