@@ -264,18 +264,24 @@ def _check_order(table: Table, strategy: str | None, sort_order: str | None) -> 
     """PR-9."""
     if strategy is not None and strategy.lower() not in {"binpack", "sort"}:
         raise InvalidArgumentError(f"strategy must be 'binpack' or 'sort', not {strategy!r}.")
-    if (strategy or "").lower() == "sort" and not table.key:
-        raise InvalidArgumentError(f"strategy 'sort': {table.name} has no key to sort by.")
+    is_named = sort_order is not None
+    if is_named and (strategy or "sort").lower() == "binpack":
+        raise InvalidArgumentError("sort_order belongs to the strategy 'sort', not to 'binpack'.")
+    if not table.key and (is_named or (strategy or "").lower() == "sort"):
+        raise InvalidArgumentError(
+            f"strategy 'sort': {table.name} has no key, and files are rewritten in the order of the key alone. "
+            "'binpack' puts its files together as their rows stand. ALTER TABLE ... SET IDENTIFIER FIELDS makes "
+            "columns the key, if they identify a row; ALTER TABLE ... WRITE ORDERED BY sorts what Spark writes from "
+            "then on."
+        )
     if sort_order is None:
         return
-    if (strategy or "sort").lower() == "binpack":
-        raise InvalidArgumentError("sort_order belongs to the strategy 'sort', not to 'binpack'.")
     matches = [_SORT_FIELD.fullmatch(each.strip()) for each in sort_order.split(",")]
     names = tuple(match["name"].strip("`") if match else "" for match in matches)
     if names != table.key:
         raise InvalidArgumentError(
             f"sort_order {sort_order!r} is not supported: files of {table.name} are always in the order of its key, "
-            f"'{', '.join(table.key)}'."
+            f"'{', '.join(table.key)}', by which range deletes are found in them. Leave sort_order out."
         )
 
 
