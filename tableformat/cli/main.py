@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from tableformat.cli import (
     adoption,
+    catalog_tables,
     changes,
     clean_up,
     compaction,
@@ -179,6 +180,9 @@ app.command("changes", rich_help_panel=READ)(changes.changes)
 app.command("explain", rich_help_panel=READ)(query.explain)
 app.command("partitions", rich_help_panel=LOOK)(partitions.partitions)
 app.command("create", rich_help_panel=CHANGE)(create.create)
+app.command("drop", rich_help_panel=CHANGE)(catalog_tables.drop)
+app.command("rename", rich_help_panel=CHANGE)(catalog_tables.rename)
+app.command("set-property", rich_help_panel=CHANGE)(catalog_tables.set_property)
 app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
 app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
 app.command("alter-partitions", rich_help_panel=CHANGE)(partitions.alter_partitions)
@@ -189,6 +193,7 @@ app.command("add-files", rich_help_panel=CHANGE)(adoption.add_files)
 app.command("register-table", rich_help_panel=CHANGE)(adoption.register_table)
 app.command("rollback", rich_help_panel=CHANGE)(refs.rollback)
 app.command("tag", rich_help_panel=CHANGE)(refs.tag)
+app.command("branch", rich_help_panel=CHANGE)(refs.branch)
 app.command("health", rich_help_panel=MAINTAIN)(upkeep.health)
 app.command("verify", rich_help_panel=MAINTAIN)(verification.verify)
 app.command("maintain", rich_help_panel=MAINTAIN)(upkeep.maintain)

@@ -1,4 +1,4 @@
-"""`rollback` and `tag`: commands that move refs and write no rows."""
+"""`rollback`, `tag` and `branch`: commands that move refs and write no rows."""
 
 from __future__ import annotations
 
@@ -96,11 +96,71 @@ def tag(
     session.output.emit(lambda: {"table": handle.name, "tag": name, "snapshot_id": at}, lambda: Text(told))
 
 
+def branch(
+    context: typer.Context,
+    table: WritableTableArgument,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The branch; without it all branches are listed.")
+    ] = None,
+    snapshot_id: Annotated[
+        int | None, typer.Argument(metavar="SNAPSHOT_ID", help="Where it begins; default the current snapshot.")
+    ] = None,
+    *,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the branch; its own snapshots may expire then.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Start a branch; list or remove branches."""
+    from rich.text import Text
+
+    if name is None and drop:
+        raise typer.BadParameter("--drop needs the NAME of a branch.")
+    if drop and snapshot_id is not None:
+        raise typer.BadParameter("--drop takes no SNAPSHOT_ID.")
+    session = Session.of(context)
+    if name is None:
+        _list_branches(session, session.table(table))
+        return
+    handle = session.writable_table(table)
+    if drop:
+        if not yes:
+            ask(f"Remove branch {name} of {handle.name}?", session)
+        handle.drop_branch(name)
+        told, at = f"{handle.name}: branch {name} removed.", None
+    else:
+        handle.create_branch(name, snapshot_id)
+        at = handle.metadata.refs[name].snapshot_id
+        told = f"{handle.name}: branch {name} is at snapshot {at}."
+    session.output.emit(lambda: {"table": handle.name, "branch": name, "snapshot_id": at}, lambda: Text(told))
+
+
+def _list_branches(session: Session, table: Table) -> None:
+    from tableformat.display.grid import Column, grid
+
+    branches = _refs_of(table, "branch")
+    if not branches and not session.output.is_json:
+        session.output.note(f"{table.name} has no branches.")
+        return
+    session.output.emit(
+        lambda: {
+            "table": table.name,
+            "branches": [{"branch": name, "snapshot_id": at} for name, at in branches.items()],
+        },
+        lambda: grid(
+            [Column("branch"), Column("snapshot", is_number=True)], [(name, str(at)) for name, at in branches.items()]
+        ),
+    )
+
+
+def _refs_of(table: Table, kind: str) -> dict[str, int]:
+    """The snapshots of the branches, or of the tags, by name."""
+    refs = sorted(table.metadata.refs.items())
+    return {name: ref.snapshot_id for name, ref in refs if ref.snapshot_ref_type.value == kind}
+
+
 def _list_tags(session: Session, table: Table) -> None:
     from tableformat.display.grid import Column, grid
 
-    refs = table.metadata.refs
-    tags = {name: ref.snapshot_id for name, ref in sorted(refs.items()) if ref.snapshot_ref_type.value == "tag"}
+    tags = _refs_of(table, "tag")
     if not tags and not session.output.is_json:
         session.output.note(f"{table.name} has no tags.")
         return
