@@ -22,6 +22,7 @@ from tableformat.cli import (
     create,
     deletes,
     layers,
+    load,
     maintain,
     partitions,
     query,
@@ -183,6 +184,7 @@ app.command("create", rich_help_panel=CHANGE)(create.create)
 app.command("drop", rich_help_panel=CHANGE)(catalog_tables.drop)
 app.command("rename", rich_help_panel=CHANGE)(catalog_tables.rename)
 app.command("set-property", rich_help_panel=CHANGE)(catalog_tables.set_property)
+app.command("load", rich_help_panel=CHANGE)(load.load)
 app.command("delete-prefix", rich_help_panel=CHANGE)(deletes.delete_prefix)
 app.command("delete-range", rich_help_panel=CHANGE)(deletes.delete_range)
 app.command("alter-partitions", rich_help_panel=CHANGE)(partitions.alter_partitions)

@@ -1,0 +1,144 @@
+"""`load`: rows of Parquet, CSV and JSON files into a table, in one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tableformat.cli.options import WritableTableArgument, names_of
+from tableformat.cli.session import Session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FORMATS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+
+
+def load(
+    context: typer.Context,
+    table: WritableTableArgument,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Parquet, CSV, or JSON with a row a line.", exists=True, dir_okay=False),
+    ],
+    *,
+    replace_prefix: Annotated[
+        str | None,
+        typer.Option("--replace-prefix", metavar="A,B", help="Replace the rows with the same first key columns."),
+    ] = None,
+    upsert: Annotated[bool, typer.Option("--upsert", help="Replace the rows with the same key.")] = False,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="Load into this branch instead of main.")
+    ] = None,
+) -> None:
+    """Add the rows of local files to a table, in one snapshot; with an option they replace rows.
+
+    Values of CSV and JSON are read as the types of the table's columns. A value of CSV that is empty and without
+    quotes is null. A JSON file is held in memory, the others are read in batches.
+    """
+    from rich.text import Text
+
+    from tableformat.display.results import commit_dict, commit_text
+    from tableformat.display.text import counted
+
+    if upsert and replace_prefix is not None:
+        raise typer.BadParameter("give --upsert or --replace-prefix, not both.")
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    with _unreadable_is_refused(files):
+        rows = rows_of_files(files, handle.schema)
+        if upsert:
+            result = handle.upsert(rows)
+        elif replace_prefix is not None:
+            result = handle.replace(rows, prefix=names_of(replace_prefix))
+        else:
+            result = handle.append(rows)
+    told = f"{counted(len(files), 'file')} loaded into {handle.name}.\n{commit_text(result)}"
+    session.output.emit(
+        lambda: {"table": handle.name, "files": [str(path) for path in files], **commit_dict(result)},
+        lambda: Text(told),
+    )
+
+
+def rows_of_files(paths: Sequence[Path], schema: pa.Schema) -> Any:
+    """The rows of files of one format with the same columns, read as the types that `schema` has for them.
+
+    InvalidArgumentError for another format, for two of them, and for columns that differ.
+    """
+    import pyarrow as pa
+
+    from tableformat.errors import InvalidArgumentError
+
+    formats = {_FORMATS.get(path.suffix.lower()) for path in paths}
+    if None in formats or len(formats) > 1:
+        raise InvalidArgumentError(
+            f"{', '.join(map(str, paths))}: give files of one format, whose names end in {', '.join(_FORMATS)}. "
+            "Nothing was changed."
+        )
+    if formats == {"json"}:
+        return pa.concat_tables(_of_same_columns(paths, [_read_json(path, schema) for path in paths]))
+    return _dataset(paths, formats == {"csv"}, schema)
+
+
+@contextmanager
+def _unreadable_is_refused(paths: Sequence[Path]) -> Iterator[None]:
+    """CSV is read in batches, so text in it that is no value is found while rows are written."""
+    import pyarrow as pa
+
+    from tableformat.errors import InvalidArgumentError
+
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        named = ", ".join(map(str, paths))
+        raise InvalidArgumentError(f"{named} cannot be read: {error}. Nothing was changed.") from error
+
+
+def _dataset(paths: Sequence[Path], is_csv: bool, schema: pa.Schema) -> Any:
+    """One over each file, so that each has its columns looked at."""
+    import pyarrow.csv as pc
+    import pyarrow.dataset as ds
+
+    types = pc.ConvertOptions(
+        column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    read_as = ds.CsvFileFormat(convert_options=types) if is_csv else ds.ParquetFileFormat()
+    parts = [ds.dataset(path, format=read_as) for path in paths]
+    _of_same_columns(paths, parts)
+    return ds.dataset([str(path) for path in paths], format=read_as, schema=parts[0].schema)
+
+
+def _read_json(path: Path, schema: pa.Schema) -> pa.Table:
+    """Columns that the file has and the table too are read as the table's type; Arrow reads a date from a number
+    alone, so dates are read as text first."""
+    import pyarrow as pa
+    import pyarrow.json as pj
+
+    has = pj.read_json(path).schema.names
+    typed = pa.schema([field for field in schema if field.name in has])
+    read = pa.schema(
+        [pa.field(field.name, pa.string() if pa.types.is_date(field.type) else field.type) for field in typed]
+    )
+    rows = pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=read)).select(has)
+    return rows.cast(pa.schema([typed.field(name) if name in typed.names else rows.schema.field(name) for name in has]))
+
+
+def _of_same_columns(paths: Sequence[Path], parts: Sequence[Any]) -> Sequence[Any]:
+    from tableformat.errors import InvalidArgumentError
+
+    first = parts[0].schema
+    for path, part in zip(paths, parts, strict=True):
+        if not part.schema.equals(first):
+            raise InvalidArgumentError(
+                f"{path} has the columns ({_columns(part.schema)}) and {paths[0]} ({_columns(first)}): files that are "
+                "loaded together have the same columns in the same order. Nothing was changed."
+            )
+    return parts
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
