@@ -11,6 +11,8 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.io import FileIO
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -18,6 +20,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from tableformat.arguments import checked_methods
 from tableformat.changes.changes import Changes
 from tableformat.changes.range import change_range_of_times
+from tableformat.errors import UnsupportedFeatureError
 from tableformat.filters.predicate import Where
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.layers.layers import Layers, layers_of
@@ -64,6 +67,17 @@ class TableReads:
         snapshot = self.view.snapshot
         at = f"snapshot {snapshot.snapshot_id}" if snapshot else "no snapshot"
         return f"Table({self.name!r}, branch={self.branch!r}, {at})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """The handle at the metadata that it is pinned to; its catalog is opened anew."""
+        iceberg = self.iceberg
+        if self.catalog is None and not isinstance(iceberg.catalog, NoopCatalog):
+            raise UnsupportedFeatureError(
+                f"the handle of {self.name} cannot be pickled: it was not loaded by a catalog of open_catalog(). Load "
+                "it in the other process instead."
+            )
+        parts = (iceberg.name(), iceberg.metadata, iceberg.metadata_location, iceberg.io, iceberg.config)
+        return _handle, (type(self), parts, self.catalog, self.branch)
 
     def _repr_html_(self) -> str:
         return table_html(self.iceberg, self.view, self.branch)
@@ -282,3 +296,16 @@ class TableReads:
         [{'kind': 'range', 'record_count': 1}]
         """
         return Inspect(self.view, self.branch)
+
+
+def _handle(
+    kind: type[TableReads],
+    parts: tuple[tuple[str, ...], TableMetadata, str, FileIO, dict[str, str]],
+    catalog: LoadsTables | None,
+    branch: str,
+) -> TableReads:
+    """The handle that was pickled."""
+    identifier, metadata, metadata_location, io, config = parts
+    backend = NoopCatalog("pickled") if catalog is None else catalog.iceberg
+    iceberg = IcebergTable(identifier, metadata, metadata_location, io, backend, config)
+    return kind(iceberg, catalog=catalog, branch=branch)

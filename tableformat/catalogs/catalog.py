@@ -28,6 +28,7 @@ from pyiceberg.transforms import IdentityTransform
 from tableformat.arguments import checked_arguments, checked_methods
 from tableformat.catalogs.adopt_table import AdoptResult, adopt_table
 from tableformat.catalogs.backends import open_backend
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
 from tableformat.catalogs.unreachable import type_outages
@@ -38,6 +39,7 @@ from tableformat.errors import (
     InvalidArgumentError,
     NamespaceNotFoundError,
     TableNotFoundError,
+    UnsupportedFeatureError,
     nearest_hint,
 )
 from tableformat.keys.table_key import check_key_columns
@@ -72,7 +74,21 @@ def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
     >>> tf.open_catalog("lake/").list_tables("db")
     ['db.calendars']
     """
-    return Catalog(open_backend(os.fspath(name_or_path), **options))
+    name = os.fspath(name_or_path)
+    catalog = Catalog(open_backend(name, **options))
+    # Another process may be in another directory.
+    is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name
+    files = {"catalog_file": _absolute(options["catalog_file"])} if "catalog_file" in options else {}
+    catalog._opened = (_absolute(name) if is_directory else name, {**options, **files})
+    return catalog
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _reopen(name: str, options: dict[str, str]) -> Catalog:
+    return open_catalog(name, **options)
 
 
 @checked_methods
@@ -80,6 +96,10 @@ class Catalog:
     """A catalog of Iceberg tables with range deletes.
 
     A context manager that closes itself; examples begin as those of `Table`.
+
+    One of `open_catalog` can be pickled, as can its tables and their scans: what travels is how it was opened, and it
+    is opened anew. Options with secrets in them, and those that a catalog gives out for a table's files, travel too, in
+    plain; so pickles go only where these may.
 
     >>> with tf.open_catalog("lake/") as lake:
     ...     print(lake.load_table("db.calendars").scan().count())
@@ -91,6 +111,15 @@ class Catalog:
         type_outages(backend)
         self.iceberg = backend
         """The PyIceberg catalog behind this one."""
+        self._opened: tuple[str, dict[str, str]] | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._opened is None:
+            raise UnsupportedFeatureError(
+                f"catalog {self.iceberg.name!r} cannot be pickled: it was not opened by open_catalog(), so another "
+                "process could not open it. Open it there instead."
+            )
+        return _reopen, self._opened
 
     def __repr__(self) -> str:
         return f"Catalog({self.iceberg.name!r}, warehouse={self.iceberg.properties.get('warehouse', '')!r})"
