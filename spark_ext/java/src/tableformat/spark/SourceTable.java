@@ -52,7 +52,8 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
     }
     throw Errors.invalid(
         "format(\"tableformat\"): no table lies at " + location + " in the catalogs " + String.join(", ", asked)
-            + " of the session. Name the table: load(\"lake.db.t\"). " + String.join(" ", failures));
+            + " of the session. Name the table: load(\"lake.db.t\")."
+            + (failures.isEmpty() ? "" : " " + String.join(" ", failures)));
   }
 
   /** Names of the session's catalogs of this format. */
