@@ -126,7 +126,7 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, wha
             raise InvalidArgumentError(f"{what} is a list of dicts without any column.")
         return pa.RecordBatchReader.from_batches(schema if schema is not None else pa.schema([]), [])
     for name in names:
-        if not isinstance(name, str):
+        if not isinstance(name, str) or any("\ud800" <= character <= "\udfff" for character in name):
             raise InvalidArgumentError(f"{what} is a list of dicts; its keys must be column names, not {name!r}.")
     columns = [_column(name, [row.get(name) for row in rows], schema, what) for name in names]
     return pa.table(columns, names=names).to_reader()

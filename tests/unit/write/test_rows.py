@@ -104,3 +104,9 @@ def test_anything_else_is_refused_with_what_is_accepted(rows: object) -> None:
 def test_values_without_a_common_type_name_their_column() -> None:
     with pytest.raises(InvalidArgumentError, match="column 'a' of rows has values of no common type"):
         as_reader([{"a": 1}, {"a": "x"}])
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """A lone surrogate cannot be written in UTF-8; random calls found it."""
+    with pytest.raises(InvalidArgumentError, match="must be column names"):
+        as_reader([{"\ud800": 1}])
