@@ -58,7 +58,8 @@ SPARK_OF_MAKE_TEST: Final = frozenset(
         "v3",
     )
 )
-"""A test of each mechanism: `make test` runs these of tests/spark, `make check` and CI run all."""
+"""A test of each mechanism: `make test` runs these of tests/spark and leaves out tests/memory, `make check` and CI run
+all."""
 IS_MAKE_TEST: Final = "TABLEFORMAT_MAKE_TEST" in os.environ
 
 MEMORY: Final = Path("/dev/shm")
@@ -123,6 +124,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_of_make_test(item: pytest.Item) -> bool:
+    if item.nodeid.startswith("tests/memory/"):
+        return False
     return "tests/spark/" not in item.nodeid or item.path.name in SPARK_OF_MAKE_TEST
 
 

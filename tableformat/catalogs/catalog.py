@@ -18,18 +18,17 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.exceptions import NamespaceNotEmptyError as IcebergNamespaceNotEmptyError
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.table.update import AddPartitionSpecUpdate
-from pyiceberg.transforms import IdentityTransform
 
 from tableformat.arguments import checked_arguments, checked_methods
 from tableformat.catalogs.adopt_table import AdoptResult, adopt_table
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
+from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
 from tableformat.catalogs.unreachable import type_outages
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
@@ -42,24 +41,15 @@ from tableformat.errors import (
     UnsupportedFeatureError,
     nearest_hint,
 )
-from tableformat.keys.table_key import check_key_columns
 from tableformat.maintenance.running.progress import Progress
 from tableformat.markup import html
-from tableformat.metadata.arrow_schema import iceberg_schema
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
-from tableformat.metadata.partition_text import partition_spec
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
-from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties, with_bounded_history
-from tableformat.range_partitions.definition import define
-from tableformat.range_partitions.layout import partition_field_of
 from tableformat.range_partitions.model import RangePartitions
-from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand, to_property
-from tableformat.storage.location_provider import location_provider
 from tableformat.table import Table
-from tableformat.write.rows.checks import refuse_check_set_by_hand
 
 
 @checked_arguments
@@ -308,33 +298,22 @@ class Catalog:
         >>> catalog.table_exists("db.names"), creation.commit_transaction().name(), catalog.table_exists("db.names")
         (False, ('db', 'names'), True)
         """
-        if isinstance(key, str) or isinstance(partition_by, str):
-            raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
         check_name(identifier)
         check_new_name(identifier_parts(identifier), "table")
-        all_properties = {**_DEFAULT_PROPERTIES, **with_bounded_history(checked_properties(properties or {}))}
-        version = format_version_of_new(all_properties)
-        fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
-        key_ids = check_key_columns(fresh, key)
-        fresh = schema_with_key(fresh, key_ids)
-        if key_ids:
-            all_properties[KEY_FIELD_IDS] = ",".join(str(field_id) for field_id in key_ids)
-        spec = partition_spec(fresh, partition_by)
-        if range_partitions is not None:
-            defined = define(range_partitions, fresh)
-            all_properties[RANGE_PARTITIONS] = to_property(defined)
-            field = partition_field_of(defined, spec)
-            spec = spec if field is None else partition_spec(fresh, [*partition_by, field])
-        refuse_coverage_set_by_hand(properties or {})
-        refuse_check_set_by_hand(properties or {}, {}, fresh)
-        location_provider("", all_properties)
+        new = new_table(
+            schema,
+            key=key,
+            partition_by=partition_by,
+            properties=properties or {},
+            range_partitions=range_partitions,
+        )
         if self.iceberg.table_exists(identifier_parts(identifier)):
             raise _exists_already(identifier)
-        with self._named(identifier), refusals_of_version(version, self.iceberg.name):
+        with self._named(identifier), refusals_of_version(new.format_version, self.iceberg.name):
             creation = self.iceberg.create_table_transaction(
-                identifier_parts(identifier), fresh, location, spec, sort_order_of_key(key_ids), all_properties
+                identifier_parts(identifier), new.schema, location, new.spec, new.sort_order, new.properties
             )
-            if not spec.is_unpartitioned():
+            if not new.spec.is_unpartitioned():
                 # Global deletes are written under an unpartitioned spec (FM-5): every partitioned table gets one.
                 creation._apply((AddPartitionSpecUpdate(spec=PartitionSpec(spec_id=1)),))
             return creation
@@ -496,30 +475,6 @@ class Catalog:
         if not namespace or not self.iceberg.namespace_exists(identifier_parts(namespace)):
             return f" Namespaces: {', '.join(self.list_namespaces()) or 'none'}."
         return nearest_hint(dotted(identifier), self.list_tables(namespace))
-
-
-_DEFAULT_PROPERTIES = {
-    # A streaming writer makes a metadata file a commit: keep a bounded number of them (decision 12).
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "20",
-}
-
-
-def schema_with_key(schema: Schema, key_ids: tuple[int, ...]) -> Schema:
-    """Key columns are required, and the schema's identifier fields."""
-    if not key_ids:
-        return schema
-    fields = [
-        field.model_copy(update={"required": True}) if field.field_id in key_ids else field for field in schema.fields
-    ]
-    return Schema(*fields, schema_id=schema.schema_id, identifier_field_ids=list(key_ids))
-
-
-def sort_order_of_key(key_ids: tuple[int, ...]) -> SortOrder:
-    """Ascending by the key, nulls first (FM-6); unsorted without one."""
-    return SortOrder(
-        *(SortField(source_id, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST) for source_id in key_ids)
-    )
 
 
 def _exists_already(identifier: Identifier) -> AlreadyExistsError:

@@ -46,7 +46,7 @@ from spark_ext.service.ddl.tables import (
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.staging import StagedTable
-from tableformat.catalogs.catalog import schema_with_key, sort_order_of_key
+from tableformat.catalogs.new_table import schema_with_key, sort_order_of_key
 from tableformat.commit.metadata_update import upgraded_to_v3
 from tableformat.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
 from tableformat.keys.table_key import check_key_columns
