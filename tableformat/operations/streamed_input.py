@@ -15,8 +15,11 @@ def streamed_input(
 ) -> Iterator[None]:
     """The batches as a table of the connection that can be read once.
 
-    DuckDB makes a text of what stops its input: an error of this library, or Ctrl-C, is raised as itself.
+    DuckDB makes a text of what stops its input: an error of this library, or Ctrl-C, is raised as itself. Of the
+    connection, which is the caller's own, filters that a join computes are turned off: versions before 2.0 cannot give
+    a UUID to Arrow, and these batches could not use them.
     """
+    connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
     failures: list[BaseException] = []
     reader = pa.RecordBatchReader.from_batches(schema, _remembering(failures, batches))
     connection.register(name, reader)
