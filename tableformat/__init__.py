@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tableformat.changes.changes import Changes
     from tableformat.engines import duckdb
     from tableformat.maintenance.conversion.convert_deletes import ConvertResult
-    from tableformat.operations.result import CommitResult
+    from tableformat.operations.drafts.result import CommitResult
     from tableformat.operations.staged_write import StagedWrite
     from tableformat.operations.transaction import Transaction
     from tableformat.range_partitions.model import Bound, RangePartitions, bound, list_partitions
@@ -54,7 +54,7 @@ _HOMES = {
     "open_catalog": "catalogs.catalog",
     "Changes": "changes.changes",
     "ConvertResult": "maintenance.conversion.convert_deletes",
-    "CommitResult": "operations.result",
+    "CommitResult": "operations.drafts.result",
     "StagedWrite": "operations.staged_write",
     "Transaction": "operations.transaction",
     "ScanExplanation": "scan.explain",

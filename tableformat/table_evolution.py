@@ -14,12 +14,12 @@ from pyiceberg.table.update.spec import UpdateSpec
 
 from tableformat.arguments import checked_methods
 from tableformat.filters.predicate import Where
-from tableformat.operations import references
-from tableformat.operations.check_constraints import add_check, drop_check
-from tableformat.operations.empty_branch import create_empty_branch
-from tableformat.operations.evolution import SchemaChanges, SpecChanges
+from tableformat.operations.definition.check_constraints import add_check, drop_check
+from tableformat.operations.definition.evolution import SchemaChanges, SpecChanges
+from tableformat.operations.definition.key import set_key
 from tableformat.operations.format_version import FORMAT_VERSION
-from tableformat.operations.key import set_key
+from tableformat.operations.history import references
+from tableformat.operations.history.empty_branch import create_empty_branch
 from tableformat.table_reads import TableReads
 
 

@@ -30,9 +30,9 @@ from tableformat.metadata.metadata_tables import history_table
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as_of, view_at, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations import references
+from tableformat.operations.finding.lookup import row_of_key, rows_of_keys
+from tableformat.operations.history import references
 from tableformat.operations.inspect import Inspect
-from tableformat.operations.lookup import row_of_key, rows_of_keys
 from tableformat.operations.table_page import table_html
 from tableformat.scan.scan import Scan
 from tableformat.write.rows.checks import check_conditions

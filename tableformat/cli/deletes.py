@@ -14,7 +14,7 @@ from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
     from tableformat.deletes.spans.spans import SpanArray
-    from tableformat.operations.result import CommitResult
+    from tableformat.operations.drafts.result import CommitResult
     from tableformat.table import Table
 
 WriteBranchOption = Annotated[
@@ -119,7 +119,7 @@ def _preview(session: Session, table: Table, spans: SpanArray, what: str) -> Non
 
     from tableformat.display.grid import facts
     from tableformat.display.text import counted
-    from tableformat.operations.covered_rows import preview_delete
+    from tableformat.operations.finding.covered_rows import preview_delete
 
     preview = preview_delete(table.view, spans)
 

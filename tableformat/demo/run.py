@@ -23,7 +23,7 @@ from tableformat.demo.messages import KEY, TABLE_SCHEMA, MessagePlan, write_mess
 from tableformat.demo.report import DemoReport, print_report
 from tableformat.engines import duckdb
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table
 
 WRITERS: Final = ("auto", "spark", "local")

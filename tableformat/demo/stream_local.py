@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 
 from tableformat.demo.messages import CALENDARS, PREFIX, explode_messages, messages_without_dates
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table
 
 APPLICATION_ID: Final = "demo-stream"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tableformat.demo.messages import CALENDARS, PREFIX
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.staged_write import StagedWrite
 from tableformat.table import Table
 from tableformat.write.staged import StagedFiles

@@ -28,7 +28,7 @@ from tableformat.maintenance.conversion import conversion_plan
 from tableformat.merge_on_read import alive_rows, deleted_positions, span_positions
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
-from tableformat.operations.staging import StagedChange
+from tableformat.operations.drafts.staging import StagedChange
 from tableformat.testing.replacing import replaced, replaced_method
 
 

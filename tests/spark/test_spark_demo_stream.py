@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tableformat import Catalog
 from tableformat.demo import stream_spark
 from tableformat.demo.messages import KEY, TABLE_SCHEMA, write_messages
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 
 
 def test_stream_leaves_the_newest_message_of_every_key(

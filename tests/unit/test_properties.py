@@ -20,7 +20,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("price", pa.int64())])
 ROWS = pa.table({"id": [1], "price": [5]}, schema=SCHEMA)

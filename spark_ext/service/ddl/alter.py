@@ -25,7 +25,7 @@ from spark_ext.service.states.named_states import is_state, pin_of_state
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.spark_types import default_value, iceberg_type
 from tableformat.errors import InvalidArgumentError, TableFormatError
-from tableformat.operations.references import remove_properties, set_properties
+from tableformat.operations.history.references import remove_properties, set_properties
 from tableformat.properties import KEY_FIELD_IDS
 from tableformat.table import Table
 from tableformat.write.rows.checks import refuse_column_of_check

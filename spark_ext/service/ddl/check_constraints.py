@@ -18,7 +18,7 @@ from pyiceberg.table.update import (
 from spark_ext.service.wire.expressions import exact_filter
 from tableformat.errors import AlreadyExistsError, TableFormatError
 from tableformat.filters.bound_filter import bind_filter
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
 from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions

@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_ext.service.procedures.key_values import bound, prefix_table
 from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table
 
 _DELETED = pa.schema(

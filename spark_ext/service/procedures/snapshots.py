@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_ext.service.procedures.procedure import Parameter, Rows, not_null, procedure
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_choice import ancestors
-from tableformat.operations.cherrypick import cherrypick, staged_snapshot
+from tableformat.operations.history.cherrypick import cherrypick, staged_snapshot
 from tableformat.table import Table
 
 _MOVED = pa.schema(

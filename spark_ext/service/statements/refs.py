@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spark_ext.service.statements.statement import Statement, statement
 from tableformat.errors import SnapshotNotFoundError
-from tableformat.operations.empty_branch import create_empty_branch
-from tableformat.operations.references import RefRetention, drop, new_ref, ref_of_kind, replace_ref
+from tableformat.operations.history.empty_branch import create_empty_branch
+from tableformat.operations.history.references import RefRetention, drop, new_ref, ref_of_kind, replace_ref
 from tableformat.table import Table
 
 

@@ -11,7 +11,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Session
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.cherrypick import WAP_ID
+from tableformat.operations.history.cherrypick import WAP_ID
 from tableformat.properties import property_one_of
 from tableformat.table import Table
 

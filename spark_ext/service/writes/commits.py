@@ -30,9 +30,9 @@ from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, UnsupportedFeatureError
 from tableformat.maintenance.upkeep.after_commit import after_commit
-from tableformat.operations.draft import Draft
-from tableformat.operations.options import CommitOptions
-from tableformat.operations.run import run_verb
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.drafts.options import CommitOptions
+from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.overwrite import inside_of

@@ -13,7 +13,7 @@ from tableformat.deletes.rules import is_unpartitioned
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.content_file import DataFile
-from tableformat.operations.draft import Draft
+from tableformat.operations.drafts.draft import Draft
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import prepare_task, read_stored
 from tableformat.write.data_files.partitions import PartitionValues, SpecRouter

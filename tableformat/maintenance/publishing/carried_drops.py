@@ -19,7 +19,7 @@ from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.global_spec import global_spec_id
+from tableformat.operations.definition.global_spec import global_spec_id
 from tableformat.operations.ranges.drops import drop_of
 from tableformat.range_partitions.cuts import spans_of
 from tableformat.write.context import WriteContext

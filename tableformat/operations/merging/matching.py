@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.operations.finding.numbered_rows import unused_name
+from tableformat.operations.finding.row_expressions import quoted, sql_of
+from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.operations.merging.clauses import When
 from tableformat.operations.merging.sides import Sides, chosen_clause, predicate_of
-from tableformat.operations.numbered_rows import unused_name
-from tableformat.operations.row_expressions import quoted, sql_of
-from tableformat.operations.streamed_input import streamed_input
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from pyiceberg.schema import Schema
 from sqlglot import exp
 
 from tableformat.errors import UnknownColumnError
+from tableformat.operations.finding.row_expressions import quoted, row_expression, sql_of
 from tableformat.operations.merging.clauses import MergeClause, MergeStatement
-from tableformat.operations.row_expressions import quoted, row_expression, sql_of
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.global_spec import global_spec_id
+from tableformat.operations.definition.global_spec import global_spec_id
+from tableformat.operations.history.references import new_tag
 from tableformat.operations.ranges.dropped import DroppedFiles, dropped_files
 from tableformat.operations.ranges.result import RangePartitionsResult
-from tableformat.operations.references import new_tag
 from tableformat.properties import BLIND_DELETES, BLIND_DELETES_DEFAULT, RANGE_PARTITIONS, blind_deletes
 from tableformat.range_partitions.alteration import narrows
 from tableformat.range_partitions.cuts import Range, spans_of

@@ -17,9 +17,9 @@ from pyiceberg.table.metadata import TableMetadata
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.snapshot_view import last_sequence_number
-from tableformat.operations.draft import Draft
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.history.references import set_properties
 from tableformat.operations.ranges.dropped import live_data_files
-from tableformat.operations.references import set_properties
 from tableformat.storage.location import local_path
 from tableformat.storage.storage import open_input, size_bytes
 from tableformat.write.rows.checks import row_checks

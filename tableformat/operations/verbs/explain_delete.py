@@ -9,10 +9,10 @@ from pyiceberg.expressions import BooleanExpression
 
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.merge_on_read.task import RowTask
-from tableformat.operations.draft import Draft
-from tableformat.operations.key_condition import KeyCondition, key_conditions
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.key_condition import KeyCondition, key_conditions
+from tableformat.operations.finding.whole_files import whole_files
 from tableformat.operations.verbs.delete import BlindForm, blind_form
-from tableformat.operations.whole_files import whole_files
 from tableformat.properties import BLIND_DELETES, BLIND_DELETES_DEFAULT, PREFIX_ENCODING
 
 

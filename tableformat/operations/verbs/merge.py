@@ -14,9 +14,9 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.errors import DuplicateKeyError
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.covered_positions import in_threads
-from tableformat.operations.covered_rows import only_rows
-from tableformat.operations.draft import Draft
+from tableformat.operations.drafts.covered_positions import in_threads
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.covered_rows import only_rows
 from tableformat.operations.merging.clauses import Action, MergeStatement, When
 from tableformat.operations.merging.matching import Matches, clause_of_unmatched, find_matches, target_columns
 from tableformat.operations.merging.new_rows import Assignments, assignments_of, changed_rows, inserted_rows

@@ -10,9 +10,9 @@ import pyarrow as pa
 from tableformat.errors import InvalidArgumentError, InvalidPredicateError, UnknownColumnError
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.operations.covered_rows import take_matching
-from tableformat.operations.draft import Draft
-from tableformat.operations.row_expressions import computed, row_expression, sql_of
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.covered_rows import take_matching
+from tableformat.operations.finding.row_expressions import computed, row_expression, sql_of
 from tableformat.write.rows.rows import as_reader
 
 

@@ -24,7 +24,7 @@ from tableformat.display.results import commit_text
 from tableformat.display.rows import Rows
 from tableformat.display.summary import partition_texts
 from tableformat.errors import InvalidArgumentError
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 
 
 def shown(renderable: RenderableType, width: int) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table.update import SetPropertiesUpdate
 
 import tableformat as tf
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False)])

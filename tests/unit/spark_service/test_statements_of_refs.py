@@ -17,8 +17,8 @@ from tableformat.errors import (
     InvalidArgumentError,
     SnapshotNotFoundError,
 )
-from tableformat.operations.empty_branch import create_empty_branch
-from tableformat.operations.references import RefRetention
+from tableformat.operations.history.empty_branch import create_empty_branch
+from tableformat.operations.history.references import RefRetention
 from tableformat.properties import PUBLISH_TARGET_PREFIX
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])

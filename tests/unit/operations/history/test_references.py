@@ -10,7 +10,7 @@ import pytest
 
 from tableformat import Catalog, Table, open_catalog
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
-from tableformat.operations.cherrypick import cherrypick
+from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])

@@ -9,7 +9,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.update import AddPartitionSpecUpdate, AssertTableUUID
 
 from tableformat.deletes.rules import is_unpartitioned
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 
 
 def global_spec_id(iceberg: IcebergTable) -> int:

@@ -21,8 +21,8 @@ from tableformat.filters.predicate import Where, parse_false_where
 from tableformat.filters.spark_text import spark_condition
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.operations.adopt import branches
-from tableformat.operations.references import commit_updates
+from tableformat.operations.definition.adopt import branches
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
 from tableformat.scan.scan import Scan
 from tableformat.write.rows.checks import check_conditions

@@ -20,7 +20,7 @@ from tableformat.errors import (
     UncoveredRowsError,
     UnsupportedFeatureError,
 )
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.testing.table_files import live_data_files
 from tableformat.testing.table_rows import live_values
@@ -350,8 +350,8 @@ def test_files_whose_rows_nobody_looked_at_are_asked_for_their_bounds(catalog: t
     """RP-6"""
     other, table = made(catalog, "db.wide", bounds=[(None, None)]), made(catalog)
     (data,) = other.new_write().write(rows(500)).data_files
-    from tableformat.operations.draft import Draft
-    from tableformat.operations.options import CommitOptions
+    from tableformat.operations.drafts.draft import Draft
+    from tableformat.operations.drafts.options import CommitOptions
     from tableformat.write.staged import StagedFiles
 
     draft = Draft(table.iceberg, "main")

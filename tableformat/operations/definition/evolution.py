@@ -23,7 +23,7 @@ from pyiceberg.types import IcebergType
 
 from tableformat.arguments import checked_arguments
 from tableformat.errors import InvalidArgumentError, TableFormatError
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS, name_mapping
 from tableformat.range_partitions.definition import ranges_text
 from tableformat.range_partitions.property_text import range_partitions_of

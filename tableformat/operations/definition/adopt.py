@@ -22,8 +22,8 @@ from tableformat.errors import InvalidKeyError
 from tableformat.keys.table_key import check_key_columns, key_field_ids, key_names
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.global_spec import global_spec_id
-from tableformat.operations.references import commit_updates
+from tableformat.operations.definition.global_spec import global_spec_id
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import KEY_FIELD_IDS
 from tableformat.scan.scan import Scan
 

@@ -16,7 +16,7 @@ from pyiceberg.table.update import (
 
 from tableformat.errors import InvalidKeyError
 from tableformat.keys.table_key import check_key_columns
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 from tableformat.properties import KEY_FIELD_IDS
 
 

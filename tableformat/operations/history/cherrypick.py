@@ -22,7 +22,7 @@ from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors, head_view
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.references import move_to_child
+from tableformat.operations.history.references import move_to_child
 
 WAP_ID: Final = "wap.id"
 """In the summary of a staged snapshot: the name by which it is published."""

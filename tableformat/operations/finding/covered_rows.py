@@ -15,8 +15,8 @@ from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import NarrowedTask, RowTask, scan_of
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.covered_positions import covered_by, in_threads
-from tableformat.operations.draft import Draft
+from tableformat.operations.drafts.covered_positions import covered_by, in_threads
+from tableformat.operations.drafts.draft import Draft
 from tableformat.scan.context import ReadContext, merge_context
 from tableformat.scan.matching_positions import matching_positions
 from tableformat.scan.planner import plan_scan

@@ -38,13 +38,13 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.carried_rows import write_carried_rows
-from tableformat.operations.covered_positions import covered_by, in_threads
-from tableformat.operations.global_spec import global_spec_id
-from tableformat.operations.options import CommitOptions
-from tableformat.operations.replaced_files import ReplacedSpans
-from tableformat.operations.result import CommitResult
-from tableformat.operations.staging import StagedChange, StagedChangeByVersion
+from tableformat.operations.definition.global_spec import global_spec_id
+from tableformat.operations.drafts.carried_rows import write_carried_rows
+from tableformat.operations.drafts.covered_positions import covered_by, in_threads
+from tableformat.operations.drafts.options import CommitOptions
+from tableformat.operations.drafts.replaced_files import ReplacedSpans
+from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
 from tableformat.properties import (
     BLIND_DELETES,
     BLIND_DELETES_DEFAULT,

@@ -19,7 +19,7 @@ from tableformat.errors import (
     RowsRefusedError,
     UnknownColumnError,
 )
-from tableformat.operations import adopt as adopt_module
+from tableformat.operations.definition import adopt as adopt_module
 from tableformat.testing.table_rows import live_tuples
 
 SMALL = '{"type": "lt", "term": "id", "value": 10}'

@@ -8,8 +8,8 @@ from pyiceberg.expressions import BooleanExpression
 
 from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.merge_on_read.task import RowTask
-from tableformat.operations.draft import Draft
-from tableformat.operations.key_condition import KeyCondition, spans_of
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.key_condition import KeyCondition, spans_of
 
 
 def drop_whole_files(draft: Draft, where: BooleanExpression, conditions: Sequence[KeyCondition]) -> bool:

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from tableformat.errors import DuplicateKeyError
-from tableformat.operations.draft import Draft
-from tableformat.operations.key_rows import portions, within_bounds
-from tableformat.operations.row_expressions import quoted
-from tableformat.operations.streamed_input import streamed_input
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.key_rows import portions, within_bounds
+from tableformat.operations.finding.row_expressions import quoted
+from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.write.rows.conform import ConformedRows

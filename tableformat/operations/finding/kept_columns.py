@@ -13,10 +13,10 @@ from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
 from tableformat.errors import DuplicateKeyError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.key_matches import key_matches
-from tableformat.operations.covered_rows import take_covered
-from tableformat.operations.draft import Draft
-from tableformat.operations.key_rows import portions, within_bounds
-from tableformat.operations.numbered_rows import numbered, unused_name
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.covered_rows import take_covered
+from tableformat.operations.finding.key_rows import portions, within_bounds
+from tableformat.operations.finding.numbered_rows import numbered, unused_name
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.last_per_key import last_row_per_key
 from tableformat.write.rows.nested_casts import default_column

@@ -19,7 +19,7 @@ from tableformat.keys.key_matches import key_matches, with_values_of
 from tableformat.keys.table_key import key_field_ids
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.key_rows import portions, within_bounds
+from tableformat.operations.finding.key_rows import portions, within_bounds
 from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables

@@ -14,7 +14,7 @@ from pyiceberg.transforms import IdentityTransform
 from tableformat.errors import InvalidArgumentError
 from tableformat.iceberg_properties import DISTRIBUTION_MODES
 from tableformat.keys.table_key import key_field_ids, key_names
-from tableformat.operations.references import commit_updates
+from tableformat.operations.history.references import commit_updates
 
 _DISTRIBUTION_MODE = "write.distribution-mode"
 

@@ -13,7 +13,7 @@ import pytest
 import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, RowsRefusedError, UncoveredRowsError
 from tableformat.metadata.content_file import DataFile
-from tableformat.operations.replaced_files import ReplacedSpans
+from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.testing.replacing import replaced_method
 from tableformat.testing.table_files import live_files
 from tableformat.testing.table_rows import live_tuples, live_values

@@ -142,7 +142,7 @@ def test_rows_of_branches_are_held_against_it_too(table: tf.Table) -> None:
 
 def test_rows_that_come_while_it_is_added_are_a_conflict(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """CK-8: the constraint is not added over rows that nobody looked at."""
-    from tableformat.operations import check_constraints
+    from tableformat.operations.definition import check_constraints
 
     other = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     looked = check_constraints._refuse_broken

@@ -14,7 +14,7 @@ from tableformat.commit.metadata_commit import assert_ref, commit_metadata
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
 from tableformat.metadata.snapshot_choice import head_view
-from tableformat.operations.references import RefRetention, check_free_name, checked_ref, set_ref
+from tableformat.operations.history.references import RefRetention, check_free_name, checked_ref, set_ref
 from tableformat.storage.storage import delete_if_present
 
 

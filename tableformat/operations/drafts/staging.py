@@ -21,7 +21,7 @@ from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, 
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
-from tableformat.operations.replaced_files import ReplacedSpans
+from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.properties import RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
