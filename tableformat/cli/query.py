@@ -91,12 +91,16 @@ def explain(
     *,
     where: WhereOption = None,
     columns: ColumnsOption = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Read the rows too, and print what each step took.")
+    ] = False,
     snapshot: SnapshotOption = None,
     as_of: AsOfOption = None,
     tag: TagOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """Explain which files a scan reads, which deletes apply to them, and why. Reads metadata and range deletes only."""
+    """Explain which files a scan reads, which deletes apply to them, and why. Reads metadata and range deletes only,
+    unless told to --analyze."""
     from tableformat.display.explain import render_explanation
     from tableformat.display.summary import name_of
     from tableformat.scan.scan import Scan
@@ -105,7 +109,7 @@ def explain(
     handle = session.table(table, branch)
     view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)
     scan = Scan(view, where, names_of(columns))
-    explanation = scan.explain()
+    explanation = scan.explain(analyze=analyze)
     title = f"Scan of {name_of(handle)}" + (f" where {where}" if where else "")
     session.output.emit(
         lambda: {"table": name_of(handle), **explanation.to_dict(), "where": where, "columns": scan.schema.names},

@@ -1,4 +1,5 @@
-"""Renders `Scan.explain()`: the funnel from live files to files read, then each file with its reasons."""
+"""Renders `Scan.explain()`: the funnel from live files to files read, what the steps took, then each file with its
+reasons."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from tableformat.display import text
 from tableformat.display.grid import QUIET_STYLE, Column, facts, grid
-from tableformat.scan.explain import LISTED_FILES, FileExplanation, ScanExplanation
+from tableformat.scan.explain import LISTED_FILES, STEP_COLUMNS, FileExplanation, ScanExplanation, step_cells
 
 _STYLES: Final = {"clean": "green", "partial": "yellow", "covered": "cyan"}
 
@@ -18,6 +19,9 @@ _STYLES: Final = {"clean": "green", "partial": "yellow", "covered": "cyan"}
 def render_explanation(explanation: ScanExplanation, *, title: str, location: str) -> RenderableType:
     """`title` says what is scanned in the user's words; paths are relative to `location`."""
     parts: list[RenderableType] = [Text(title, style="bold"), facts(_funnel(explanation))]
+    if explanation.steps:
+        columns = [Column(name, is_number=place > 0) for place, name in enumerate(STEP_COLUMNS)]
+        parts += [Text(), grid(columns, [list(step_cells(step)) for step in explanation.steps])]
     if explanation.files:
         parts += [Text(), _files(explanation.files[:LISTED_FILES], location)]
     if len(explanation.files) > LISTED_FILES:

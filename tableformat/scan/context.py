@@ -4,6 +4,7 @@ the tasks of one scan share."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -18,6 +19,7 @@ from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContex
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.parquet.projection import select_columns
+from tableformat.scan.measures import ScanMeter, Step, StepCall
 from tableformat.scan.row_lineage_columns import row_lineage_columns, selectable_columns
 from tableformat.storage.location import local_path
 
@@ -44,6 +46,8 @@ class ReadContext:
     """The view's schema: names in filters are its names."""
     selected: Schema
     """The columns to return."""
+    meter: ScanMeter | None = None
+    """Where the steps of the scan say what they took; None: nobody asks."""
 
     @staticmethod
     def of(view: SnapshotView, columns: Sequence[str] | None = None) -> ReadContext:
@@ -58,6 +62,10 @@ class ReadContext:
     def arrow_schema(self) -> pa.Schema:
         """Schema of every batch."""
         return arrow_schema(self.selected)
+
+    def measure(self, step: Step) -> AbstractContextManager[StepCall]:
+        """A block of work that belongs to the step, which says in the call what it did."""
+        return nullcontext(StepCall()) if self.meter is None else self.meter.measure(step)
 
     @cached_property
     def row_lineage(self) -> tuple[str, ...]:

@@ -13,10 +13,12 @@ from tableformat.filters.filter_text import filter_text
 from tableformat.markup import figures, html
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.scan.measures import StepMeasures
 from tableformat.scan.plan import ScanPlan
 
 LISTED_FILES: Final = 20
 """Files that the text lists of each kind of coverage; `to_dict` has all."""
+STEP_COLUMNS: Final = ("step", "time", "files", "rows", "size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class ScanExplanation:
     pruning: dict[str, int]
     delete_file_counts: dict[str, int]
     """Delete files that have to be opened, by kind."""
+    steps: tuple[StepMeasures, ...] = ()
+    """What each step took, where the scan was run."""
 
     def of_verdict(self, verdict: str) -> list[FileExplanation]:
         """The files that are clean, partial or covered."""
@@ -82,11 +86,16 @@ class ScanExplanation:
             for file in self.files
         ]
         columns = ("verdict", "rows", "size", "data file", "why")
-        return html.fragment("scan, explained", html.facts(told), html.grid(columns, rows, numbers=columns[1:3]))
+        parts = [html.facts(told), html.grid(columns, rows, numbers=columns[1:3])]
+        if self.steps:
+            parts.insert(
+                1, html.grid(STEP_COLUMNS, [step_cells(step) for step in self.steps], numbers=STEP_COLUMNS[1:])
+            )
+        return html.fragment("scan, explained", *parts)
 
 
-def explain_plan(plan: ScanPlan) -> ScanExplanation:
-    """The explanation of a plan; reads nothing."""
+def explain_plan(plan: ScanPlan, steps: tuple[StepMeasures, ...] = ()) -> ScanExplanation:
+    """The explanation of a plan, with what its steps took if it was run; reads nothing."""
     covered = (_explain_covered(file) for file in plan.covered)
     return ScanExplanation(
         snapshot_id=plan.snapshot_id,
@@ -94,7 +103,14 @@ def explain_plan(plan: ScanPlan) -> ScanExplanation:
         files=(*(_explain_task(task) for task in plan.tasks), *covered),
         pruning=asdict(plan.pruning),
         delete_file_counts={kind.value: count for kind, count in plan.delete_file_counts.items()},
+        steps=steps,
     )
+
+
+def step_cells(step: StepMeasures) -> tuple[str, str, str, str, str]:
+    """A line of the table of steps, in the order of `STEP_COLUMNS`."""
+    numbers = figures.count(step.file_count), figures.count(step.row_count), figures.size(step.size_bytes)
+    return step.step, figures.seconds(step.seconds), *numbers
 
 
 def _ruled_out(pruning: dict[str, int]) -> str:
@@ -164,6 +180,11 @@ def _report(explanation: ScanExplanation) -> Iterator[str]:
         f"  deletes     {counts['delete_file_count']} delete files seen, "
         f"{counts['skipped_delete_file_count']} cannot matter; to open: {kinds or 'none'}"
     )
+    if explanation.steps:
+        yield f"  {'step':<18}{'time':>10}{'files':>10}{'rows':>14}{'size':>10}"
+    for step in explanation.steps:
+        name, seconds, files, rows, size = step_cells(step)
+        yield f"  {name:<18}{seconds:>10}{files:>10}{rows:>14}{size:>10}"
     for verdict in ("clean", "partial", "covered"):
         yield from _listed(verdict, explanation.of_verdict(verdict))
 

@@ -30,6 +30,7 @@ from tableformat.merge_on_read.together.batches import batched
 from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
 from tableformat.parquet.projection import FileProjection, identity_constants, narrowed, with_filter_columns
 from tableformat.scan.context import ReadContext
+from tableformat.scan.measures import Step
 from tableformat.scan.row_groups import is_ruled_out
 from tableformat.scan.row_lineage_columns import with_inherited_lineage
 from tableformat.scan.small_files import SmallFileReader, SmallFilesRun
@@ -140,10 +141,10 @@ def prepare_task(task: RowTask, context: ReadContext) -> list[RowGroupRun]:
     bound = bind_filter(task.residual, context.schema)
     if bound is FALSE:
         return []
-    deleted = deleted_positions(task, context.merge)
+    deleted = _deleted(task, context)
     if len(deleted) == task.data_file.record_count:
         return []
-    with context.merge.open_data_file(task.data_file) as file:
+    with context.measure(Step.OPEN) as done, context.merge.open_data_file(task.data_file) as file:
         spec = context.merge.specs[task.data_file.spec_id]
         given = task.constants if isinstance(task, NarrowedTask) else {}
         constants = {**identity_constants(task.data_file, spec), **given}
@@ -151,7 +152,19 @@ def prepare_task(task: RowTask, context: ReadContext) -> list[RowGroupRun]:
         result = context.arrow_schema if wanted is context.selected else None
         projection = FileProjection.of(file.schema, wanted, file.location, constants, result=result)
         opened = OpenTask(task, context, bound, projection, deleted)
-        return _row_group_runs(opened, file, constants)
+        runs = _row_group_runs(opened, file, constants)
+        done.file_paths.add(file.location)
+        done.row_count += sum(run.row_count for run in runs)
+        return runs
+
+
+def _deleted(task: RowTask, context: ReadContext) -> PositionSet:
+    with context.measure(Step.FIND_DELETED) as done:
+        deleted = deleted_positions(task, context.merge)
+        done.row_count += len(deleted)
+        if task.has_deletes:
+            done.file_paths.add(task.data_file.file_path)
+    return deleted
 
 
 def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[RowGroupRun]:
@@ -181,19 +194,39 @@ def _read_run(run: RowGroupRun | SmallFilesRun, narrow: bool) -> pa.Table:
     if isinstance(run, SmallFilesRun):
         return run.reader.read(run, narrow)
     opened = run.task
-    rows = alive_rows(read_stored(run), opened.deleted, run.start_row)
-    rows = filter_rows(opened.bound, rows)
-    return narrowed(rows, opened.context.arrow_schema) if narrow else rows
+    stored = read_stored(run)
+    with opened.context.measure(Step.DROP_DELETED) as done:
+        rows = alive_rows(stored, opened.deleted, run.start_row)
+        done.file_paths.add(opened.task.data_file.file_path)
+        done.row_count += rows.num_rows
+    with opened.context.measure(Step.FILTER) as done:
+        rows = filter_rows(opened.bound, rows)
+        done.file_paths.add(opened.task.data_file.file_path)
+        done.row_count += rows.num_rows
+        return narrowed(rows, opened.context.arrow_schema) if narrow else rows
 
 
 def read_stored(run: RowGroupRun) -> pa.Table:
     """Every row of the run, deleted or not, in the columns to return and those of the filter."""
     opened = run.task
-    with opened.context.merge.open_data_file(opened.task.data_file) as file, unreadable_as_corrupt(file.location):
-        decoded = file.reader().reader.read_row_groups(
-            list(run.row_groups),
-            column_indices=list(opened.projection.leaf_indices),
-            use_threads=run.row_count >= _PARALLEL_FROM_ROWS,
-        )
-    rows = opened.projection.apply(decoded, run.row_count)
-    return with_inherited_lineage(rows, opened.context.row_lineage, opened.task.data_file, run.start_row)
+    with opened.context.measure(Step.DECODE) as done:
+        with opened.context.merge.open_data_file(opened.task.data_file) as file, unreadable_as_corrupt(file.location):
+            decoded = file.reader().reader.read_row_groups(
+                list(run.row_groups),
+                column_indices=list(opened.projection.leaf_indices),
+                use_threads=run.row_count >= _PARALLEL_FROM_ROWS,
+            )
+            if opened.context.meter is not None:
+                done.file_paths.add(file.location)
+                done.row_count += run.row_count
+                done.size_bytes += _stored_bytes(file, run)
+        rows = opened.projection.apply(decoded, run.row_count)
+        return with_inherited_lineage(rows, opened.context.row_lineage, opened.task.data_file, run.start_row)
+
+
+def _stored_bytes(file: OpenedFile, run: RowGroupRun) -> int:
+    """Size of the column chunks of the run, as they are in the file."""
+    groups = [file.metadata.row_group(number) for number in run.row_groups]
+    return sum(
+        group.column(leaf).total_compressed_size for group in groups for leaf in run.task.projection.leaf_indices
+    )

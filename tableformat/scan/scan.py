@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from pyiceberg.expressions import BooleanExpression
@@ -11,10 +12,12 @@ from tableformat.arguments import checked_methods
 from tableformat.filters.predicate import Where
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.scan.arrow_rows import ArrowRows
+from tableformat.scan.arrow_rows import ArrowRows, limited
 from tableformat.scan.explain import ScanExplanation, explain_plan
+from tableformat.scan.measures import ScanMeter, Step, StepMeasures
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
+from tableformat.scan.reader import read_tables
 
 
 @checked_methods
@@ -56,14 +59,35 @@ class Scan(ArrowRows):
     def _plan(self) -> ScanPlan:
         return plan_scan(self._view, self._where, context=self._context.merge)
 
-    def explain(self) -> ScanExplanation:
+    def explain(self, *, analyze: bool = False) -> ScanExplanation:
         """Why the scan reads what it reads; prints as a report, `to_dict()` for programs.
+
+        `analyze`: plans anew, reads every row that `to_batches` would give, holding none, and adds the time, files,
+        rows and bytes of each step. What the handle holds of earlier scans is not read again.
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> [(file.verdict, file.reasons) for file in table.scan().explain().files]
         [('partial', ('1 newer deleted key ranges overlap its bounds',))]
+        >>> steps = table.scan().explain(analyze=True).steps
+        >>> [(step.step, step.row_count) for step in steps if step.step in ("find deleted rows", "return")]
+        [('find deleted rows', 2), ('return', 1)]
         """
-        return explain_plan(self._plan)
+        return explain_plan(*self._run()) if analyze else explain_plan(self._plan)
+
+    def _run(self) -> tuple[ScanPlan, tuple[StepMeasures, ...]]:
+        """The plan, made anew, and what its steps took."""
+        meter = ScanMeter()
+        with meter.measure(Step.RETURN) as returned:
+            with meter.measure(Step.PLAN) as planned:
+                plan = plan_scan(self._view, self._where, context=self._context.merge)
+                planned.file_paths.update(task.data_file.file_path for task in plan.tasks)
+                planned.row_count, planned.size_bytes = plan.record_count, plan.data_bytes
+            for rows in limited(read_tables(plan.tasks, replace(self._context, meter=meter)), self._limit):
+                returned.row_count += rows.num_rows
+                returned.size_bytes += rows.nbytes
+        with meter.measure(Step.FIND_DELETED) as found:
+            found.size_bytes = sum(delete.content_size_bytes or delete.file_size_bytes for delete in plan.delete_files)
+        return plan, meter.measures()
 
     def _tasks(self) -> Iterable[FileScanTask]:
         return self._plan.tasks

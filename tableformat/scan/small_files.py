@@ -8,7 +8,7 @@ A run is as many files of a batch as fit into `ROW_GROUP_RUN_BYTES` before compr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import groupby
@@ -34,6 +34,7 @@ from tableformat.parquet.parquet_file import OpenedFile
 from tableformat.parquet.projection import identity_constants, narrowed, with_filter_columns
 from tableformat.scan.context import ReadContext
 from tableformat.scan.file_shapes import FileShape, FileShapes
+from tableformat.scan.measures import Step, StepCall
 from tableformat.scan.row_groups import is_ruled_out
 from tableformat.scan.row_lineage_columns import with_inherited_lineage
 
@@ -76,32 +77,56 @@ class SmallFileReader:
     def prepare(self, batch: Batch) -> list[SmallFilesRun]:
         """The files of the batch that may have a row to return, read."""
         bounds = self._bounds(batch)
-        chosen = []
-        for task in batch:
-            bound, deleted = bounds[id(task.residual)], self._resolver.known(task)
-            if bound is not FALSE and (deleted is None or len(deleted) < task.data_file.record_count):
-                chosen.append((task, bound, deleted))
+        chosen = self._chosen(batch, bounds)
         shapes = self._shapes(list(bounds.values()))
-        read = map if self._fetchers is None else self._fetchers.map
-        opened = read(self._context.merge.read_data_file, [task.data_file for task, _, _ in chosen])
-        files = [
-            self._small_file(shapes, task, bound, deleted, file)
-            for (task, bound, deleted), file in zip(chosen, opened, strict=True)
-        ]
-        kept = [each for each in files if not _has_no_match(each)]
+        with self._context.measure(Step.OPEN) as done:
+            read = map if self._fetchers is None else self._fetchers.map
+            opened = read(self._context.merge.read_data_file, [task.data_file for task, _, _ in chosen])
+            files = [
+                self._small_file(shapes, task, bound, deleted, file)
+                for (task, bound, deleted), file in zip(chosen, opened, strict=True)
+            ]
+            kept = [each for each in files if not _has_no_match(each)]
+            _told_of(kept, done)
+            done.size_bytes += sum(each.task.data_file.file_size_bytes for each in files)
         return [SmallFilesRun(self, shapes, run) for run in _split(kept, self._run_bytes)]
 
     def read(self, run: SmallFilesRun, narrow: bool) -> pa.Table:
         """The rows of the run that are alive and match, file by file."""
         starts = starts_of(each.file.row_count for each in run.files)
-        decoded = [self._decoded(each) for each in run.files]
-        resolved = iter(self._resolver.resolve([keys for _, keys in decoded if keys is not None]))
-        deleted = [next(resolved) if each.deleted is None else each.deleted for each in run.files]
-        rows = _projected(run, [stored for stored, _ in decoded])
-        if self._context.row_lineage:
-            rows = self._with_lineage(rows, run.files)
-        rows = _matching(rows, run.files, joined(deleted, starts), starts)
+        with self._context.measure(Step.DECODE) as done:
+            decoded = [self._decoded(each) for each in run.files]
+            rows = _projected(run, [stored for stored, _ in decoded])
+            if self._context.row_lineage:
+                rows = self._with_lineage(rows, run.files)
+            _told_of(run.files, done)
+        deleted = self._deleted(run, [keys for _, keys in decoded if keys is not None])
+        rows = self._matching(run, rows, joined(deleted, starts), starts)
         return narrowed(rows, self._context.arrow_schema) if narrow else rows
+
+    def _chosen(
+        self, batch: Batch, bounds: Mapping[int, BoundFilter]
+    ) -> list[tuple[FileScanTask, BoundFilter, PositionSet | None]]:
+        """The tasks that may have a row to return, with the filter and, where known already, the deleted rows."""
+        chosen = []
+        with self._context.measure(Step.FIND_DELETED) as done:
+            for task in batch:
+                bound, deleted = bounds[id(task.residual)], self._resolver.known(task)
+                if deleted:
+                    done.row_count += len(deleted)
+                if task.has_deletes:
+                    done.file_paths.add(task.data_file.file_path)
+                if bound is not FALSE and (deleted is None or len(deleted) < task.data_file.record_count):
+                    chosen.append((task, bound, deleted))
+        return chosen
+
+    def _deleted(self, run: SmallFilesRun, keys: Sequence[KeyRows]) -> list[PositionSet]:
+        """The deleted rows of each file; `keys` of those whose rows decide."""
+        with self._context.measure(Step.FIND_DELETED) as done:
+            resolved = self._resolver.resolve(keys)
+            done.row_count += sum(map(len, resolved))
+        found = iter(resolved)
+        return [next(found) if each.deleted is None else each.deleted for each in run.files]
 
     def _bounds(self, batch: Batch) -> dict[int, BoundFilter]:
         """The bound filters by the identity of the tasks' expressions, of which most are one object."""
@@ -145,6 +170,29 @@ class SmallFileReader:
             with_inherited_lineage(rows.slice(start, each.file.row_count), names, each.task.data_file, 0)
             for start, each in zip(starts[:-1], files, strict=True)
         )
+
+    def _matching(
+        self, run: SmallFilesRun, rows: pa.Table, deleted: PositionSet, starts: NDArray[np.int64]
+    ) -> pa.Table:
+        """The rows that are alive and pass the filter of their file."""
+        found = []
+        for bound, numbered in groupby(enumerate(run.files), key=lambda pair: pair[1].bound):
+            numbers = [number for number, _ in numbered]
+            start, end = int(starts[numbers[0]]), int(starts[numbers[-1] + 1])
+            paths = [run.files[number].file.location for number in numbers]
+            with self._context.measure(Step.DROP_DELETED) as done:
+                alive = alive_rows(rows.slice(start, end - start), deleted, start)
+                done.file_paths.update(paths)
+                done.row_count += alive.num_rows
+            with self._context.measure(Step.FILTER) as done:
+                found.append(filter_rows(bound, alive))
+                done.file_paths.update(paths)
+                done.row_count += found[-1].num_rows
+        if len(found) == 1:
+            return found[0]
+        if not rows.num_columns:
+            return rows.slice(0, sum(part.num_rows for part in found))
+        return pa.concat_tables(found)
 
 
 def _has_no_match(small: SmallFile) -> bool:
@@ -196,16 +244,7 @@ def _projected(run: SmallFilesRun, stored: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _matching(rows: pa.Table, files: Sequence[SmallFile], deleted: PositionSet, starts: NDArray[np.int64]) -> pa.Table:
-    """The rows that are alive and pass the filter of their file."""
-    found = []
-    for bound, numbered in groupby(enumerate(files), key=lambda pair: pair[1].bound):
-        numbers = [number for number, _ in numbered]
-        start, end = int(starts[numbers[0]]), int(starts[numbers[-1] + 1])
-        alive = alive_rows(rows.slice(start, end - start), deleted, start)
-        found.append(filter_rows(bound, alive))
-    if len(found) == 1:
-        return found[0]
-    if not rows.num_columns:
-        return rows.slice(0, sum(part.num_rows for part in found))
-    return pa.concat_tables(found)
+def _told_of(files: Sequence[SmallFile], done: StepCall) -> None:
+    """Files that a step worked on, every row of them."""
+    done.file_paths.update(each.file.location for each in files)
+    done.row_count += sum(each.file.row_count for each in files)

@@ -163,7 +163,7 @@ SCAN = {
     "to_duckdb": "connection=None, name=None",
     "count": "",
     "plan": "",
-    "explain": "",
+    "explain": "*, analyze=False",
     "filter": "where",
     "select": "columns",
 }

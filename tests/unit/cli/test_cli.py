@@ -345,6 +345,13 @@ class TestExplain:
         assert document["columns"] == ["note"]
         assert [delete["kind"] for file in document["files"] for delete in file["deletes"]] == ["equality"]
 
+    def test_analyze_reads_the_rows(self, lake: Lake) -> None:
+        shown = lake.run("explain", TABLE, "--analyze", columns=100).stdout
+        assert "drop deleted rows" in shown
+        document = lake.json("explain", TABLE, "--analyze")
+        row_count = lake.json("query", f"SELECT count(*) AS n FROM {TABLE}")["rows"][0]["n"]
+        assert document["steps"][-1]["row_count"] == row_count
+
     def test_bad_filter(self, lake: Lake) -> None:
         assert lake.error("explain", TABLE, "--where", "idd1 = 'B'")["type"] == "UnknownColumnError"
 

@@ -235,6 +235,39 @@ def test_explanation_tells_verdicts_and_reasons(tmp_path: Path) -> None:
     assert json.loads(json.dumps(explanation.to_dict()))["pruning"]["data_file_count"] == 4
 
 
+@pytest.mark.parametrize("small_file_bytes", [0, 100_000])
+def test_analyzed_scan_says_what_each_step_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
+) -> None:
+    """Files read one by one and many together; a file of which no row is left is not opened."""
+    monkeypatch.setattr("tableformat.merge_on_read.together.batches.SMALL_FILE_BYTES", small_file_bytes)
+    builder = table(tmp_path)
+    (gone,) = builder.append(rows(6, 7))
+    (data,) = builder.append(rows(1, 2, 3, 4, 5))
+    builder.append(rows(9))
+    builder.delete_prefixes(["id"], [{"id": 2}])
+    builder.delete_rows(pa.table({"id": [3]}))
+    builder.delete_positions(data, [0])
+    builder.delete_positions(gone, [0, 1])
+    scan = builder.scan("id < 5 OR id = 9")
+    explanation = scan.explain(analyze=True)
+    steps = {step.step: (step.file_count, step.row_count) for step in explanation.steps}
+    assert steps == {
+        "plan": (2, 6),
+        "find deleted rows": (1, 3),
+        "open files": (2, 6),
+        "decode": (2, 6),
+        "drop deleted rows": (2, 3),
+        "filter": (2, 2),
+        "return": (0, 2),
+    }
+    assert scan.count() == 2
+    assert "find deleted rows" in str(explanation)
+    assert "find deleted rows" in explanation._repr_html_()
+    limited = Scan(scan.view, limit=1).explain(analyze=True).steps[-1]
+    assert (limited.step, limited.row_count) == ("return", 1)
+
+
 @pytest.mark.parametrize("where", [None, "id = 500", "id > 5 OR d IS NULL"])
 def test_filter_plans_give_the_rows_of_a_filter_on_everything(tmp_path: Path, where: str | None) -> None:
     builder = table(tmp_path, ("id", BucketTransform(3)))
