@@ -30,7 +30,7 @@ from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
-from tableformat.catalogs.unreachable import type_outages
+from tableformat.catalogs.unreachable import creation_without_answer, type_outages
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
@@ -271,7 +271,8 @@ class Catalog:
             )
             version = format_version_of_new(properties or {})
             with self._named(identifier), refusals_of_version(version, self.iceberg.name):
-                creation.commit_transaction()
+                with creation_without_answer(self.iceberg, dotted(identifier)):
+                    creation.commit_transaction()
                 return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self)
         except (TableAlreadyExistsError, AlreadyExistsError) as error:
             if exist_ok:

@@ -1,16 +1,18 @@
-"""A catalog service that cannot be reached: one error of the library, whatever call met it (LK-11)."""
+"""A catalog's service or database that cannot be reached: one error of the library, whatever call met it (LK-11)."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import ServiceUnavailableError
+from sqlalchemy.exc import DBAPIError
 
-from tableformat.errors import StorageError
+from tableformat.errors import CommitStateUnknownError, StorageError
 
 _OUTAGES: Final = frozenset(
     {
@@ -30,20 +32,30 @@ _METHODS: Final = tuple(
 
 
 def type_outages(catalog: Catalog) -> None:
-    """LK-11: make a catalog of PyIceberg raise StorageError where its service cannot be reached.
-
-    A database (`SqlCatalog`) is left alone: its driver's errors do not tell an outage from a refusal.
-    """
-    if isinstance(catalog, SqlCatalog):
-        return
+    """LK-11: make a catalog of PyIceberg raise StorageError where its service or its database cannot be reached."""
     for name in _METHODS:
         setattr(catalog, name, partial(_ask, catalog, name))
 
 
+@contextmanager
+def creation_without_answer(catalog: Catalog, identifier: str) -> Iterator[None]:
+    """Creating a table is a commit: where its answer was lost, the table may be there (CP-13)."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_outage(error):
+            raise
+        raise CommitStateUnknownError(
+            f"catalog {catalog.name!r} gave no answer to the creation of table {identifier!r}: {error}. The table may "
+            "be there: table_exists() tells it, and create_table(exist_ok=True) may be called again."
+        ) from error
+
+
 def unreachable(name: str, error: BaseException) -> StorageError:
     """What to raise for a catalog that cannot be reached."""
+    cause = str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]
     return StorageError(
-        f"catalog {name!r} cannot be reached: {error}. Look at its address and credentials, and try again."
+        f"catalog {name!r} cannot be reached: {cause}. Look at its address and credentials, and try again."
     )
 
 
@@ -59,5 +71,8 @@ def _ask(catalog: Catalog, method: str, *args: Any, **kwargs: Any) -> Any:
 def _is_outage(error: Exception) -> bool:
     if isinstance(error, ServiceUnavailableError):
         return True
+    if isinstance(error, DBAPIError):
+        # Without a statement it is the connection that was refused.
+        return error.connection_invalidated or error.statement is None
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__}
     return not kinds.isdisjoint(_OUTAGES)

@@ -1,22 +1,27 @@
-"""A catalog service that goes away after it was opened."""
+"""A catalog's service, or its database, that goes away after it was opened."""
 
 from __future__ import annotations
 
 import json
 import pickle
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
+import requests
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.table import Table as IcebergTable
+from sqlalchemy import event
 
 import tableformat as tf
 from spark_ext.service.wire.errors import describe_error
-from tableformat.errors import StorageError
+from tableformat.errors import AlreadyExistsError, CommitStateUnknownError, StorageError
 
 
 class _Service(BaseHTTPRequestHandler):
@@ -86,3 +91,45 @@ def test_table_that_was_loaded_before_names_the_catalog(away: tf.Catalog, tmp_pa
         for call in (table.refresh, lambda: table.append(pa.table({"id": [1]}))):
             with pytest.raises(StorageError, match="catalog 'prod' cannot be reached"):
                 call()
+
+
+@pytest.mark.parametrize("kind", ["lake", "sql"])
+def test_database_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """LK-11: what a database answers stays what it is; a connection that is refused is an outage."""
+    if kind == "lake":
+        catalog = tf.open_catalog(str(tmp_path / "lake"))
+    else:
+        options = {"uri": f"sqlite:///{tmp_path}/sql.db", "warehouse": str(tmp_path / "warehouse")}
+        catalog = tf.open_catalog("prod", type="sql", **options)
+    catalog.create_namespace("db")
+    rows = pa.table({"id": [1]})
+    table = catalog.create_table("db.t", rows.schema)
+    with pytest.raises(AlreadyExistsError):
+        catalog.create_namespace("db")
+    engine = cast(SqlCatalog, catalog.iceberg).engine
+
+    def refuse(*_arguments: object) -> None:
+        raise sqlite3.OperationalError("connection refused")
+
+    engine.dispose()
+    event.listen(engine, "do_connect", refuse)
+    for name, call in CALLS.items():
+        with pytest.raises(StorageError, match=r"catalog '.*' cannot be reached: connection refused\. Look") as caught:
+            call(catalog)
+        assert describe_error(caught.value)["condition"] == "TABLEFORMAT_STORAGE", name
+    with pytest.raises(StorageError, match="cannot be reached"):
+        table.append(rows)
+    event.remove(engine, "do_connect", refuse)
+    assert table.refresh().scan().count() == 0
+
+
+def test_creation_that_got_no_answer(away: tf.Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CP-13: the table may be there, and the error says how to find out."""
+
+    class Creation:
+        def commit_transaction(self) -> None:
+            raise requests.ConnectionError("connection reset by peer")
+
+    monkeypatch.setattr(away, "stage_table", lambda *_arguments, **_options: Creation())
+    with pytest.raises(CommitStateUnknownError, match=r"creation of table 'db\.t': connection reset .*table_exists"):
+        away.create_table("db.t", pa.schema([("id", pa.int64())]))
