@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import http.client
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from urllib.parse import urlparse
 
 _PARQUET_MAGIC = b"PAR1"
@@ -43,6 +45,10 @@ class FaultProxy:
     """The address of the store, such as http://127.0.0.1:5000."""
     requests: list[str] = field(default_factory=list)
     """Method and path of each request since the proxy was armed."""
+    delay: float = 0.0
+    """Seconds that each answer waits."""
+    answered: list[tuple[float, float]] = field(default_factory=list)
+    """When each request since the proxy was armed came and was answered, in seconds of `time.perf_counter`."""
     _fault: Fault | None = None
     _first: int = 0
     _times: int = 0
@@ -55,6 +61,7 @@ class FaultProxy:
         """Spoil `times` requests from number `first` on, 0-based; none without a fault."""
         with self._lock:
             self.requests.clear()
+            self.answered.clear()
             self._fault, self._first, self._times = fault, first, times
             self._released.clear()
         try:
@@ -71,6 +78,14 @@ class FaultProxy:
             self.requests.append(request)
             is_spoilt = self._first <= number < self._first + self._times
             return self._fault if is_spoilt else None
+
+    def round_trips(self) -> int:
+        """How many requests waited for each other: the most that came one after another's answer."""
+        count, last = 0, float("-inf")
+        for came, answered in sorted(self.answered, key=itemgetter(1)):
+            if came >= last:
+                count, last = count + 1, answered
+        return count
 
     def hang(self) -> None:
         """Until the test is over with it."""
@@ -105,6 +120,7 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            came = time.perf_counter()
             body = self._body()
             fault = proxy.take(f"{self.command} {self.path}")
             match fault:
@@ -120,6 +136,8 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
             if fault is Fault.UNANSWERED:
                 self.close_connection = True
                 return None
+            time.sleep(proxy.delay)
+            proxy.answered.append((came, time.perf_counter()))
             if fault is Fault.FLIPPED and self.command == "GET":
                 content = flipped(content)
             return self._answer(status, headers, content, is_truncated=fault is Fault.TRUNCATED)
