@@ -295,7 +295,7 @@ class TableReads:
         >>> table.inspect.delete_files().select(["kind", "record_count"]).to_pylist()
         [{'kind': 'range', 'record_count': 1}]
         """
-        return Inspect(self.view, self.branch)
+        return Inspect(self.view, self.branch, self.iceberg.metadata_location)
 
 
 def _handle(

@@ -27,6 +27,7 @@ _MODULES: Final = (
     "states.table_places",
     "states.write_audit_publish",
     "changes.change_feed",
+    "changes.changelog",
     "streams.micro_batches",
     "reads.aggregates",
     "reads.metadata_tables",

@@ -156,7 +156,8 @@ def deletes(
 
     session = Session.of(context)
     handle = session.table(table, branch)
-    inspect = Inspect(view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch), handle.branch)
+    view = view_of(handle, snapshot_id=snapshot, as_of=as_of, tag=tag, branch=branch)
+    inspect = Inspect(view, handle.branch, handle.iceberg.metadata_location)
     path = None if of is None else path_that_ends(of, inspect.data_files()["file_path"].to_pylist())
     entries = delete_entries(inspect.delete_files() if path is None else inspect.deletes_of(path), handle.metadata)
     if not entries and not session.output.is_json:

@@ -35,7 +35,7 @@ from tableformat.deletes.spans.skyline import skyline
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.delete_columns import history_schema
-from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.puffin import read_blob
 from tableformat.parquet.parquet_file import OpenedFile, open_parquet, read_parquet, unreadable_as_corrupt
 from tableformat.properties import name_mapping
@@ -126,6 +126,14 @@ class DeleteLoader:
         wanted = None if is_whole else data_path
         found = self.caches.positions.get_or_load(key, lambda: self._read_positions(delete, wanted))
         return found.get(data_path, PositionSet.empty())
+
+    def positions_by_file(self, delete: DeleteFile) -> Mapping[str, PositionSet]:
+        """DA-10: all rows that a position delete file or a deletion vector names, by data file; keeps nothing."""
+        if delete.kind is not DeleteKind.DELETION_VECTOR:
+            return self._read_positions(delete, None)
+        if delete.referenced_data_file is None:
+            raise CorruptFileError(delete.file_path, "the manifest entry of the deletion vector names no data file.")
+        return {delete.referenced_data_file: self.vector(delete)}
 
     def named_paths(self, delete: DeleteFile) -> frozenset[str]:
         """DA-10: the data files that a position delete file names; reads the column of paths and keeps nothing."""

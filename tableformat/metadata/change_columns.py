@@ -1,15 +1,16 @@
 """The columns of the change feed that say what happened to a row, and in which commit (CF-5).
 
 No data file stores them. Names and types are those of Spark's changelog; field ids are the ones that Iceberg reserves
-for metadata columns. `_commit_snapshot_id` is Iceberg's name.
+for metadata columns. `_commit_snapshot_id` and `_change_ordinal` are Iceberg's names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestamptzType
 
 from tableformat.errors import UnsupportedFeatureError
 
@@ -18,6 +19,14 @@ COMMIT_VERSION: Final = NestedField(2_147_483_538, "_commit_version", LongType()
 COMMIT_TIMESTAMP: Final = NestedField(2_147_483_537, "_commit_timestamp", TimestamptzType(), required=True)
 COMMIT_SNAPSHOT_ID: Final = NestedField(2_147_483_541, "_commit_snapshot_id", LongType(), required=True)
 CHANGE_FIELDS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP, COMMIT_SNAPSHOT_ID)
+CHANGE_ORDINAL: Final = NestedField(2_147_483_542, "_change_ordinal", IntegerType(), required=True)
+CHANGELOG_FIELDS: Final = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
+"""Those of Iceberg's changelog tables, in their order."""
+
+
+def check_changelog_columns(schema: Schema) -> None:
+    """UnsupportedFeatureError for a table that has a column of the name of one of the changelog's."""
+    _check_free(schema, CHANGELOG_FIELDS)
 
 
 def schema_with_change_columns(schema: Schema) -> Schema:
@@ -25,15 +34,19 @@ def schema_with_change_columns(schema: Schema) -> Schema:
 
     UnsupportedFeatureError for a table that has a column of such a name: one of the two could not be asked for.
     """
-    taken = {field.name for field in schema.fields} & {field.name for field in CHANGE_FIELDS}
-    if taken:
-        raise UnsupportedFeatureError(
-            f"the table has a column {min(taken)!r}, which is the name of a column of the change feed. Rename it with "
-            "update_schema() to read the table's changes."
-        )
+    _check_free(schema, CHANGE_FIELDS)
     return Schema(
         *schema.fields,
         *CHANGE_FIELDS,
         schema_id=schema.schema_id,
         identifier_field_ids=list(schema.identifier_field_ids),
     )
+
+
+def _check_free(schema: Schema, fields: Iterable[NestedField]) -> None:
+    taken = {field.name for field in schema.fields} & {field.name for field in fields}
+    if taken:
+        raise UnsupportedFeatureError(
+            f"the table has a column {min(taken)!r}, which is the name of a column of the change feed. Rename it with "
+            "update_schema() to read the table's changes."
+        )

@@ -1,8 +1,8 @@
 """Metadata as Arrow tables, with the columns of Iceberg's metadata tables.
 
-Column names and types are those of Iceberg's `files`, `delete_files`, `entries`, `manifests`, `partitions`,
-`snapshots`, `history` and `refs` tables; `kind` and the sequence numbers of files and manifests are ours. Moments are
-UTC milliseconds.
+Column names, their order and types are those of Iceberg's `files`, `delete_files`, `entries`, `manifests`,
+`partitions`, `snapshots`, `history`, `metadata_log_entries` and `refs` tables; `kind` and the sequence numbers of files
+and manifests are ours and come last. Moments are UTC milliseconds.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tableformat.metadata.manifests.manifest_reader import live_entries, read_ma
 from tableformat.metadata.manifests.manifest_schema import partition_types
 from tableformat.metadata.partition_column import partition_column, schemas_newest_first
 from tableformat.metadata.partition_text import human_text
+from tableformat.metadata.readable_metrics import READABLE_METRICS, readable_metrics
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
 
@@ -107,6 +108,10 @@ _HISTORY: Final = _schema(
     {"made_current_at": _MOMENT, "snapshot_id": pa.int64(), "is_current_ancestor": pa.bool_()},
     {"parent_id": pa.int64()},
 )
+_METADATA_LOG: Final = _schema(
+    {"timestamp": _MOMENT, "file": pa.string()},
+    {"latest_snapshot_id": pa.int64(), "latest_schema_id": pa.int32(), "latest_sequence_number": pa.int64()},
+)
 _REFS: Final = _schema(
     {"name": pa.string(), "type": pa.string(), "snapshot_id": pa.int64()},
     {
@@ -117,23 +122,39 @@ _REFS: Final = _schema(
 )
 
 
-def files_table(view: SnapshotView) -> pa.Table:
-    """All live files of the snapshot, data and deletes. `partition` is there when the table has partition fields."""
-    return content_files_table(view.metadata, _live_files(view))
+def files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
+    """All live files of the snapshot, data and deletes. `partition` is there when the table has partition fields, and
+    `readable_metrics` unless they are not wanted."""
+    return content_files_table(view.metadata, _live_files(view), readable=readable)
 
 
-def data_files_table(view: SnapshotView) -> pa.Table:
+def data_files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
     """The live data files; columns as `files_table`."""
-    return content_files_table(view.metadata, _live_files(view, ManifestContent.DATA))
+    return content_files_table(view.metadata, _live_files(view, ManifestContent.DATA), readable=readable)
 
 
-def delete_files_table(view: SnapshotView) -> pa.Table:
+def delete_files_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
     """The live delete files; columns as `files_table`."""
-    return content_files_table(view.metadata, _live_files(view, ManifestContent.DELETES))
+    return content_files_table(view.metadata, _live_files(view, ManifestContent.DELETES), readable=readable)
 
 
-def content_files_table(metadata: TableMetadata, files: ContentFiles) -> pa.Table:
+def content_files_table(metadata: TableMetadata, files: ContentFiles, *, readable: bool = True) -> pa.Table:
     """The given files, one row each, in their order."""
+    columns = _file_columns(metadata, files)
+    if readable:
+        columns[READABLE_METRICS] = readable_metrics(metadata.schema(), files)
+    columns["kind"] = kinds_of(files)
+    columns["sequence_number"] = pa.array([file.sequence_number for file in files], pa.int64())
+    return pa.table(columns)
+
+
+def kinds_of(files: ContentFiles) -> pa.Array:
+    """What each file holds: "data", "position", "deletion-vector", "equality" or "range"."""
+    return pa.array([_kind(file) for file in files], pa.string())
+
+
+def _file_columns(metadata: TableMetadata, files: ContentFiles) -> dict[str, pa.Array]:
+    """The fields of each file that manifests have, but for its numbers."""
     columns: dict[str, pa.Array] = {
         "content": pa.array([int(file.content) for file in files], pa.int8()),
         "file_path": pa.array([file.file_path for file in files], pa.string()),
@@ -145,31 +166,39 @@ def content_files_table(metadata: TableMetadata, files: ContentFiles) -> pa.Tabl
         columns["partition"] = partition
     for name, attribute, arrow_type in _FILE_FIELDS:
         columns[name] = pa.array([_cell(getattr(file, attribute, None)) for file in files], arrow_type)
-    columns["kind"] = pa.array([_kind(file) for file in files], pa.string())
-    columns["sequence_number"] = pa.array([file.sequence_number for file in files], pa.int64())
-    return pa.table(columns)
+    return columns
 
 
-def entries_table(view: SnapshotView) -> pa.Table:
+def entries_table(view: SnapshotView, *, readable: bool = True) -> pa.Table:
     """All entries of the snapshot's manifests, deleted ones included; the file's columns are in `data_file`."""
-    entries = [entry for manifest in manifests_of(view) for entry in read_manifest(view.io, manifest, view.metadata)]
-    files = content_files_table(view.metadata, [entry.file for entry in entries])
-    return pa.table(
-        {
-            "status": pa.array([int(entry.status) for entry in entries], pa.int8()),
-            "snapshot_id": pa.array([entry.snapshot_id for entry in entries], pa.int64()),
-            "sequence_number": pa.array([entry.file.sequence_number for entry in entries], pa.int64()),
-            "file_sequence_number": pa.array([entry.file.file_sequence_number for entry in entries], pa.int64()),
-            "data_file": files.drop_columns(["sequence_number"]).to_struct_array(),
-        }
-    )
+    return entries_in(view, manifests_of(view), readable=readable)
+
+
+def entries_in(view: SnapshotView, manifests: Iterable[ManifestFile], *, readable: bool = True) -> pa.Table:
+    """All entries of the given manifests."""
+    entries = [entry for manifest in manifests for entry in read_manifest(view.io, manifest, view.metadata)]
+    files = [entry.file for entry in entries]
+    data_file = pa.table({**_file_columns(view.metadata, files), "kind": kinds_of(files)})
+    columns = {
+        "status": pa.array([int(entry.status) for entry in entries], pa.int8()),
+        "snapshot_id": pa.array([entry.snapshot_id for entry in entries], pa.int64()),
+        "sequence_number": pa.array([entry.file.sequence_number for entry in entries], pa.int64()),
+        "file_sequence_number": pa.array([entry.file.file_sequence_number for entry in entries], pa.int64()),
+        "data_file": data_file.to_struct_array(),
+    }
+    if readable:
+        columns[READABLE_METRICS] = readable_metrics(view.metadata.schema(), files)
+    return pa.table(columns)
 
 
 def manifests_table(view: SnapshotView) -> pa.Table:
     """The manifests of the snapshot; bounds in `partition_summaries` are text, as people read them."""
-    return pa.Table.from_pylist(
-        [_manifest_row(manifest, view.metadata) for manifest in manifests_of(view)], schema=_MANIFESTS
-    )
+    return manifests_in(view, manifests_of(view))
+
+
+def manifests_in(view: SnapshotView, manifests: Iterable[ManifestFile]) -> pa.Table:
+    """The given manifests, one row each."""
+    return pa.Table.from_pylist([_manifest_row(each, view.metadata) for each in manifests], schema=_MANIFESTS)
 
 
 def partitions_table(view: SnapshotView) -> pa.Table:
@@ -238,6 +267,28 @@ def history_table(metadata: TableMetadata, ref: str = MAIN_BRANCH) -> pa.Table:
     ).select(["made_current_at", "snapshot_id", "parent_id", "is_current_ancestor"])
 
 
+def metadata_log_table(metadata: TableMetadata, metadata_location: str) -> pa.Table:
+    """The metadata files of the table's log and the current one, at `metadata_location`, oldest first; what was current
+    on `main` when each was written."""
+    files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
+    return pa.Table.from_pylist(
+        [_log_row(metadata, *each) for each in (*files, (metadata.last_updated_ms, metadata_location))],
+        schema=_METADATA_LOG,
+    )
+
+
+def _log_row(metadata: TableMetadata, moment_ms: int, location: str) -> dict[str, Any]:
+    current = [entry.snapshot_id for entry in metadata.snapshot_log if entry.timestamp_ms <= moment_ms][-1:]
+    snapshot = metadata.snapshot_by_id(current[0]) if current else None
+    return {
+        "timestamp": moment_ms,
+        "file": location,
+        "latest_snapshot_id": current[0] if current else None,
+        "latest_schema_id": snapshot.schema_id if snapshot else None,
+        "latest_sequence_number": snapshot.sequence_number if snapshot else None,
+    }
+
+
 def refs_table(metadata: TableMetadata) -> pa.Table:
     """Branches and tags, by name."""
     return pa.Table.from_pylist(
@@ -256,14 +307,25 @@ def refs_table(metadata: TableMetadata) -> pa.Table:
     )
 
 
-def _live_entries(view: SnapshotView, content: ManifestContent | None = None) -> Iterable[ManifestEntry]:
+def _live_entries(view: SnapshotView) -> Iterable[ManifestEntry]:
     for manifest in manifests_of(view):
-        if content is None or manifest.content is content:
-            yield from live_entries(read_manifest(view.io, manifest, view.metadata))
+        yield from live_entries(read_manifest(view.io, manifest, view.metadata))
 
 
 def _live_files(view: SnapshotView, content: ManifestContent | None = None) -> list[DataFile | DeleteFile]:
-    return [entry.file for entry in _live_entries(view, content)]
+    return live_files_in(view, manifests_of(view), content)
+
+
+def live_files_in(
+    view: SnapshotView, manifests: Iterable[ManifestFile], content: ManifestContent | None = None
+) -> list[DataFile | DeleteFile]:
+    """The files of the given manifests that were live in them, all or those of one content."""
+    return [
+        entry.file
+        for manifest in manifests
+        if content is None or manifest.content is content
+        for entry in live_entries(read_manifest(view.io, manifest, view.metadata))
+    ]
 
 
 def _kind(file: DataFile | DeleteFile) -> str:

@@ -9,11 +9,13 @@ import pyarrow as pa
 from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError, nearest_hint
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
+from tableformat.metadata import all_snapshots
 from tableformat.metadata import metadata_tables as inspect
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.position_delete_rows import position_deletes_table
 from tableformat.range_partitions.listing import partition_contents
 from tableformat.range_partitions.property_text import range_partitions_of
 
@@ -32,18 +34,22 @@ class Inspect:
 
     view: SnapshotView
     branch: str
+    metadata_location: str
+    """The metadata file that the view's metadata was read from."""
+    has_readable_metrics: bool = True
+    """Whether files and entries have them, which costs a step for each column of each file."""
 
     def files(self) -> pa.Table:
         """Live data files and delete files: `content`, `file_path`, `record_count`, ..."""
-        return inspect.files_table(self.view)
+        return inspect.files_table(self.view, readable=self.has_readable_metrics)
 
     def data_files(self) -> pa.Table:
         """Live data files."""
-        return inspect.data_files_table(self.view)
+        return inspect.data_files_table(self.view, readable=self.has_readable_metrics)
 
     def delete_files(self) -> pa.Table:
         """Live delete files; `kind` tells position, equality and range deletes and deletion vectors apart."""
-        return inspect.delete_files_table(self.view)
+        return inspect.delete_files_table(self.view, readable=self.has_readable_metrics)
 
     def snapshots(self) -> pa.Table:
         """Every retained snapshot of the table: `committed_at`, `snapshot_id`, `operation`, `summary`, ..."""
@@ -59,7 +65,44 @@ class Inspect:
 
     def entries(self) -> pa.Table:
         """The entries of the snapshot's manifests, deleted ones included."""
-        return inspect.entries_table(self.view)
+        return inspect.entries_table(self.view, readable=self.has_readable_metrics)
+
+    def all_files(self) -> pa.Table:
+        """Files of every retained snapshot, once for each manifest that has them; columns as `files`."""
+        return all_snapshots.all_files_table(self.view, readable=self.has_readable_metrics)
+
+    def all_data_files(self) -> pa.Table:
+        """Data files of every retained snapshot."""
+        return all_snapshots.all_data_files_table(self.view, readable=self.has_readable_metrics)
+
+    def all_delete_files(self) -> pa.Table:
+        """Delete files of every retained snapshot."""
+        return all_snapshots.all_delete_files_table(self.view, readable=self.has_readable_metrics)
+
+    def all_entries(self) -> pa.Table:
+        """The entries of the manifests of every retained snapshot."""
+        return all_snapshots.all_entries_table(self.view, readable=self.has_readable_metrics)
+
+    def all_manifests(self) -> pa.Table:
+        """The manifests of every retained snapshot, which `reference_snapshot_id` names."""
+        return all_snapshots.all_manifests_table(self.view)
+
+    def metadata_log_entries(self) -> pa.Table:
+        """The metadata files that the table has had, as far as they are kept, the current one last.
+
+        >>> table.inspect.metadata_log_entries()["latest_sequence_number"].to_pylist()
+        [None, 1]
+        """
+        return inspect.metadata_log_table(self.view.metadata, self.metadata_location)
+
+    def position_deletes(self) -> pa.Table:
+        """The rows that position delete files and deletion vectors delete: `file_path`, `pos`, the delete file.
+
+        >>> result = table.delete("num_cal = 2", mode="scan")
+        >>> table.inspect.position_deletes()["pos"].to_pylist()
+        [1]
+        """
+        return position_deletes_table(self.view)
 
     def partitions(self) -> pa.Table:
         """Rows, files and deletes of each partition."""

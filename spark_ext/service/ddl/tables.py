@@ -35,6 +35,7 @@ from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
 from spark_ext.service.wire.transforms import spark_transform
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
 from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.metadata.change_columns import CHANGELOG_FIELDS, check_changelog_columns
 from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS, ROW_LINEAGE_NAMES
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
@@ -54,6 +55,8 @@ from tableformat.table import Table
 from tableformat.write.rows.checks import check_conditions
 
 PROVIDER: Final = "tableformat"
+CHANGELOG: Final = "changes"
+"""The name behind a table's that means the rows that its snapshots inserted and deleted."""
 ICEBERG: Final = "iceberg"
 _PROVIDERS: Final = frozenset({PROVIDER, ICEBERG, "parquet"})
 """What USING may say; Spark's session default, parquet, among them."""
@@ -97,16 +100,50 @@ def load_table(session: Session, request: Request) -> dict[str, Any]:
             raise TableNotFoundError(f"no table {identifier[0]!r}: a table lies in a namespace.")
         table = session.load(identifier)
     except TableNotFoundError:
-        name = identifier[-1]
-        if len(identifier) < 3 or not (metadata_tables.is_metadata_table(name) or named_states.is_state(name)):
+        if len(identifier) < 3 or not _is_behind_a_table(identifier[-1]):
             raise
-        table = session.load(identifier[:-1])
-        if named_states.is_state(name):
-            check_named_state(identifier, arguments)
-            return describe_table(session, named_states.pin_of_state(table, identifier[:-1], name))
-        pin = _pin(table, identifier[:-1], arguments)
-        return metadata_tables.describe(session, identifier[-1], pin)
+        return _load_behind(session, identifier, arguments)
     return describe_table(session, _pin(table, identifier, arguments))
+
+
+def _is_behind_a_table(name: str) -> bool:
+    return metadata_tables.is_metadata_table(name) or named_states.is_state(name) or name.lower() == CHANGELOG
+
+
+def _load_behind(session: Session, identifier: tuple[str, ...], arguments: dict[str, Any]) -> dict[str, Any]:
+    """`db.t.branch_x`, `db.t.files`, `db.t.branch_x.files`, `db.t.changes`, where there is no table of that name."""
+    *table_name, name = identifier
+    if named_states.is_state(name):
+        check_named_state(identifier, arguments)
+        table = session.load(tuple(table_name))
+        return describe_table(session, named_states.pin_of_state(table, tuple(table_name), name))
+    pin = _pin_behind(session, tuple(table_name), arguments)
+    return (
+        describe_changelog(session, pin) if name.lower() == CHANGELOG else metadata_tables.describe(session, name, pin)
+    )
+
+
+def _pin_behind(session: Session, identifier: tuple[str, ...], arguments: dict[str, Any]) -> Pin:
+    """The table, or one at a named state, that something is asked about."""
+    try:
+        return _pin(session.load(identifier), identifier, arguments)
+    except TableNotFoundError:
+        if len(identifier) < 3 or not named_states.is_state(identifier[-1]):
+            raise
+        check_named_state(identifier, arguments)
+        return named_states.pin_of_state(session.load(identifier[:-1]), identifier[:-1], identifier[-1])
+
+
+def describe_changelog(session: Session, pin: Pin) -> dict[str, Any]:
+    """What the Java side's ChangelogTable knows of `db.t.changes`: the table, and the columns that say what changed."""
+    view = session.view(pin)
+    if pin.snapshot_id is not None:
+        raise InvalidArgumentError(
+            f"{'.'.join(pin.table)}.{CHANGELOG} has no states: the options start-snapshot-id and end-snapshot-id, or "
+            "start-timestamp and end-timestamp, say which snapshots it is about."
+        )
+    check_changelog_columns(view.schema)
+    return {**describe_table(session, pin), "changelog_columns": spark_schema(Schema(*CHANGELOG_FIELDS))}
 
 
 @method("load_state")
@@ -125,6 +162,8 @@ def load_state(session: Session, request: Request) -> dict[str, Any]:
             "VERSION AS OF or TIMESTAMP AS OF another; give one."
         )
     chosen = _pin(session.pinned(pin), pin.table, request.arguments)
+    if identifier[-1].lower() == CHANGELOG and identifier != pin.table:
+        return describe_changelog(session, chosen)
     if identifier != pin.table:
         return metadata_tables.describe(session, identifier[-1], chosen)
     return describe_table(session, chosen)

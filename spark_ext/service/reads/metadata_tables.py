@@ -1,7 +1,11 @@
-"""Metadata tables: `db.t.snapshots`, `db.t.files` and the like, with Iceberg's columns."""
+"""SP-32: metadata tables, `db.t.snapshots`, `db.t.files` and the like, with Iceberg's columns.
+
+Columns of ours are hidden ones: a statement gets them by name, and `SELECT *` is what it is in Iceberg.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -9,8 +13,15 @@ import pyarrow as pa
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_arrow
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.readable_metrics import READABLE_METRICS
+from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.inspect import Inspect
+from tableformat.operations.position_delete_rows import position_delete_files
 
+POSITION_DELETES: Final = "position_deletes"
+_OF_FILES: Final = ("kind", "sequence_number")
+_OF_MANIFESTS: Final = ("sequence_number", "min_sequence_number")
 _TABLES: Final = {
     "snapshots": Inspect.snapshots,
     "history": Inspect.history,
@@ -22,7 +33,23 @@ _TABLES: Final = {
     "range_partitions": Inspect.range_partitions,
     "refs": Inspect.refs,
     "entries": Inspect.entries,
+    "metadata_log_entries": Inspect.metadata_log_entries,
+    POSITION_DELETES: Inspect.position_deletes,
+    "all_files": Inspect.all_files,
+    "all_data_files": Inspect.all_data_files,
+    "all_delete_files": Inspect.all_delete_files,
+    "all_entries": Inspect.all_entries,
+    "all_manifests": Inspect.all_manifests,
 }
+_HIDDEN: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("files", "data_files", "delete_files"), _OF_FILES),
+    **dict.fromkeys(("all_files", "all_data_files", "all_delete_files"), _OF_FILES),
+    **dict.fromkeys(("entries", "all_entries"), ("kind",)),
+    **dict.fromkeys(("manifests", "all_manifests"), _OF_MANIFESTS),
+}
+"""Columns that Iceberg's table of the name lacks."""
+_LARGEST_POSITION_DELETES: Final = 2_000_000
+"""Rows are held by Spark's driver."""
 
 
 def is_metadata_table(name: str) -> bool:
@@ -30,16 +57,59 @@ def is_metadata_table(name: str) -> bool:
 
 
 def describe(session: Session, name: str, pin: Pin) -> dict[str, Any]:
-    """What the Java side's MetadataTable knows of one."""
-    schema = _rows(session, name, pin).schema
-    return {"is_metadata_table": True, "pin": pin.to_json(), "schema": spark_schema_of_arrow(schema)}
+    """SP-32: what the Java side's MetadataTable knows of one: its columns, and the hidden ones."""
+    schema = _rows(_inspect(_without_snapshots(session.view(pin)), pin), name).schema
+    hidden = _HIDDEN.get(name.lower(), ())
+    return {
+        "is_metadata_table": True,
+        "pin": pin.to_json(),
+        "schema": spark_schema_of_arrow(pa.schema([field for field in schema if field.name not in hidden])),
+        "hidden": spark_schema_of_arrow(pa.schema([schema.field(column) for column in hidden])),
+    }
 
 
 @method("read_metadata_table")
 def read_metadata_table(session: Session, request: Request) -> Answer:
-    rows = _rows(session, request.table[-1], Pin.from_json(request.arguments["pin"]))
-    return Answer(None, [arrow_stream(rows)])
+    """The rows, with the `columns` that the statement reads."""
+    pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
+    inspect = _inspect(session.view(pin), pin, has_readable_metrics=READABLE_METRICS in columns)
+    rows = _rows(inspect, request.table[-1])
+    return Answer(None, [arrow_stream(rows.select(columns))])
 
 
-def _rows(session: Session, name: str, pin: Pin) -> pa.Table:
-    return _TABLES[name.lower()](Inspect(session.view(pin), pin.branch))
+def _inspect(view: SnapshotView, pin: Pin, *, has_readable_metrics: bool = True) -> Inspect:
+    return Inspect(view, pin.branch, pin.metadata_location, has_readable_metrics)
+
+
+def _without_snapshots(view: SnapshotView) -> SnapshotView:
+    """The same table without rows in any metadata table, for the columns of one."""
+    metadata = view.metadata.model_copy(update={"snapshots": [], "current_snapshot_id": None})
+    return SnapshotView(metadata, view.io, None, view.schema)
+
+
+def _rows(inspect: Inspect, name: str) -> pa.Table:
+    if name.lower() == POSITION_DELETES:
+        _refuse_too_many(inspect)
+    rows = _TABLES[name.lower()](inspect)
+    return _with_kind_beside(rows) if "data_file" in rows.column_names else rows
+
+
+def _with_kind_beside(entries: pa.Table) -> pa.Table:
+    """The kind of an entry's file as a column, for the struct of the file is Iceberg's."""
+    file = entries["data_file"].combine_chunks()
+    place = file.type.get_field_index("kind")
+    theirs = [field for field in file.type if field.name != "kind"]
+    struct = pa.StructArray.from_arrays([file.field(field.name) for field in theirs], fields=theirs)
+    kinds = file.field(place)
+    return entries.set_column(entries.schema.get_field_index("data_file"), "data_file", struct).append_column(
+        "kind", kinds
+    )
+
+
+def _refuse_too_many(inspect: Inspect) -> None:
+    count = sum(file.record_count for file in position_delete_files(inspect.view))
+    if count > _LARGEST_POSITION_DELETES:
+        raise InvalidArgumentError(
+            f"position_deletes would have {count:,} rows, and Spark's driver is given {_LARGEST_POSITION_DELETES:,} at "
+            "most. Read delete_files for their counts, or table.inspect.position_deletes() in Python."
+        )

@@ -1,5 +1,5 @@
-"""`db.t.branch_x`, `db.t.tag_x` and `db.t.snapshot_id_7`: a table at a ref or snapshot, as Iceberg's Spark tables are
-named. A branch can be written to by this name."""
+"""A table at a ref, a snapshot or a moment, as Iceberg's Spark tables are named: `db.t.branch_x`, `db.t.tag_x`,
+`db.t.snapshot_id_7`, `db.t.at_timestamp_1700000000000`. A branch can be written to by this name."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from tableformat.errors import SnapshotNotFoundError
 from tableformat.table import Table
 
 _SNAPSHOT: Final = "snapshot_id_"
+_MOMENT: Final = "at_timestamp_"
+"""Milliseconds since 1970-01-01 UTC follow."""
 _REFS: Final = {"branch_": SnapshotRefType.BRANCH, "tag_": SnapshotRefType.TAG}
 
 
 def is_state(name: str) -> bool:
     """Whether a name behind that of a table says which of its states is meant."""
-    return name.startswith(tuple(_REFS)) or (name.startswith(_SNAPSHOT) and name[len(_SNAPSHOT) :].isdecimal())
+    return name.startswith(tuple(_REFS)) or any(
+        name.startswith(prefix) and name[len(prefix) :].isdecimal() for prefix in (_SNAPSHOT, _MOMENT)
+    )
 
 
 def pin_of_state(table: Table, identifier: tuple[str, ...], name: str) -> Pin:
     """ST-5: the state; SnapshotNotFoundError where the table has none of that name."""
     location, refs = table.iceberg.metadata_location, table.metadata.refs
-    if name.startswith(_SNAPSHOT):
-        snapshot = table.at(snapshot_id=int(name[len(_SNAPSHOT) :])).snapshot
-        assert snapshot is not None, "a snapshot that was named is there"
-        return Pin(identifier, location, snapshot.snapshot_id)
+    if name.startswith((_SNAPSHOT, _MOMENT)):
+        number = int(name[len(_SNAPSHOT) :] if name.startswith(_SNAPSHOT) else name[len(_MOMENT) :])
+        view = table.at(snapshot_id=number) if name.startswith(_SNAPSHOT) else table.at(as_of=number)
+        assert view.snapshot is not None, "a snapshot that was named is there"
+        return Pin(identifier, location, view.snapshot.snapshot_id)
     prefix, kind = next((prefix, kind) for prefix, kind in _REFS.items() if name.startswith(prefix))
     ref = name[len(prefix) :]
     known = sorted(each for each, to in refs.items() if to.snapshot_ref_type == kind)

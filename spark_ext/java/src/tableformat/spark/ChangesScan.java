@@ -20,13 +20,17 @@ final class ChangesScan implements Scan, Batch {
   private final StructType required;
   private final Predicate[] predicates;
   private final ObjectNode arguments;
+  private final CaseInsensitiveStringMap options;
   private ScanFiles files;
 
-  private ChangesScan(LakeTable table, StructType required, Predicate[] predicates, ObjectNode arguments) {
+  private ChangesScan(
+      LakeTable table, StructType required, Predicate[] predicates, ObjectNode arguments,
+      CaseInsensitiveStringMap options) {
     this.table = table;
     this.required = required;
     this.predicates = predicates;
     this.arguments = arguments;
+    this.options = options;
   }
 
   @Override public StructType readSchema() {
@@ -34,8 +38,8 @@ final class ChangesScan implements Scan, Batch {
   }
 
   @Override public String description() {
-    return table.name() + " [changes: " + arguments.get("changes").get("bounds") + ", filters: "
-        + Arrays.toString(predicates) + "]";
+    String range = (ofIceberg() ? arguments.get("options") : arguments.get("changes").get("bounds")).toString();
+    return table.name() + " [changes: " + range + ", filters: " + Arrays.toString(predicates) + "]";
   }
 
   @Override public ColumnarSupportMode columnarSupportMode() {
@@ -51,7 +55,7 @@ final class ChangesScan implements Scan, Batch {
   }
 
   @Override public InputPartition[] planInputPartitions() {
-    return Splits.of(files().tasks());
+    return Splits.of(files().tasks(), ReadOptions.splitSize(options), ReadOptions.fileOpenCost(options));
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {
@@ -60,19 +64,27 @@ final class ChangesScan implements Scan, Batch {
 
   private ScanFiles files() {
     if (files == null) {
-      ObjectNode call = table.arguments().set("bounds", arguments.get("changes").get("bounds"));
-      call.set("options", arguments.get("options"));
+      ObjectNode call = table.arguments().set("options", arguments.get("options"));
+      if (!ofIceberg()) {
+        call.set("bounds", arguments.get("changes").get("bounds"));
+      }
       call.set("columns", Json.array(required.fieldNames()));
       call.set("predicates", ExpressionJson.of(predicates));
-      files = ScanFiles.of(table.catalog().call("change_files", call));
+      files = ScanFiles.of(table.catalog().call(ofIceberg() ? "changelog_files" : "change_files", call));
     }
     return files;
   }
 
-  /** What Spark wants of the changes: columns and filters. */
+  /** Whether the range is that of `db.t.changes`, in options, and not of Spark's CHANGES. */
+  private boolean ofIceberg() {
+    return arguments.get("changes").isNull();
+  }
+
+  /** What Spark wants of the changes: columns and filters. `changes` is null of `db.t.changes`. */
   static final class Builder implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final LakeTable table;
     private final ObjectNode arguments;
+    private final CaseInsensitiveStringMap options;
     private StructType required;
     private Predicate[] predicates = {};
 
@@ -81,6 +93,7 @@ final class ChangesScan implements Scan, Batch {
       this.required = schema;
       this.arguments = Json.object().set("changes", changes);
       arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+      this.options = options;
     }
 
     /** They rule out files and row groups; Spark applies all of them to the rows as well. */
@@ -98,7 +111,7 @@ final class ChangesScan implements Scan, Batch {
     }
 
     @Override public Scan build() {
-      return new ChangesScan(table, required, predicates, arguments);
+      return new ChangesScan(table, required, predicates, arguments, options);
     }
   }
 }

@@ -233,8 +233,11 @@ public final class LakeCatalog
   }
 
   private Table table(Identifier identifier, JsonNode description) {
-    return description.get("is_metadata_table").asBoolean()
-        ? new MetadataTable(this, identifier, description) : new LakeTable(this, identifier, description);
+    if (description.get("is_metadata_table").asBoolean()) {
+      return new MetadataTable(this, identifier, description);
+    }
+    return description.has("changelog_columns")
+        ? new ChangelogTable(this, identifier, description) : new LakeTable(this, identifier, description);
   }
 
   /** CREATE TABLE; the arguments are those of the Python side. */

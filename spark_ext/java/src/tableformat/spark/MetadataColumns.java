@@ -1,6 +1,7 @@
 package tableformat.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.types.DataType;
@@ -41,6 +42,12 @@ final class MetadataColumns {
           : new Column(name, DataTypes.LongType, true, "Sequence number of the row's last change"));
     }
     return columns.toArray(new MetadataColumn[0]);
+  }
+
+  /** Hidden columns of a metadata table. */
+  static MetadataColumn[] of(StructType hidden) {
+    return Arrays.stream(hidden.fields())
+        .map(field -> new Column(field.name(), field.dataType(), field.nullable(), null)).toArray(MetadataColumn[]::new);
   }
 
   private record Column(String name, DataType dataType, boolean isNullable, String comment, String metadataInJSON)

@@ -1,28 +1,38 @@
 package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table about a table, such as `db.t.snapshots`; its rows are made by Python when it is read. */
-final class MetadataTable implements Table, SupportsRead {
+final class MetadataTable implements Table, SupportsRead, SupportsMetadataColumns {
   private final LakeCatalog catalog;
   private final Identifier identifier;
   private final JsonNode description;
   private final StructType schema;
+
+  /** Columns that a statement has to name, which Iceberg's table of the name lacks. */
+  private final StructType hidden;
 
   MetadataTable(LakeCatalog catalog, Identifier identifier, JsonNode description) {
     this.catalog = catalog;
     this.identifier = identifier;
     this.description = description;
     this.schema = Json.struct(description.get("schema"));
+    this.hidden = Json.struct(description.get("hidden"));
   }
 
   @Override public String name() {
@@ -41,12 +51,39 @@ final class MetadataTable implements Table, SupportsRead {
     return Set.of(TableCapability.BATCH_READ);
   }
 
+  @Override public MetadataColumn[] metadataColumns() {
+    return MetadataColumns.of(hidden);
+  }
+
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return () -> {
+    return new Builder(options);
+  }
+
+  /** Python is asked for the columns that are read: some of them cost a step for each column of each file. */
+  private final class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
+    private final CaseInsensitiveStringMap options;
+    private StructType required = schema;
+
+    Builder(CaseInsensitiveStringMap options) {
+      this.options = options;
+    }
+
+    /** Whole columns, at least one: Spark takes parts of a struct out of the whole itself, and counts rows by any. */
+    @Override public void pruneColumns(StructType required) {
+      StructType whole = new StructType();
+      for (String name : required.fieldNames()) {
+        whole = whole.add(List.of(schema.fieldNames()).contains(name) ? schema.apply(name) : hidden.apply(name));
+      }
+      this.required = whole.isEmpty() ? whole.add(schema.apply(0)) : whole;
+    }
+
+    @Override public Scan build() {
       JsonNode pin = StateOptions.chosenPin(catalog, identifier, description.get("pin"), options);
       ReadOptions.check(catalog, pin, options);
-      byte[][] parts = catalog.call("read_metadata_table", Json.table(identifier).set("pin", pin)).parts();
-      return new ArrowRows.Rows(schema, ArrowRows.read(parts[0], schema));
-    };
+      ObjectNode arguments = Json.table(identifier).set("pin", pin);
+      arguments.set("columns", Json.array(required.fieldNames()));
+      byte[][] parts = catalog.call("read_metadata_table", arguments).parts();
+      return new ArrowRows.Rows(required, ArrowRows.read(parts[0], required));
+    }
   }
 }

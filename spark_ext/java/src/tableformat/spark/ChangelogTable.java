@@ -1,0 +1,49 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** `db.t.changes`: rows that snapshots inserted and deleted; options of the read say which snapshots. */
+final class ChangelogTable implements Table, SupportsRead {
+  private final LakeTable table;
+  private final Identifier identifier;
+  private final StructType schema;
+
+  ChangelogTable(LakeCatalog catalog, Identifier identifier, JsonNode description) {
+    this.identifier = identifier;
+    this.table = new LakeTable(catalog, identifier, description);
+    StructType all = table.rowType();
+    for (var column : Schemas.withoutIds(Json.struct(description.get("changelog_columns"))).fields()) {
+      all = all.add(column);
+    }
+    this.schema = all;
+  }
+
+  @Override public String name() {
+    return table.name();
+  }
+
+  @Override public StructType schema() {
+    return schema;
+  }
+
+  @Override public Column[] columns() {
+    return Schemas.columns(schema);
+  }
+
+  @Override public Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ);
+  }
+
+  @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new ChangesScan.Builder(StateOptions.chosen(table, options), schema, null, options);
+  }
+}

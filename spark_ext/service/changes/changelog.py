@@ -1,0 +1,89 @@
+"""`lake.db.t.changes`: what snapshots inserted and deleted, with the options and columns of Iceberg's changelog tables.
+
+`create_changelog_view` makes its views of it; every Spark has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.table.snapshots import Snapshot
+
+from spark_ext.service.reads.file_list import FileList
+from spark_ext.service.reads.scans import positions_of_tasks
+from spark_ext.service.registry import Answer, Request, method
+from spark_ext.service.session import Pin, Session
+from spark_ext.service.states.option_values import BRANCH, check_options, moment_of, number_of
+from spark_ext.service.wire.expressions import pruning_filter
+from tableformat.changes.plan import ChangeTask, changes_no_row, plan_snapshot
+from tableformat.changes.range import change_range, newest_at, view_until
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
+from tableformat.metadata.change_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_view import SnapshotView
+
+_FIRST: Final = ("start-snapshot-id", "start-timestamp")
+_LAST: Final = ("end-snapshot-id", "end-timestamp")
+_OPTIONS: Final = (*_FIRST, *_LAST, BRANCH, "split-size", "file-open-cost")
+
+
+@method("changelog_files")
+def changelog_files(session: Session, request: Request) -> Answer:
+    """SP-34: the files with the rows of a range, as `scan_files` answers them."""
+    arguments = request.arguments
+    given = {name.casefold(): value for name, value in arguments["options"].items()}
+    check_options(given, _OPTIONS, where=f"the changes of {'.'.join(request.table)}")
+    view = session.view(Pin.from_json(arguments["pin"]))
+    context = session.merge_context(view)
+    where = pruning_filter(arguments["predicates"], view.schema)
+    files = FileList(view, context, arguments["columns"], arguments["predicates"])
+    for ordinal, snapshot in enumerate(_snapshots(view, given)):
+        tasks = plan_snapshot(view, snapshot, where, context=context, ordinal=ordinal)
+        left_out = positions_of_tasks([task.scan for task in tasks], context)
+        for task, positions in zip(tasks, left_out, strict=True):
+            if len(positions) < task.scan.data_file.record_count:
+                files.add(task.scan.data_file, positions, constants=_constants(task))
+    return files.answer()
+
+
+def _snapshots(view: SnapshotView, given: Mapping[str, str]) -> list[Snapshot]:
+    """CF-1, CF-4: the snapshots of the range that can have changed a row, oldest first. The first is not included, the
+    last is."""
+    for bounds in (_FIRST, _LAST):
+        if all(name in given for name in bounds):
+            raise InvalidArgumentError(f"the changes: {' and '.join(bounds)} say two bounds; give one.")
+    until = _until(view, given)
+    from_ms = moment_of(given, "start-timestamp")
+    begin = number_of(given, "start-snapshot-id")
+    if from_ms is not None:
+        found = newest_at(until, from_ms)
+        begin = None if found is None else found.snapshot_id
+    changes = change_range(until, begin)
+    return [snapshot for snapshot in changes.snapshots if not changes_no_row(snapshot)]
+
+
+def _until(view: SnapshotView, given: Mapping[str, str]) -> SnapshotView:
+    """The view at the last snapshot of the range; rows have the columns of the table now."""
+    to_ms = moment_of(given, "end-timestamp")
+    if to_ms is not None:
+        return replace(view_until(view, to_ms), schema=view.schema)
+    last = number_of(given, "end-snapshot-id")
+    if last is None:
+        return view
+    line = {snapshot.snapshot_id: snapshot for snapshot in ancestors(view.metadata, view.snapshot)}
+    if last not in line:
+        raise SnapshotNotFoundError(
+            f"snapshot {last}, with which the changes end, is no ancestor of the branch's head; it may have expired."
+        )
+    return replace(view, snapshot=line[last])
+
+
+def _constants(task: ChangeTask) -> dict[str, pa.Scalar]:
+    return {
+        CHANGE_TYPE.name: pa.scalar(task.change_type.value.upper()),
+        CHANGE_ORDINAL.name: pa.scalar(task.ordinal, pa.int32()),
+        COMMIT_SNAPSHOT_ID.name: pa.scalar(task.snapshot_id, pa.int64()),
+    }
