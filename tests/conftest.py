@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import engine
 
 from tableformat.demo.java_runtime import INSTALL_HINT, find_java
 
@@ -67,7 +68,18 @@ ROOM_FOR_LAKES: Final = 4_000_000_000
 """Bytes; a container often has 64 MB there."""
 
 # Examples touch the disk, so their time says nothing; how many there are is what a profile decides.
-_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+_COMMON = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+    # What an example that fails has in common with others of its kind takes many more runs of it.
+    "phases": [phase for phase in Phase if phase is not Phase.explain],
+}
+
+SHRINKING_SECONDS: Final = 20
+"""How long an example that fails is made smaller, instead of Hypothesis's five minutes, in which a run looks hung. The
+database of examples keeps it as small as it is by then, and the next run goes on from there."""
+assert engine.MAX_SHRINKING_SECONDS > SHRINKING_SECONDS
+engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 settings.register_profile("ci", max_examples=50, derandomize=True, **_COMMON)
 settings.register_profile("dev", max_examples=50, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, **_COMMON)
