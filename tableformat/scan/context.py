@@ -46,6 +46,8 @@ class ReadContext:
     """The view's schema: names in filters are its names."""
     selected: Schema
     """The columns to return."""
+    has_stored_lineage: bool = False
+    """Row lineage columns are what the files store, and no row inherits: the files are not committed yet."""
     meter: ScanMeter | None = None
     """Where the steps of the scan say what they took; None: nobody asks."""
 

@@ -221,6 +221,8 @@ def read_stored(run: RowGroupRun) -> pa.Table:
                 done.row_count += run.row_count
                 done.size_bytes += _stored_bytes(file, run)
         rows = opened.projection.apply(decoded, run.row_count)
+        if opened.context.has_stored_lineage:
+            return rows
         return with_inherited_lineage(rows, opened.context.row_lineage, opened.task.data_file, run.start_row)
 
 

@@ -23,7 +23,6 @@ from tableformat.testing.strategies import KEY, SCHEMA
 from tableformat.testing.verbs import verbs
 
 COPY_ON_WRITE: Final = {f"write.{statement}.mode": "copy-on-write" for statement in ("delete", "update", "merge")}
-"""In version 3 transactions whose verbs change one file twice are refused with it (SP-21)."""
 MORE_VARIANTS: Final = (
     *VARIANTS,
     Variant((), {"write.target-file-size-bytes": "1", "tableformat.write.memory-bytes": "1000000"}),
@@ -32,6 +31,7 @@ MORE_VARIANTS: Final = (
     Variant((), {"write.delete.blind": "off"}),
     Variant(("bucket(2, id)",), {"write.delete.blind": "equality", "format-version": "3"}),
     Variant((), COPY_ON_WRITE),
+    Variant((), {**COPY_ON_WRITE, "format-version": "3", "write.parquet.row-group-limit": "1"}),
     Variant((), {"read.parquet.page-checksum-verification": "true", "commit.manifest.target-size-bytes": "1"}),
 )
 REFUSALS: Final = (DuplicateKeyError, InvalidArgumentError, RowsRefusedError)

@@ -18,11 +18,13 @@ from tableformat.write.rows.conform import table_arrow_schema
 from tableformat.write.staged import StagedFiles
 
 
-def write_carried_rows(view: SnapshotView, context: WriteContext, task: RowTask, deleted: PositionSet) -> StagedFiles:
+def write_carried_rows(
+    view: SnapshotView, context: WriteContext, task: RowTask, deleted: PositionSet, *, is_staged: bool
+) -> StagedFiles:
     """Write the live rows of the task's file whose positions are not in `deleted`, in the table's default spec.
 
-    On a v3 table they keep their row id and the number of their last change (MT-49). In bounded memory: row groups come
-    one after the other.
+    On a v3 table they keep their row id and the number of their last change (MT-49); where the file is staged, those
+    that it stores, since it gives none before it is committed. In bounded memory: row groups come one after the other.
     """
     known = task.known_positions if isinstance(task, NarrowedTask) else None
     rest = NarrowedTask(
@@ -33,7 +35,7 @@ def write_carried_rows(view: SnapshotView, context: WriteContext, task: RowTask,
     if view.metadata.format_version >= 3:
         columns += ROW_LINEAGE_NAMES
         context = context.with_row_lineage()
-    read = ReadContext.of(view, columns)
+    read = replace(ReadContext.of(view, columns), has_stored_lineage=is_staged)
     stored = table_arrow_schema(context.schema)
     batches = (batch for rows in read_tables([rest], read) for batch in rows.cast(stored).to_batches())
     return write_conformed(context, batches)

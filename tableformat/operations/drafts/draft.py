@@ -293,7 +293,8 @@ class Draft:
         """
         mode = row_level_mode(self.context.properties, self._statement)
         if mode == COPY_ON_WRITE and self._change.may_leave(task):
-            carried = write_carried_rows(self.view, self.context, task, positions)
+            is_staged = self._change.is_staged(task)
+            carried = write_carried_rows(self.view, self.context, task, positions, is_staged=is_staged)
             self._written.extend(carried.file_paths)
             self._change.replace_file(task, positions, carried.data_files)
         else:

@@ -15,7 +15,7 @@ from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.deletes.positions import PositionSet
-from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.errors import InvalidArgumentError
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
@@ -59,6 +59,8 @@ class StagedChange:
         self._removed_deletes: dict[FileKey, DeleteFile] = {}
         self._updated: dict[str, DataFile] = {}
         """Committed files of which rows are written anew."""
+        self._added_paths: set[str] = set()
+        """Data files of all verbs."""
         self._carried: set[str] = set()
         """New files of rows that were in files which leave."""
         self._reads: list[_Read] = []
@@ -85,7 +87,9 @@ class StagedChange:
         self._isolation = level
 
     def add_data_files(self, files: Iterable[DataFile]) -> None:
-        self._verbs[-1].data_files.extend(files)
+        added = list(files)
+        self._added_paths.update(data.file_path for data in added)
+        self._verbs[-1].data_files.extend(added)
 
     def note_adopted(self, paths: Iterable[str], since: int) -> None:
         """CP-23: these files may have been committed before, by a snapshot with a number above `since`."""
@@ -175,25 +179,19 @@ class StagedChange:
             self._remove(scan)
 
     def may_leave(self, task: RowTask) -> bool:
-        """Whether the file can be replaced by others: not where another entry names it too (MT-64).
+        """Whether the file can be replaced by others: not where another entry names it too (MT-64)."""
+        return task.data_file.file_path not in self._named_twice
 
-        UnsupportedFeatureError for a file of this draft whose rows have ids of their own: they are not read before they
-        are committed.
-        """
-        path = task.data_file.file_path
-        if path in self._carried and self._view.metadata.format_version >= 3:
-            raise UnsupportedFeatureError(
-                "two verbs of one transaction change rows of one data file, which copy-on-write in format version 3 "
-                "cannot write twice at once. Nothing was changed. Commit them one after the other."
-            )
-        return path not in self._named_twice
+    def is_staged(self, task: RowTask) -> bool:
+        """Whether the file is of this draft, and not of the table."""
+        return task.data_file.file_path in self._added_paths
 
     def replace_file(self, task: RowTask, deleted: PositionSet, carried: Sequence[DataFile]) -> None:
         """SP-21: a planned file leaves with all of its rows, and the ones that are not deleted come in others."""
         self._counted_row_count += len(deleted)
         self._remove(scan_of(task))
         self._carried.update(data.file_path for data in carried)
-        self._verbs[-1].data_files.extend(carried)
+        self.add_data_files(carried)
 
     def new_row_count(self, added: Sequence[DataFile]) -> int:
         """Rows of the added files that were not in the table before."""

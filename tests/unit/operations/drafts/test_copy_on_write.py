@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
-from tableformat.errors import UnsupportedFeatureError
 from tableformat.operations.ranges.dropped import live_delete_files
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -64,18 +63,34 @@ def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
     table.delete("v = 'b'")
     after = {row["id"]: row for row in table.scan(columns=columns).to_arrow().to_pylist()}
     assert after == {each: before[each] for each in (1, 3, 5, 6)}
-    with table.transaction() as both:
-        both.delete("v = 'a'")
-        with pytest.raises(UnsupportedFeatureError, match="Commit them one after the other"):
-            both.delete("v = 'c'")
-        both.delete("v = 'e'")
-    assert stored(table) == {3: "c", 6: "f"}
+
+
+def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(table: tf.Table) -> None:
+    """SP-21, MT-49: a file of the transaction gives no ids, so its rows keep those that it stores, and rows that are
+    new in the transaction get theirs from the commit."""
+    if table.metadata.format_version < 3:
+        return
+    columns = ["id", "_row_id", "_last_updated_sequence_number"]
+    before = {row["id"]: row for row in table.scan(columns=columns).to_arrow().to_pylist()}
+    next_row_id = table.metadata.next_row_id
+    table.set_properties(BOTH)
+    with table.transaction() as several:
+        several.append(pa.table({"id": [7, 8], "v": list("gh")}, schema=SCHEMA))
+        several.delete("v = 'a'")
+        several.delete("v = 'b' OR v = 'g'")
+        several.delete("v = 'e'")
+        several.delete("v = 'z'")
+    after = {row["id"]: row for row in table.refresh().scan(columns=columns).to_arrow().to_pylist()}
+    number = table.metadata.last_sequence_number
+    new = after.pop(8)
+    assert after == {each: before[each] for each in (3, 6)}
+    assert new["_last_updated_sequence_number"] == number
+    assert new["_row_id"] >= next_row_id
+    assert table.verify(deep=True).findings == ()
 
 
 def test_two_verbs_of_a_transaction_may_replace_a_file(table: tf.Table) -> None:
     """SP-21: the second one replaces what the first one wrote."""
-    if table.metadata.format_version >= 3:
-        return
     table.set_properties(BOTH)
     with table.transaction() as both:
         both.delete("v = 'a'")
