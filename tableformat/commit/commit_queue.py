@@ -43,11 +43,32 @@ _POLL_SECONDS: Final = 0.001
 _POLLS_APART_MAX: Final = 10
 
 
+class Place(Protocol):
+    """A place in a queue, which goes with its process."""
+
+    def wait(self, patience_seconds: float) -> None:
+        """Until it is its turn; who is before for longer than `patience_seconds` is not waited for. OSError where that
+        cannot be told."""
+
+    def give_back(self) -> None:
+        """Leave the queue."""
+
+
+class WriterQueue(Protocol):
+    """The writers that want to commit to one table, in the order in which they came."""
+
+    def is_busy(self) -> bool:
+        """Whether a writer that comes now is to queue before its first attempt."""
+
+    def take(self) -> Place:
+        """The next place. OSError where there is none to be had."""
+
+
 @runtime_checkable
 class QueuesCommits(Protocol):
     """A catalog that can tell its writers to queue."""
 
-    def commit_queue(self, table_uuid: UUID) -> CommitQueue | None:
+    def commit_queue(self, table_uuid: UUID) -> WriterQueue | None:
         """The queue of a table; None where there is none."""
 
     def upkeep_queue(self, table_uuid: UUID) -> CommitQueue | None:
@@ -168,25 +189,25 @@ if hasattr(os, "register_at_fork"):
 
 
 class CommitTurn:
-    """One commit's way through the queue: none while nobody waits, a ticket from the first lost race on.
+    """One commit's way through the queue: none while the queue is not busy, a place from the first lost race on.
 
-    A context manager that gives the ticket back.
+    A context manager that gives the place back.
     """
 
-    def __init__(self, queue: CommitQueue | None, *, patience_seconds: float, pause_seconds: float) -> None:
+    def __init__(self, queue: WriterQueue | None, *, patience_seconds: float, pause_seconds: float) -> None:
         """`patience_seconds`: how long one who is before us may stay at the front. `pause_seconds`: the longest pause
         after a race that was lost against somebody outside of the queue."""
         self._queue = queue
         self._patience_seconds = patience_seconds
         self._pause_seconds = pause_seconds
-        self._ticket: Ticket | None = None
+        self._place: Place | None = None
 
     def __enter__(self) -> CommitTurn:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        if self._ticket is not None:
-            self._ticket.give_back()
+        if self._place is not None:
+            self._place.give_back()
 
     @property
     def is_queued(self) -> bool:
@@ -198,10 +219,10 @@ class CommitTurn:
         if self._queue is None:
             return
         try:
-            if self._ticket is None and (attempt > 1 or self._queue.is_busy()):
-                self._ticket = self._queue.take()
-            if self._ticket is not None:
-                self._ticket.wait(self._patience_seconds)
+            if self._place is None and (attempt > 1 or self._queue.is_busy()):
+                self._place = self._queue.take()
+            if self._place is not None:
+                self._place.wait(self._patience_seconds)
         except OSError as error:
             # Such as a file system without locks. Waits of random length are what catalogs without a queue have.
             logger.warning("commits do not queue here, and wait for random times instead: %s", error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from tenacity import (
@@ -17,7 +18,8 @@ from tenacity import (
 )
 
 from tableformat import properties as names
-from tableformat.commit.commit_queue import CommitTurn, QueuesCommits
+from tableformat.commit.commit_queue import CommitTurn, QueuesCommits, WriterQueue
+from tableformat.commit.postgres_queue import POSTGRESQL, PostgresQueue
 
 Result = TypeVar("Result")
 
@@ -31,7 +33,7 @@ STATUS_CHECK_MAX_WAIT_MS_DEFAULT: Final = 60_000
 
 def retry_lost_races(attempt: Callable[[], Result], table: Table) -> Result:
     """Calls again after CommitFailedException, as Iceberg's `commit.retry.*` properties say, and re-raises the last
-    one. CP-26: in turn, where the table's catalog has a queue.
+    one. CP-26, CP-32: in turn, where the table's catalog has a queue.
 
     Where it has none, the wait is random between zero and a bound that doubles: writers that collided once must not
     collide in step for ever.
@@ -42,9 +44,7 @@ def retry_lost_races(attempt: Callable[[], Result], table: Table) -> Result:
     max_wait_ms = names.non_negative_int(properties, names.COMMIT_MAX_WAIT_MS, names.COMMIT_MAX_WAIT_MS_DEFAULT)
     total_ms = names.positive_int(properties, names.COMMIT_TOTAL_TIMEOUT_MS, names.COMMIT_TOTAL_TIMEOUT_MS_DEFAULT)
     doubling = wait_random_exponential(multiplier=min_wait_ms / 1000, max=max_wait_ms / 1000)
-    catalog = table.catalog
-    queue = catalog.commit_queue(table.metadata.table_uuid) if isinstance(catalog, QueuesCommits) else None
-    with CommitTurn(queue, patience_seconds=max_wait_ms / 1000, pause_seconds=min_wait_ms / 1000) as turn:
+    with CommitTurn(_queue_of(table), patience_seconds=max_wait_ms / 1000, pause_seconds=min_wait_ms / 1000) as turn:
 
         def wait_seconds(state: RetryCallState) -> float:
             return turn.pause_seconds(state.attempt_number) if turn.is_queued else doubling(state)
@@ -57,6 +57,15 @@ def retry_lost_races(attempt: Callable[[], Result], table: Table) -> Result:
             reraise=True,
         )
         return retrying(attempt)
+
+
+def _queue_of(table: Table) -> WriterQueue | None:
+    catalog = table.catalog
+    if isinstance(catalog, QueuesCommits):
+        return catalog.commit_queue(table.metadata.table_uuid)
+    if isinstance(catalog, SqlCatalog) and catalog.engine.dialect.name == POSTGRESQL:
+        return PostgresQueue(catalog.engine, table.metadata.table_uuid)
+    return None
 
 
 def status_check_waits_seconds(properties: Mapping[str, str]) -> tuple[float, ...]:

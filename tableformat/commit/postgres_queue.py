@@ -1,0 +1,136 @@
+"""A queue of the writers that want to commit to one table, by advisory locks of PostgreSQL (decision 30).
+
+    writer 1    BEGIN  lock  granted ........ load, write, commit ........ ROLLBACK
+    writer 2       BEGIN  lock  waits .................................... granted ...
+    writer 3          BEGIN  lock  waits ............................................. ...
+
+The database keeps those who wait for a lock in the order in which they came, from whatever machine. The lock belongs
+to a transaction that does nothing else, on a connection of its own, and goes with both.
+
+Only the order of writers comes from here, as in `commit_queue`.
+
+Source: PostgreSQL's manual, "Advisory Locks", `pg_advisory_xact_lock` and `lock_timeout`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import os
+from threading import Lock
+from typing import Any, Final
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import PoolProxiedConnection
+
+logger = logging.getLogger(__name__)
+
+POSTGRESQL: Final = "postgresql"
+"""SQLAlchemy's name of it."""
+_NOT_AVAILABLE: Final = "55P03"
+"""PostgreSQL's code for a lock that was not granted in time."""
+_LOCK: Final = "pg_advisory_xact_lock"
+_PURPOSE: Final = b"tableformat.turn"
+_queueing: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
+_lock: Final = Lock()
+_of_the_parent: Final[list[PoolProxiedConnection]] = []
+"""After a fork: what is forgotten is given back, and the turn is the parent's."""
+
+
+def _leave_connections_to_the_parent() -> None:
+    """A connection must not cross a fork; the child opens its own."""
+    for engines in list(_queueing.items()):
+        for engine in engines:
+            engine.dispose(close=False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_connections_to_the_parent)
+
+
+class PostgresQueue:
+    """CP-32: the queue of one table."""
+
+    def __init__(self, engine: Engine, table_uuid: UUID) -> None:
+        """`engine`: of the catalog's database."""
+        self._engine = engine
+        # Two tables that share a number wait for each other, and no more.
+        digest = hashlib.blake2b(table_uuid.bytes, digest_size=8, person=_PURPOSE).digest()
+        self._number = int.from_bytes(digest, "big", signed=True)
+
+    def is_busy(self) -> bool:
+        """Always, as far as is known: to ask costs as much as to take a place where nobody waits."""
+        return True
+
+    def take(self) -> PostgresPlace:
+        """A place, which is behind all others that have waited before it waits."""
+        return PostgresPlace(self._engine, self._number)
+
+
+class PostgresPlace:
+    """A place in the queue, from `wait` on until it is given back or the connection ends."""
+
+    def __init__(self, engine: Engine, number: int) -> None:
+        self._engine = engine
+        self._number = number
+        self._connection: PoolProxiedConnection | None = None
+        self._process = os.getpid()
+
+    def wait(self, patience_seconds: float) -> None:
+        """Until everybody before has committed. Who has waited for `patience_seconds` gives its place up and goes on,
+        so that a writer that hangs stops nobody. OSError where the database has no such locks, or cannot be asked."""
+        if self._connection is not None:
+            return
+        # In PostgreSQL a timeout of 0 is none.
+        patience_ms = max(1, math.ceil(patience_seconds * 1000))
+        driver: Any = self._engine.dialect.dbapi
+        errors: tuple[type[Exception], ...] = (SQLAlchemyError, driver.Error)
+        try:
+            connection = _queueing_engine(self._engine).raw_connection()
+        except errors as error:
+            raise OSError(f"no connection to queue on: {error}") from error
+        try:
+            # Both functions in one question; the first one holds until the end of the transaction.
+            connection.cursor().execute(
+                f"SELECT set_config('lock_timeout', '{patience_ms}ms', true), {_LOCK}({self._number})"
+            )
+        except errors as error:
+            connection.close()
+            if _code(error) != _NOT_AVAILABLE:
+                raise OSError(f"no advisory lock: {error}") from error
+            logger.warning("waited %s s for the turn to commit, and goes on without it", round(patience_seconds, 3))
+            return
+        except BaseException:
+            connection.invalidate()
+            raise
+        self._connection = connection
+
+    def give_back(self) -> None:
+        """Leave the queue: the connection goes back to its pool, which ends the transaction."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if os.getpid() != self._process:
+            _of_the_parent.append(connection)
+            return
+        connection.close()
+
+
+def _queueing_engine(engine: Engine) -> Engine:
+    """Connections of the queue alone: whoever has the turn needs one of the catalog's, which those who wait must not
+    have taken. They are closed with the catalog's."""
+    with _lock:
+        known = _queueing.get(engine)
+        if known is None:
+            made = known = _queueing[engine] = create_engine(engine.url)
+            event.listen(engine, "engine_disposed", lambda _engine: made.dispose())
+        return known
+
+
+def _code(error: Exception) -> str | None:
+    """The code as psycopg 3 and psycopg 2 have it."""
+    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
