@@ -52,12 +52,12 @@ SECOND: Final = "second"
 STEP_COUNT: Final = 15
 """Steps that a table is worth: later ones find little that the first ones did not."""
 _STEPS_BETWEEN_READING_ALL: Final = 5
-_FIXED_ROWS: Final = tuple(
+FIXED_ROWS: Final = tuple(
     {"id": name, "number": number, "at": None, "ratio": None, "note": None} for name in IDS for number in NUMBERS
 )
 """Enough rows in one file that a few deleted keys are found by binary search."""
 _PLANNED: Final = st.just(Rewrite(EVERY_FILE)) | jobs()
-_KINDS: Final = st.sampled_from(["range", "equality", "prefix", "values", "scan"])
+KINDS_OF_DELETE: Final = st.sampled_from(["range", "equality", "prefix", "values", "scan"])
 _MOSTLY: Final = st.sampled_from([True, True, True, False])
 _SNAPSHOTS_WORTH_REMOVING: Final = 4
 _ANY_AGE: Final = datetime(2999, 1, 1, tzinfo=UTC)
@@ -125,7 +125,7 @@ class TableMachine(RuleBasedStateMachine):
         ]
         self.readers = {MAIN: self.catalog.load_table(name)}
         if has_many_rows:
-            self.perform(0, OneVerb(Verb("append", _FIXED_ROWS)))
+            self.perform(0, OneVerb(Verb("append", FIXED_ROWS)))
 
     def teardown(self) -> None:
         """Examples are many and files are not needed any more."""
@@ -158,48 +158,53 @@ class TableMachine(RuleBasedStateMachine):
         self.perform(at, act, others, rolled_back=pick)
 
     @precondition(lambda self: self.rows_of_main)
-    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS, verb=st.sampled_from(["ignore", "error", "scan"]))
+    @rule(
+        at=st.integers(0, 1),
+        pick=st.integers(0, 15),
+        kind=KINDS_OF_DELETE,
+        verb=st.sampled_from(["ignore", "error", "scan"]),
+    )
     def decision_on_a_row_whose_delete_is_undone(self, at: int, pick: int, kind: str, verb: str) -> None:
         """A row is deleted; its key is looked for, and not found; the delete is rolled back."""
         row = self.rows_of_main[pick % len(self.rows_of_main)]
-        self.perform(at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+        self.perform(at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
         self.handle(at).refresh()
         prefix = {"id": row["id"]}
-        deciding = Verb("delete_prefix", (prefix,), mode="scan") if verb == "scan" else _unique(row, verb)
+        deciding = Verb("delete_prefix", (prefix,), mode="scan") if verb == "scan" else unique_append(row, verb)
         self.perform(at, OneVerb(deciding), rolled_back=1)
 
     @precondition(lambda self: self.rows_of_main)
-    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def delete_row(self, at: int, pick: int, kind: str) -> None:
         """A delete that certainly hits something; most random ones do not."""
-        self.perform(at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+        self.perform(at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
 
     @precondition(lambda self: self.rows_of_main)
-    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def convert_delete_of_several_files(self, at: int, pick: int, kind: str) -> None:
         """A row, and another one like it in a younger file, are deleted; the delete is converted."""
         self.perform(at, OneVerb(_append_beside(self.rows_of_main[pick % len(self.rows_of_main)])))
-        self.perform(at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+        self.perform(at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
         self.perform(at, CONVERSION)
 
     @precondition(lambda self: self.rows_of_main)
-    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=_KINDS)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def delete_in_the_transaction_of_an_append(self, at: int, pick: int, kind: str) -> None:
         """A row is there already; the transaction appends another one like it, and deletes both."""
         self.handle(at).refresh()
         append = _append_beside(self.rows_of_main[pick % len(self.rows_of_main)])
-        self.perform(at, InTransaction((append, _delete_of(self.rows_of_main, pick, kind))))
+        self.perform(at, InTransaction((append, delete_of(self.rows_of_main, pick, kind))))
 
     @precondition(lambda self: self.rows_of_main)
-    @rule(at=st.integers(0, 1), planned=_PLANNED, pick=st.integers(0, 15), kind=_KINDS, converts=_MOSTLY)
+    @rule(at=st.integers(0, 1), planned=_PLANNED, pick=st.integers(0, 15), kind=KINDS_OF_DELETE, converts=_MOSTLY)
     def race_with_delete(self, at: int, planned: Act, pick: int, kind: str, converts: bool) -> None:
         """A job is planned; a row is deleted, and perhaps the delete is converted; the job commits."""
-        delete = OneVerb(_delete_of(self.rows_of_main, pick, kind))
+        delete = OneVerb(delete_of(self.rows_of_main, pick, kind))
         self.handle(at).refresh()
         self.perform(at, planned, [delete, CONVERSION] if converts else [delete])
 
     @precondition(lambda self: self.rows_of_main)
-    @rule(pick=st.integers(0, 15), kind=_KINDS)
+    @rule(pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def race_of_rewrite_with_converted_delete(self, pick: int, kind: str) -> None:
         """All files are rewritten from a plan in which a row still was; its delete has come and gone meanwhile."""
         self.handle(0).refresh()
@@ -207,11 +212,11 @@ class TableMachine(RuleBasedStateMachine):
         self.race_with_delete(at=0, planned=Rewrite(EVERY_FILE), pick=pick, kind=kind, converts=True)
 
     @precondition(lambda self: self.rows_of_main)
-    @rule(at=st.integers(0, 1), planned=_PLANNED, pick=st.integers(0, 15), kind=_KINDS)
+    @rule(at=st.integers(0, 1), planned=_PLANNED, pick=st.integers(0, 15), kind=KINDS_OF_DELETE)
     def job_after_unseen_delete(self, at: int, planned: Act, pick: int, kind: str) -> None:
         """The job of a handle that has not seen the delete of a row."""
         self.handle(at).refresh()
-        self.perform(1 - at, OneVerb(_delete_of(self.rows_of_main, pick, kind)))
+        self.perform(1 - at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
         self.perform(at, planned)
 
     @precondition(lambda self: self.heads[MAIN] is not None)
@@ -370,7 +375,9 @@ class TableMachine(RuleBasedStateMachine):
         """
         before = self.snapshots[self.heads[handle.branch]]
         decides = any(verb.decides_by_reading for verb in act.verbs)
-        return [_after(act.verbs, before, read) for read in ((before, self.snapshots[seen]) if decides else (before,))]
+        return [
+            rows_after(act.verbs, before, read) for read in ((before, self.snapshots[seen]) if decides else (before,))
+        ]
 
     def _settle(self, handle: Table, act: Act, snapshot_id: int | None, seen: int | None) -> None:
         before = self.snapshots[self.heads[handle.branch]]
@@ -404,7 +411,7 @@ def check(found: pa.Table, rows: Sequence[Row], subject: str) -> None:
     assert have == want, f"{subject}: missing {dict(want - have)}, too many {dict(have - want)}"
 
 
-def _after(verbs: Sequence[Verb], rows: Rows, read: Rows) -> Rows | Exception:
+def rows_after(verbs: Sequence[Verb], rows: Rows, read: Rows) -> Rows | Exception:
     """The rows after the verbs, or why one of them must be refused; which keys are there is asked of the rows read."""
     model = ModelVerbs(tuple(SCHEMA.names), KEY, list(rows))
     reader = ModelVerbs(tuple(SCHEMA.names), KEY, list(read))
@@ -425,7 +432,7 @@ def _are_equal(some: Rows, others: Rows) -> bool:
     return fingerprint(some, SCHEMA.names) == fingerprint(others, SCHEMA.names)
 
 
-def _unique(row: Row, on_duplicate: str) -> Verb:
+def unique_append(row: Row, on_duplicate: str) -> Verb:
     """An append of the row, if its key is free, and of one with another key."""
     return Verb("append", (row, {**row, "number": row["number"] ^ 1}), {"on_duplicate": on_duplicate})
 
@@ -435,7 +442,7 @@ def _append_beside(row: Row) -> Verb:
     return Verb("append", (row, {**row, "number": row["number"] ^ 1}))
 
 
-def _delete_of(rows: Rows, pick: int, kind: str) -> Verb:
+def delete_of(rows: Rows, pick: int, kind: str) -> Verb:
     """A delete of one of the rows and of those with the same key, prefix or values; "scan" deletes positions."""
     row = rows[pick % len(rows)]
     key = tuple(row[name] for name in KEY)

@@ -28,7 +28,7 @@ from tableformat.storage import listing, storage
 from tableformat.storage.location import local_path
 from tableformat.testing.replacing import replaced
 
-_FILE_CALLS: Final = (
+FILE_CALLS: Final = (
     storage.exists,
     storage.size_bytes,
     storage.open_input,
@@ -36,6 +36,7 @@ _FILE_CALLS: Final = (
     storage.delete_if_present,
     listing.list_files,
 )
+"""All functions that touch files; those that write them are `write_bytes` and `open_output` of `storage`."""
 _CATALOG_CALLS: Final = (
     "load_table",
     "commit_table",
@@ -126,7 +127,7 @@ class Door:
     def installed(self) -> Iterator[Door]:
         """Put the door into every module of the library."""
         with ExitStack() as patches:
-            for function in _FILE_CALLS:
+            for function in FILE_CALLS:
                 patches.enter_context(replaced(function, partial(self._passing, function)))
             patches.enter_context(replaced(storage.write_bytes, partial(self._writing, storage.write_bytes)))
             patches.enter_context(replaced(storage.open_output, partial(self._output, storage.open_output)))

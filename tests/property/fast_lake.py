@@ -9,14 +9,14 @@ from pathlib import Path
 
 import tableformat as tf
 
-_MEMORY = Path("/dev/shm")
+MEMORY = Path("/dev/shm")
 
 
 @contextmanager
 def fast_lake() -> Iterator[tf.Catalog]:
     """A catalog with the namespace `db`, in memory where the system has a file system for that; removed afterwards."""
     with (
-        tempfile.TemporaryDirectory(prefix="lake-", dir=_MEMORY if _MEMORY.is_dir() else None) as directory,
+        tempfile.TemporaryDirectory(prefix="lake-", dir=MEMORY if MEMORY.is_dir() else None) as directory,
         tf.open_catalog(f"{directory}/lake") as catalog,
     ):
         catalog.create_namespace("db")

@@ -1,18 +1,29 @@
 """Jobs that stop before every question to the catalog, so that a test decides what happens in between.
 
-Files are immutable and metadata changes in the catalog alone, so these stops are all the places where a job can meet
-others: everything between two of them might as well happen in an instant.
+Files are immutable and metadata changes in the catalog alone, so these stops are the places where a job meets the
+commits of others. Files are also removed by others: within `file_calls_stop` a job that is `at_files` stops before
+every call to a file as well. Such a job does in its own thread what it would do in several, so that a run is the same
+when it is repeated.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
+from crash_points import FILE_CALLS
+
 import tableformat as tf
+from tableformat.maintenance.compaction.read_ahead import ReadAhead
+from tableformat.storage import storage
+from tableformat.testing.replacing import replaced
 
 PATIENCE_SECONDS = 60
+_running = threading.local()
 
 
 class CancelledError(Exception):
@@ -22,9 +33,15 @@ class CancelledError(Exception):
 class SteppedJob:
     """A job in a thread of its own with a catalog of its own; it runs only while `step` waits for it."""
 
-    def __init__(self, name: str, directory: str, run: Callable[[tf.Table], Any], *, branch: str = "main") -> None:
+    def __init__(
+        self, name: str, directory: str, run: Callable[[tf.Table], Any], *, branch: str = "main", at_files: bool = False
+    ) -> None:
         self.name = name
         self.is_done = False
+        self.at_files = at_files
+        """Whether it stops at calls to files too."""
+        self.stopped_at = ""
+        """The call that the job is about to make."""
         self.error: BaseException | None = None
         self.result: Any = None
         self._is_cancelled = False
@@ -37,11 +54,13 @@ class SteppedJob:
         backend = self._catalog.iceberg
         backend.load_table = self._stopping(backend.load_table)
         backend.commit_table = self._committing(self._stopping(backend.commit_table))
+        if at_files:
+            backend.point_to = self._stopping(backend.point_to)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def step(self) -> None:
-        """Let the job run up to its next question to the catalog, or to its end."""
+        """Let the job run up to its next stop, or to its end."""
         self._go.release()
         assert self._stopped.acquire(timeout=PATIENCE_SECONDS), f"{self.name} neither stopped nor ended"
 
@@ -57,8 +76,19 @@ class SteppedJob:
         self._catalog.close()
         return self.result
 
+    def stop(self, call: str) -> None:
+        """Wait for the next step, where this is the job's own thread."""
+        if threading.current_thread() is not self._thread:
+            return
+        self.stopped_at = call
+        self._stopped.release()
+        self._go.acquire()
+        if self._is_cancelled and not self._is_committing:
+            raise CancelledError
+
     def _work(self) -> None:
         self._go.acquire()
+        _running.job = self
         try:
             self.result = self._run(self._table)
         except BaseException as error:  # noqa: BLE001 - for the test to look at
@@ -80,11 +110,72 @@ class SteppedJob:
 
     def _stopping(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def stopping(*arguments: Any, **keywords: Any) -> Any:
-            if threading.current_thread() is self._thread:
-                self._stopped.release()
-                self._go.acquire()
-                if self._is_cancelled and not self._is_committing:
-                    raise CancelledError
+            self.stop(call.__name__)
             return call(*arguments, **keywords)
 
         return stopping
+
+
+@contextmanager
+def file_calls_stop() -> Iterator[None]:
+    """While it is open, jobs that are `at_files` stop before each call to a file, and before a new file is whole."""
+    with ExitStack() as patches:
+        for function in (*FILE_CALLS, storage.write_bytes):
+            patches.enter_context(replaced(function, partial(_stopping_before, function)))
+        patches.enter_context(replaced(storage.open_output, partial(_stopping_output, storage.open_output)))
+        patches.enter_context(replaced(ThreadPoolExecutor, _executor))
+        patches.enter_context(replaced(ReadAhead, _read_ahead))
+        yield
+
+
+def _stop(call: str) -> None:
+    if _is_stepped():
+        _running.job.stop(call)
+
+
+def _stopping_before(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    _stop(function.__name__)
+    return function(*arguments, **keywords)
+
+
+@contextmanager
+def _stopping_output(open_output: Callable[..., Any], *arguments: Any, **keywords: Any) -> Iterator[Any]:
+    _stop("open_output")
+    with open_output(*arguments, **keywords) as sink:
+        yield sink
+        _stop("close_output")
+
+
+def _is_stepped() -> bool:
+    job: SteppedJob | None = getattr(_running, "job", None)
+    return job is not None and job.at_files
+
+
+class _HereAndNow(Executor):
+    """What is submitted is done at once, in the thread that submits it."""
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(call(*arguments, **keywords))
+        except BaseException as error:  # noqa: BLE001 - for who asks for the result
+            done.set_exception(error)
+        return done
+
+
+def _executor(*arguments: Any, **keywords: Any) -> Executor:
+    return _HereAndNow() if _is_stepped() else ThreadPoolExecutor(*arguments, **keywords)
+
+
+def _read_ahead(source: Iterator[Any], depth: int) -> Any:
+    return _not_ahead(source) if _is_stepped() else ReadAhead(source, depth)
+
+
+@contextmanager
+def _not_ahead(source: Iterator[Any]) -> Iterator[Iterator[Any]]:
+    try:
+        yield source
+    finally:
+        close = getattr(source, "close", None)
+        if close is not None:
+            close()

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from example_counts import examples
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from soak_figures import count
-from stepped_jobs import CancelledError, SteppedJob
+from stepped_jobs import CancelledError, SteppedJob, file_calls_stop
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
@@ -80,9 +81,12 @@ def every_file_is_a_slice() -> AbstractContextManager[None]:
 
 
 class World:
-    """A table, the rows that it should have, and jobs under way. Writers act at once, jobs one question at a time."""
+    """A table, the rows that it should have, and jobs under way. Writers act at once, jobs one call at a time."""
 
-    def __init__(self, version: str, first: list[int]) -> None:
+    def __init__(self, version: str, first: list[int], pace: int | None = None) -> None:
+        """`pace`: how many calls to files and to the catalog are a step of a job; None where a step goes from one
+        question to the catalog to the next."""
+        self.pace = pace
         self.directory = tempfile.mkdtemp()
         catalog = tf.open_catalog(f"{self.directory}/lake")
         catalog.create_namespace("db")
@@ -159,7 +163,7 @@ class World:
             self._age_what_is_named()
         if len(self.running) == 3:
             self.end(self.running[0])
-        job = SteppedJob(name, f"{self.directory}/lake", JOBS[name], branch=self.table.branch)
+        job = self._stepped(name, JOBS[name])
         self.running.append(job)
         self._step(job, steps)
         return job
@@ -172,10 +176,17 @@ class World:
         if self.running:
             self.end(self.running[which % len(self.running)])
 
-    def _step(self, job: SteppedJob, steps: int) -> None:
-        for _ in range(steps):
+    def _stepped(self, name: str, run: Any) -> SteppedJob:
+        directory, at_files = f"{self.directory}/lake", self.pace is not None
+        return SteppedJob(name, directory, run, branch=self.table.branch, at_files=at_files)
+
+    def _go_on(self, job: SteppedJob, steps: int) -> None:
+        for _ in range(steps * (self.pace or 1)):
             if not job.is_done:
                 job.step()
+
+    def _step(self, job: SteppedJob, steps: int) -> None:
+        self._go_on(job, steps)
         if job.is_done:
             self.end(job)
 
@@ -209,12 +220,10 @@ class World:
         else:
             self.delete_prefix(id1, ids[0])
         rows = self._rows(id1, ids)
-        run = partial(READERS[verb], rows=rows)
-        reader = SteppedJob(verb, f"{self.directory}/lake", run, branch=self.table.branch)
-        for _ in range(steps):
-            if not reader.is_done:
-                reader.step()
-        was_undone = reader.is_done
+        deleted = self.table.refresh().snapshot_id
+        reader = self._stepped(verb, partial(READERS[verb], rows=rows))
+        self._go_on(reader, steps)
+        was_undone = reader.is_done or self.table.refresh().snapshot_id != deleted
         if self.table.refresh().snapshot_id != before:
             self.table.rollback(snapshot_id=before)
         self.model.current = rows_before
@@ -299,6 +308,7 @@ def starts(*names: str) -> st.SearchStrategy[tuple[Any, ...]]:
 
 
 READS = st.integers(1, 3)
+PACES = st.none() | st.sampled_from([1, 3, 8, 20])
 UPKEEP = st.one_of(
     WRITES,
     act("delete_found_rows", ID2),
@@ -320,14 +330,22 @@ PUBLISHING = st.one_of(
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _files() -> Iterator[None]:
+    with file_calls_stop():
+        yield
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["2", "3"])
 @settings(max_examples=examples(0.1))
-@given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25))
-def test_jobs_beside_writers_and_one_another(version: str, first: list[int], acts: list[tuple[Any, ...]]) -> None:
+@given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25), pace=PACES)
+def test_jobs_beside_writers_and_one_another(
+    version: str, first: list[int], acts: list[tuple[Any, ...]], pace: int | None
+) -> None:
     """MT-3, MT-10, MT-11, MT-12, MT-14, MT-15, MT-51, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are stored and
     never which rows there are, nor what tags show."""
-    world = World(version, first)
+    world = World(version, first, pace)
     with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:
             getattr(world, name)(*arguments)
@@ -342,11 +360,13 @@ def test_jobs_beside_writers_and_one_another(version: str, first: list[int], act
 
 @pytest.mark.slow
 @settings(max_examples=examples(0.2))
-@given(first=IDS, acts=st.lists(PUBLISHING, min_size=8, max_size=25))
-def test_publishing_beside_writers_of_both_branches(first: list[int], acts: list[tuple[Any, ...]]) -> None:
+@given(first=IDS, acts=st.lists(PUBLISHING, min_size=8, max_size=25), pace=PACES)
+def test_publishing_beside_writers_of_both_branches(
+    first: list[int], acts: list[tuple[Any, ...]], pace: int | None
+) -> None:
     """MT-30 to MT-33: `main` shows no keyed delete at any moment, and what is published at the end is what was written
     to both branches in the order of the commits, which sequence numbers tell."""
-    world = World("2", first).publishing()
+    world = World("2", first, pace).publishing()
     with every_file_is_a_slice(), closing(world):
         for name, *arguments in acts:
             getattr(world, name)(*arguments)

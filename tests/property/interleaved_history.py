@@ -1,0 +1,204 @@
+"""Acts that are stepped through each other, and the history that they make of a branch.
+
+One act runs at a time, so that a new snapshot belongs to the one that was stepped last. The history is that of the
+snapshots in their order: each has the rows that the model makes of the one before, and an act that decides by reading
+decided by rows that the branch had between the act's first call and its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hypothesis import event
+from stepped_jobs import SteppedJob
+
+import tableformat as tf
+from tableformat.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    DuplicateKeyError,
+    InvalidArgumentError,
+    RowsRefusedError,
+)
+from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.testing.acts import Act
+from tableformat.testing.key_order import fingerprint
+from tableformat.testing.machine import Rows, rows_after
+from tableformat.testing.strategies import SCHEMA
+
+REFUSALS: Final = (DuplicateKeyError, InvalidArgumentError, RowsRefusedError)
+NEW_COLUMN: Final = "more"
+"""What a setting may add. Verbs that replace whole rows are refused from then on, since they do not give it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An act that changes what the table says and no row: its columns, partitions, properties, version or refs."""
+
+    name: str
+    change: Callable[[tf.Table], object]
+
+    verbs = ()
+    may_conflict = True
+
+    def numbered(self, numbers: Iterator[int]) -> Setting:
+        return self
+
+    def commit(self, table: tf.Table) -> int | None:
+        self.change(table)
+        return table.refresh().snapshot_id
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """The branch goes back to one of the snapshots that it came from."""
+
+    back: int
+
+    verbs = ()
+    may_conflict = True
+
+    def numbered(self, numbers: Iterator[int]) -> Rollback:
+        return self
+
+    def commit(self, table: tf.Table) -> int | None:
+        line = [snapshot.snapshot_id for snapshot in ancestors(table.metadata, table.view.snapshot)]
+        if line:
+            table.rollback(snapshot_id=line[self.back % len(line)])
+        return table.snapshot_id
+
+
+@dataclass(slots=True)
+class Actor:
+    """An act under way."""
+
+    act: Act
+    job: SteppedJob
+    since: int
+    """How many states the branch had had when the act began."""
+    committed: list[int] = field(default_factory=list)
+    """Its snapshots."""
+
+
+class History:
+    """A table on which acts are under way, and the rows of its snapshots."""
+
+    def __init__(self, table: tf.Table, directory: str) -> None:
+        self.reader = table
+        self.actors: list[Actor] = []
+        self.may_lose_files = False
+        """Snapshots were expired, so that who still reads one may find a file gone."""
+        self.was_rolled_back = False
+        self._directory = directory
+        self._rows: dict[int | None, Rows] = {None: ()}
+        self._states: list[int | None] = [None]
+
+    @property
+    def rows(self) -> Rows:
+        """At the head."""
+        return self._rows[self._states[-1]]
+
+    def start(self, act: Act) -> Actor:
+        job = SteppedJob(type(act).__name__, self._directory, act.commit, at_files=True)
+        actor = Actor(act, job, len(self._states) - 1)
+        self.actors.append(actor)
+        return actor
+
+    def step(self, actor: Actor, calls: int) -> None:
+        """Let the actor make some calls; what it committed is compared with the model."""
+        for _ in range(calls):
+            if actor.job.is_done:
+                break
+            actor.job.step()
+            if actor.job.stopped_at != "point_to":
+                self._look(actor)
+        if actor.job.is_done:
+            self._look(actor)
+            self._end(actor)
+
+    def finish(self, actor: Actor) -> None:
+        while actor in self.actors:
+            self.step(actor, 1_000)
+
+    def _look(self, actor: Actor) -> None:
+        head = self.reader.refresh().snapshot_id
+        if head == self._states[-1]:
+            return
+        if head in self._rows:
+            assert isinstance(actor.act, Rollback), f"{actor.act} moved the branch back"
+            self._states.append(head)
+            return
+        for snapshot_id in self._new_snapshots():
+            found = self.reader.scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+            expected = [rows for rows in self._outcomes(actor) if not isinstance(rows, Exception)]
+            if actor.committed and actor.act.verbs:
+                raise AssertionError(f"{actor.act} committed twice")
+            assert any(_is_same(found, rows) for rows in expected), (
+                f"{actor.act} made {_keys(found)}, and the model has "
+                f"{' or '.join(str(_keys(rows)) for rows in expected)} after {_keys(self.rows)}"
+            )
+            self._rows[snapshot_id] = tuple({name: row[name] for name in SCHEMA.names} for row in found)
+            self._states.append(snapshot_id)
+            actor.committed.append(snapshot_id)
+
+    def _new_snapshots(self) -> list[int]:
+        line = []
+        for snapshot in ancestors(self.reader.metadata, self.reader.view.snapshot):
+            if snapshot.snapshot_id in self._rows:
+                assert snapshot.snapshot_id == self._states[-1], "a snapshot that is not on top of the head"
+                break
+            line.append(snapshot.snapshot_id)
+        return line[::-1]
+
+    def _outcomes(self, actor: Actor) -> list[Rows | Exception]:
+        """What may come of the act when it is the next one to commit."""
+        decides = any(verb.decides_by_reading for verb in actor.act.verbs)
+        states = dict.fromkeys(self._states[actor.since :]) if decides else [self._states[-1]]
+        return [rows_after(actor.act.verbs, self.rows, self._rows[state]) for state in states]
+
+    def _end(self, actor: Actor) -> None:
+        actor.job.finish()
+        self.actors.remove(actor)
+        error = actor.job.error
+        name = "+".join(verb.name for verb in actor.act.verbs) or getattr(actor.act, "name", actor.job.name)
+        event(f"{name}: {'done' if error is None else type(error).__name__}")
+        if error is None:
+            if actor.act.verbs and not actor.committed:
+                states = self._states[actor.since :]
+                assert any(
+                    _is_same(rows_after(actor.act.verbs, self._rows[head], self._rows[read]), self._rows[head])
+                    for head in dict.fromkeys(states)
+                    for read in dict.fromkeys(states)
+                ), f"{actor.act} should have changed rows and committed nothing"
+            return
+        self._judge(actor, error)
+
+    def _judge(self, actor: Actor, error: BaseException) -> None:
+        """Whether the error may be, and is true: nothing was changed."""
+        if isinstance(error, CorruptFileError) and self.may_lose_files:
+            return
+        if isinstance(error, CommitConflictError):
+            assert actor.act.may_conflict or not actor.act.verbs or self.was_rolled_back, (
+                f"{actor.act} gave up: {error}"
+            )
+        elif isinstance(error, REFUSALS) and isinstance(actor.act, Setting):
+            """It was made before."""
+        elif isinstance(error, InvalidArgumentError) and f"lack '{NEW_COLUMN}'" in str(error):
+            assert NEW_COLUMN in self.reader.schema.names
+        elif isinstance(error, REFUSALS) and actor.act.verbs:
+            states = dict.fromkeys(self._states[actor.since :])
+            refusals = [rows_after(actor.act.verbs, self._rows[state], self._rows[state]) for state in states]
+            assert any(type(refusal) is type(error) for refusal in refusals), f"{actor.act} was refused: {error}"
+        else:
+            raise error
+        assert not actor.committed or not actor.act.verbs, f"{actor.act} committed, and says {error!r}"
+
+
+def _is_same(some: Sequence[Any] | Exception, others: Sequence[Any]) -> bool:
+    return not isinstance(some, Exception) and fingerprint(some, SCHEMA.names) == fingerprint(others, SCHEMA.names)
+
+
+def _keys(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return sorted(((row["id"], row["number"], row["row"]) for row in rows), key=repr)
