@@ -19,6 +19,7 @@ from stepped_jobs import SteppedJob
 import tableformat as tf
 from tableformat.commit import coverage_change
 from tableformat.errors import CommitConflictError, UncoveredRowsError
+from tableformat.maintenance.publishing.carried_drops import CarriedDrops
 from tableformat.operations.ranges import dropped
 from tableformat.operations.ranges.alter import PlannedAlteration
 from tableformat.range_partitions import definition
@@ -291,6 +292,56 @@ def test_a_publish_beside_a_drop(steps: int) -> None:
         table.maintenance.publish("ingest")
         assert live_values(table.refresh(), "n") == live_values(branch.refresh(), "n") == [15, 25]
         assert "uncovered" not in table.range_partitions.list()["state"].to_pylist()
+
+
+@pytest.mark.parametrize("steps", range(12))
+@pytest.mark.parametrize("added_again", [True, False])
+def test_a_publish_that_carries_beside_drops(steps: int, added_again: bool) -> None:
+    """RP-26, MT-31: rows that the target got meet the drops of the branch, also one that comes between two attempts of
+    the carry; those in files that straddle, too. What the branch wrote into a range that was added again stays."""
+    with fast_lake() as catalog:
+        table = made(catalog, step=None, splits=[50])
+        table.append(rows(5))
+        table.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
+        branch = catalog.load_table("db.t", branch="ingest")
+        table.refresh().append(rows(25, 55))
+        branch.refresh().range_partitions.drop(0, 50)
+        job = SteppedJob("publish", directory_of(catalog), lambda other: other.maintenance.publish("ingest"))
+        for _ in range(steps):
+            if not job.is_done:
+                job.step()
+        changes = branch.refresh().range_partitions
+        changes.split(60)
+        changes.drop(50, 60)
+        if added_again:
+            changes.add(0, 60)
+            branch.append(rows(26, 56))
+        job.finish()
+        assert job.error is None or isinstance(job.error, CommitConflictError), job.error
+        table.maintenance.publish("ingest")
+        assert live_values(table.refresh(), "n") == ([26, 56] if added_again else [])
+        assert live_values(branch.refresh(), "n") == live_values(table, "n")
+
+
+def _of_first_attempt(original: Callable[..., Any]) -> Callable[..., Any]:
+    found: dict[CarriedDrops, Any] = {}
+
+    def wrong(drops: CarriedDrops, *arguments: Any) -> Any:
+        return found.setdefault(drops, original(drops, *arguments))
+
+    return wrong
+
+
+@pytest.mark.parametrize("mistake", [lambda *_: (), _of_first_attempt(CarriedDrops.deletes)], ids=["none", "the first"])
+def test_a_carry_with_other_drops_is_found(mistake: Callable[..., Any]) -> None:
+    """RP-26: without those of the branch, or with those that there were before the carry was tried again."""
+    with replaced_method(CarriedDrops, "deletes", mistake), pytest.raises(AssertionError):
+        publishes_that_carry_beside_drops()
+
+
+def publishes_that_carry_beside_drops() -> None:
+    for steps in range(6, 12):
+        test_a_publish_that_carries_beside_drops(steps, False)
 
 
 BESIDE: dict[str, tuple[Callable[[tf.Table], Any], list[list[int]]]] = {
