@@ -195,5 +195,5 @@ def range_ends(key: KeyColumns, cuts: Sequence[Cut | None]) -> pa.Array:
         )
     if len(key) == 1:
         return columns[0]
-    is_open = pa.array([cut is None or cut.is_open for cut in cuts])
+    is_open = pa.array([cut is None or cut.is_open for cut in cuts], pa.bool_())
     return pa.StructArray.from_arrays(columns, names=list(key.names), mask=is_open)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +30,9 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile
+from tableformat.operations.result import CommitResult
+from tableformat.operations.staged_write import StagedWrite
+from tableformat.range_partitions.definition_text import range_partitions_of_text
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.storage.location import local_path
 from tableformat.table import Table
@@ -43,6 +46,7 @@ from tableformat.testing.json_values import (
 )
 from tableformat.testing.raw_items import RawItems
 from tableformat.testing.table_files import live_data_files, live_files
+from tableformat.write.staged import StagedFiles
 
 VERBS: Final = (
     "append",
@@ -57,8 +61,11 @@ VERBS: Final = (
     "merge",
     "overwrite",
 )
-_ABOUT_THE_STEP: Final = ("as", "on_branch", "error", "note")
+_ABOUT_THE_STEP: Final = ("as", "on_branch", "error", "note", "refused")
 """Entries of a step that are not options of its verb."""
+
+Runner: TypeAlias = "Callable[[BuiltTable, Table, Any, dict[str, Any]], CommitResult | None]"
+"""What carries out a step."""
 
 
 @dataclass
@@ -71,6 +78,10 @@ class BuiltTable:
     """By the name that a step's "as" gives to the snapshot after it."""
     data_files: dict[str, list[DataFile]] = field(default_factory=dict)
     """Likewise, the data files that the step added."""
+    refused: list[list[dict[str, Any]]] = field(default_factory=list)
+    """The rows that came back from each step with "refused", in the order of the steps."""
+    writes: dict[str, tuple[StagedWrite, list[StagedFiles]]] = field(default_factory=dict)
+    """What several writers wrote and nobody has committed yet, by the name of the step."""
 
     @property
     def table(self) -> Table:
@@ -88,7 +99,12 @@ class BuiltTable:
         table = self.catalog.load_table(self.identifier, branch=branch)
         before = {file.file_path for file in live_data_files(table)}
         name, argument, options = split_step(step)
-        _RUNNERS[name](self, table, argument, options)
+        result = _RUNNERS[name](self, table, argument, options)
+        if "refused" in step:
+            diverted = None if result is None else result.refused
+            schema = table.metadata.schema()
+            names = [column.name for column in schema.fields]
+            self.refused.append([] if diverted is None else diverted.select(names).to_pylist())
         if "as" in step:
             head = self.catalog.load_table(self.identifier, branch=branch)
             if head.snapshot_id is not None:
@@ -122,12 +138,15 @@ def create(catalog: Catalog, case: Mapping[str, Any], *, identifier: str = "db.t
 
 
 def _range_partitions(case: Mapping[str, Any]) -> RangePartitions | None:
-    """The entry "range_partitions" of a case: the arguments of RangePartitions, values as JSON has them."""
+    """The entry "range_partitions" of a case: the arguments of RangePartitions, values as JSON has them, or texts
+    (RP-23)."""
     given = case.get("range_partitions")
     return None if given is None else _partitions(given, schema_from_json(case["schema"], case.get("required", ())))
 
 
 def _partitions(given: Mapping[str, Any], schema: Schema) -> RangePartitions:
+    if all(isinstance(value, str) for value in given.values()):
+        return range_partitions_of_text(given, schema, where="range_partitions")
     on = given["on"]
     values = {name: value for name, value in given.items() if name not in ("bounds", "splits", "on_demand_limits")}
     limits = given.get("on_demand_limits")
@@ -190,14 +209,14 @@ def _event(event: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     return {**{name: value for name, value in event.items() if name not in known}, **row_from_json(known, schema)}
 
 
-def _run_verb(verb: str) -> Callable[[BuiltTable, Table, Any, dict[str, Any]], None]:
-    def run(_built: BuiltTable, table: Table, argument: Any, options: dict[str, Any]) -> None:
-        _call(table, table, verb, argument, options)
+def _run_verb(verb: str) -> Runner:
+    def run(_built: BuiltTable, table: Table, argument: Any, options: dict[str, Any]) -> CommitResult | None:
+        return _call(table, table, verb, argument, options)
 
     return run
 
 
-def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[str, Any]) -> None:
+def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[str, Any]) -> CommitResult | None:
     """The verb of a table or of a transaction, with Arrow in place of rows."""
     schema = table.metadata.schema()
     positional, keywords = verb_arguments(verb, argument, options, schema, table.key)
@@ -212,8 +231,9 @@ def _call(table: Table, target: Any, verb: str, argument: Any, options: Mapping[
         for method, *arguments in clauses:
             getattr(merge, method)(*arguments)
         merge.execute()
-        return
-    getattr(target, verb)(*positional, **keywords)
+        return None
+    result: CommitResult | None = getattr(target, verb)(*positional, **keywords)
+    return result
 
 
 def events_table(events: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
@@ -230,6 +250,24 @@ def _transaction(_built: BuiltTable, table: Table, steps: Any, options: dict[str
         for step in steps:
             verb, argument, verb_options = split_step(step)
             _call(table, transaction, verb, argument, verb_options)
+
+
+def _stage_write(built: BuiltTable, table: Table, tasks: Any, options: dict[str, Any]) -> None:
+    """Each list of rows by a writer of its own, as other processes have them."""
+    name, schema = options.pop("name"), table.metadata.schema()
+    names = [column.name for column in schema.fields]
+    write = table.new_write(**options)
+    staged = [write.write(arrow_table(rows_from_json(rows, schema), schema, names)) for rows in tasks]
+    built.writes[name] = (write, staged)
+
+
+def _commit_write(built: BuiltTable, table: Table, name: Any, _options: dict[str, Any]) -> None:
+    write, staged = built.writes[name]
+    table.commit(write, staged)
+
+
+def _publish(_built: BuiltTable, table: Table, branch: Any, _options: dict[str, Any]) -> None:
+    table.maintenance.publish(branch)
 
 
 def _raw(built: BuiltTable, table: Table, items: Any, _options: dict[str, Any]) -> None:
@@ -306,7 +344,8 @@ def _with_flipped_bit(parquet: bytes) -> bytes:
 
 
 def _set_properties(_built: BuiltTable, table: Table, properties: Any, _options: dict[str, Any]) -> None:
-    table.set_properties(**properties)
+    table.set_properties(**{name: value for name, value in properties.items() if value is not None})
+    table.remove_properties(*(name for name, value in properties.items() if value is None))
 
 
 def _alter_range_partitions(_built: BuiltTable, table: Table, changes: Any, _options: dict[str, Any]) -> None:
@@ -328,9 +367,12 @@ def _convert_deletes(_built: BuiltTable, table: Table, _argument: Any, options: 
     table.maintenance.convert_deletes(**options)
 
 
-_RUNNERS: Final[Mapping[str, Callable[[BuiltTable, Table, Any, dict[str, Any]], None]]] = {
+_RUNNERS: Final[Mapping[str, Runner]] = {
     **{verb: _run_verb(verb) for verb in VERBS},
     "transaction": _transaction,
+    "stage_write": _stage_write,
+    "commit_write": _commit_write,
+    "publish": _publish,
     "raw": _raw,
     "convert_deletes": _convert_deletes,
     "rollback": _rollback,
