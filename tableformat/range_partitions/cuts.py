@@ -164,11 +164,18 @@ def values_text(key: KeyColumns, values: Sequence[Any]) -> str:
 def value_text(value: Any, key_type: PrimitiveType) -> str:
     """As people write it: midnight is a date."""
     if isinstance(key_type, StringType):
-        return f"'{value}'"
+        return quoted(value)
     text = value_to_json(value, key_type)
+    if text == "":
+        return quoted(text)
     if isinstance(key_type, TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType):
         return str(text).removesuffix("+00:00").removesuffix("T00:00:00")
     return str(text).lower() if isinstance(key_type, BooleanType) else str(text)
+
+
+def quoted(text: str) -> str:
+    """In quotes, with those inside written twice."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------------

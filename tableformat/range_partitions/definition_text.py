@@ -6,13 +6,24 @@ on = year   bounds = [2011, 2016), [2020, 2021)   splits = 2013   step = 1   def
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError
+from tableformat.range_partitions.cuts import Cut, Range, values_text
+from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.model import RangePartitions
-from tableformat.range_partitions.range_text import parse_end, parse_ends, parse_range, parse_ranges
+from tableformat.range_partitions.range_text import (
+    names_text,
+    parse_end,
+    parse_ends,
+    parse_names,
+    parse_range,
+    parse_ranges,
+)
+from tableformat.range_partitions.steps import steps_of
 
 _BOOLEANS: Final = {"true": True, "false": False}
 
@@ -25,8 +36,8 @@ def range_partitions_of_text(texts: Mapping[str, str], schema: Schema, *, where:
     unknown = next((name for name in texts if name not in _PARSERS and name != "on"), None)
     if unknown is not None:
         raise UnknownOptionError(unknown, ("on", *_PARSERS), where=where)
-    on = [name.strip() for name in texts.get("on", "").split(",")]
-    if not all(on):
+    on = parse_names(texts.get("on", ""))
+    if not on or not all(on):
         raise InvalidArgumentError(f"{where}: 'on' lists the range columns, such as 'year' or 'region, day'.")
     known = [field.name for field in schema.fields]
     for name in on:
@@ -35,6 +46,57 @@ def range_partitions_of_text(texts: Mapping[str, str], schema: Schema, *, where:
     given = {name: text for name, text in texts.items() if name != "on"}
     arguments = {_PARSERS[name][0]: _PARSERS[name][1](text, on, schema) for name, text in given.items()}
     return RangePartitions(on=on, **arguments)
+
+
+def texts_of_range_partitions(defined: DefinedPartitions) -> dict[str, str]:
+    """RP-23: the texts that say what exists, settings of their default value left out.
+
+    A bound that is split behind a value is two that touch: `splits` lie before values.
+    """
+    behind = [split for split in defined.splits if split.after]
+    bounds = [piece for bound in defined.bounds for piece in _pieces(bound, behind)]
+    texts = {"on": names_text(defined.key.names), "bounds": _ranges_text(defined, bounds)}
+    if splits := [split for split in defined.splits if not split.after]:
+        texts["splits"] = ", ".join(values_text(defined.key, split.values) for split in splits)
+    return texts | _steps_texts(defined) | _window_texts(defined)
+
+
+def _pieces(bound: Range, splits: Sequence[Cut]) -> list[Range]:
+    cuts = [bound.lower, *(split for split in splits if bound.lower < split < bound.upper), bound.upper]
+    return [Range(lower, upper) for lower, upper in pairwise(cuts)]
+
+
+def _ranges_text(defined: DefinedPartitions, ranges: Sequence[Range]) -> str:
+    return ", ".join(map(defined.text, ranges))
+
+
+def _steps_texts(defined: DefinedPartitions) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    steps, on_demand = defined.steps, defined.on_demand
+    if steps is not None:
+        texts["step"] = str(steps.duration.text)
+        usual = steps_of(steps.column_type, steps.duration, origin=None, zone=steps.zone, column=defined.key.names[0])
+        if steps.origin != usual.origin:
+            texts["origin"] = values_text(defined.key, [steps.origin])
+        if steps.zone != "UTC":
+            texts["time-zone"] = steps.zone
+    if on_demand is not None:
+        texts |= {"on-demand": "true", "max-new-per-commit": str(on_demand.max_new_per_commit)}
+        if on_demand.limits is not None:
+            texts["limits"] = defined.text(on_demand.limits)
+    return texts
+
+
+def _window_texts(defined: DefinedPartitions) -> dict[str, str]:
+    window = defined.window
+    texts = {"default": "true"} if defined.has_default else {}
+    if window.retain is not None:
+        texts["retain"] = str(window.retain.text)
+    numbers = {"ahead": window.ahead, "keep-latest": window.keep_latest, "max-drops": window.max_drops}
+    texts |= {name: str(number) for name, number in numbers.items() if number}
+    if window.protect:
+        texts["protect"] = _ranges_text(defined, window.protect)
+    return texts
 
 
 def _plain(text: str, on: Sequence[str], schema: Schema) -> str:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import TimestamptzNanoType, TimestamptzType
+from pyiceberg.types import StringType, TimestamptzNanoType, TimestamptzType
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.value_text import column_type_of, parse_value
+from tableformat.range_partitions.cuts import quoted
 from tableformat.range_partitions.model import Bound, point
 
 _OPEN: Final = ("", "-inf", "inf", "+inf")
 _VALUE: Final = "VALUE"
+_SPECIAL: Final = re.compile(r"""[,()'"]|^$""")
+"""What a name is quoted for."""
 
 
 def parse_range(text: str, on: Sequence[str], schema: Schema) -> Bound:
@@ -40,6 +44,16 @@ def parse_ranges(text: str, on: Sequence[str], schema: Schema) -> list[Bound]:
     return [parse_range(each, on, schema) for each in _parts(text, brackets="[(", closing="])")]
 
 
+def parse_names(text: str) -> list[str]:
+    """RP-23: columns with commas in between; a name with one is in quotes."""
+    return [_unquoted(each) for each in _parts(text)]
+
+
+def names_text(names: Sequence[str]) -> str:
+    """RP-23: what `parse_names` reads as these."""
+    return ", ".join(quoted(name) if _SPECIAL.search(name) or name != name.strip() else name for name in names)
+
+
 def parse_ends(text: str, on: Sequence[str], schema: Schema) -> list[Any]:
     """RP-23: values, or tuples in parentheses, with commas in between."""
     return [parse_end(each, on, schema) for each in _parts(text)]
@@ -50,19 +64,25 @@ def parse_end(text: str, on: Sequence[str], schema: Schema) -> Any:
     column has zones, as ranges are listed."""
     where = "the range columns"
     inner = text[1:-1] if text.startswith("(") and text.endswith(")") and len(on) > 1 else text
-    values = [_unquoted(part) for part in _parts(inner)] if len(on) > 1 else [_unquoted(text)]
+    values = _parts(inner) if len(on) > 1 else [text]
     if len(values) > len(on):
         raise InvalidArgumentError(f"{text!r} has {len(values)} values for the columns ({', '.join(on)}).")
     parsed = tuple(_value(value, name, schema, where=where) for value, name in zip(values, on, strict=False))
     return parsed if len(on) > 1 else parsed[0]
 
 
-def _value(text: str, name: str, schema: Schema, *, where: str) -> Any:
-    if isinstance(column_type_of(name, schema, where=where), TimestamptzType | TimestamptzNanoType):
+def _value(given: str, name: str, schema: Schema, *, where: str) -> Any:
+    text, column_type = _unquoted(given), column_type_of(name, schema, where=where)
+    if isinstance(column_type, StringType):
+        return text
+    if isinstance(column_type, TimestamptzType | TimestamptzNanoType):
         with suppress(ValueError):
             moment = datetime.fromisoformat(text)
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return parse_value(text, name, schema, where=where)
+    value = parse_value(text, name, schema, where=where)
+    if value is None:
+        raise InvalidArgumentError(f"{given!r}: range columns such as {name!r} have no nulls.")
+    return value
 
 
 def _parts(text: str, *, brackets: str = "(", closing: str = ")") -> list[str]:
@@ -83,4 +103,7 @@ def _parts(text: str, *, brackets: str = "(", closing: str = ")") -> list[str]:
 
 
 def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+    """A quote of the same kind inside is written twice."""
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1].replace(text[0] * 2, text[0])
+    return text

@@ -403,3 +403,70 @@ def test_procedures_change_what_exists(spark: SparkSession, lake: Catalog, names
     row = spark.sql(f"CALL lake.system.advance_range_partitions('{years.name}', now => 2023)").first()
     assert row is not None
     assert (row.added_ranges, row.dropped_partitions) == (["[2023, 2025)"], ["[2020, 2021)"])
+
+
+SHOWN: dict[str, dict[str, Any]] = {
+    "several columns": {
+        "on": ["region", "year"],
+        "bounds": [(None, ("it's", 5)), (("m",), ("z, [", 2))],
+        "splits": [("a", 7), ("n",)],
+        "default": True,
+    },
+    "a window": {
+        "on": ["year"],
+        "bounds": [(2000, 2020)],
+        "splits": [2007],
+        "step": 5,
+        "origin": 2002,
+        "retain": 50,
+        "ahead": 3,
+        "keep_latest": 1,
+        "max_drops": 2,
+        "protect": [(2000, 2002)],
+    },
+    "on demand": {
+        "on": ["ts"],
+        "bounds": [(datetime(2024, 1, 1, 3, tzinfo=UTC), datetime(2024, 2, 1, 3, tzinfo=UTC))],
+        "step": "1 day",
+        "time_zone": "America/Sao_Paulo",
+        "on_demand": True,
+        "on_demand_limits": (datetime(2000, 1, 1, tzinfo=UTC), None),
+        "max_new_per_commit": 7,
+    },
+    "by day": {
+        "on": ["ts"],
+        "bounds": [(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 2, 1, tzinfo=UTC))],
+        "step": "1 day",
+    },
+    "a list": {
+        "on": ["region"],
+        "bounds": [tf.bound(each, each, upper_inclusive=True) for each in ("Asia", "inf", "")],
+    },
+    "behind a value": {
+        "on": ["year"],
+        "bounds": [tf.bound(1, 5, upper_inclusive=True), tf.bound(5, 9, lower_inclusive=False)],
+    },
+    "nothing": {"on": ["year"]},
+}
+
+
+def test_a_statement_that_is_shown_makes_an_equal_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """RP-23, SQ-9: SHOW CREATE TABLE, run again by another name, whatever there can be."""
+    schema = pa.schema(
+        [
+            pa.field("region", pa.string(), nullable=False),
+            pa.field("year", pa.int32(), nullable=False),
+            pa.field("ts", pa.timestamp("us", "UTC"), nullable=False),
+        ]
+    )
+    for number, (what, given) in enumerate(SHOWN.items()):
+        ranges = tf.RangePartitions(**given)
+        one = lake.create_table((namespace, f"one{number}"), schema, key=["region"], range_partitions=ranges)
+        statement: str = spark.sql(f"SHOW CREATE TABLE lake.{one.name}").collect()[0][0]
+        assert "tableformat.range-partitions" not in statement, what
+        spark.sql(statement.replace(f"{namespace}.one{number}", f"{namespace}.other{number}"))
+        other = lake.load_table((namespace, f"other{number}"))
+        name = "tableformat.range-partitions"
+        assert other.properties[name] == one.properties[name], what
+        assert (other.key, other.schema, other.iceberg.spec()) == (one.key, one.schema, one.iceberg.spec()), what
+        assert other.location != one.location

@@ -7,9 +7,11 @@ from typing import Final
 
 from pyiceberg.schema import Schema
 
-from tableformat.errors import InvalidArgumentError
-from tableformat.range_partitions.definition_text import range_partitions_of_text
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.properties import RANGE_PARTITIONS
+from tableformat.range_partitions.definition_text import range_partitions_of_text, texts_of_range_partitions
 from tableformat.range_partitions.model import RangePartitions
+from tableformat.range_partitions.property_text import range_partitions_of
 
 PREFIX: Final = "range-partitions."
 """The table does not keep these: it has one property (RP-1)."""
@@ -23,6 +25,20 @@ def range_partitions_of_statement(properties: Mapping[str, str], schema: Schema)
     """RP-23: what a CREATE or REPLACE TABLE says; None where it says nothing."""
     texts = {name.removeprefix(PREFIX): text for name, text in properties.items() if is_range_property(name)}
     return range_partitions_of_text(texts, schema, where=f"TBLPROPERTIES {PREFIX}*") if texts else None
+
+
+def range_partitions_as_properties(properties: Mapping[str, str], schema: Schema) -> dict[str, str]:
+    """SQ-9: properties of a table as a statement says them, which makes the same table by another name. Range
+    partitions that this version does not know are shown as they are stored."""
+    if RANGE_PARTITIONS not in properties:
+        return dict(properties)
+    try:
+        defined = range_partitions_of(properties, schema)
+    except UnsupportedFeatureError:
+        return dict(properties)
+    assert defined is not None, "the property is there"
+    others = {name: value for name, value in properties.items() if name != RANGE_PARTITIONS}
+    return others | {PREFIX + name: text for name, text in texts_of_range_partitions(defined).items()}
 
 
 def refuse_range_property(name: str) -> None:

@@ -18,7 +18,11 @@ from pyiceberg.types import NestedField
 from spark_ext.service.ddl.check_constraints import check_properties
 from spark_ext.service.ddl.column_defaults import defaults_of, set_defaults
 from spark_ext.service.ddl.key_property import KEY, key_of
-from spark_ext.service.ddl.range_properties import is_range_property, range_partitions_of_statement
+from spark_ext.service.ddl.range_properties import (
+    is_range_property,
+    range_partitions_as_properties,
+    range_partitions_of_statement,
+)
 from spark_ext.service.reads import metadata_tables
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
@@ -261,7 +265,7 @@ def _properties(table: Table) -> dict[str, str]:
         "format-version": str(table.metadata.format_version),
     }
     told = {name: value for name, value in table.properties.items() if not is_internal_property(name)}
-    return {**told, **properties}
+    return {**range_partitions_as_properties(told, table.metadata.schema()), **properties}
 
 
 def is_internal_property(name: str) -> bool:
