@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from long_forms import crossed
 from pyspark.sql import SparkSession
 
+import tableformat as tf
 from tableformat import Catalog, Table
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.float64())])
@@ -17,24 +19,41 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.float64
 HOOK = """
 import os, runpy, signal, sys
 from pathlib import Path
+import tableformat
+from spark_ext.service.writes import diverted_rows
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 
 orders = Path(__file__).parent
 commit_table = EmbeddedCatalog.commit_table
 
-def die(moment):
+def is_due(moment):
     order = orders / moment
-    if order.exists():
-        order.unlink()
+    if not order.exists():
+        return False
+    left = int(order.read_text() or 1) - 1
+    order.write_text(str(left)) if left else order.unlink()
+    return not left
+
+def die(moment):
+    if is_due(moment):
         os.kill(os.getpid(), signal.SIGKILL)
 
-def dying(self, *arguments):
+def dying(self, table, *arguments):
     die("before")
-    response = commit_table(self, *arguments)
+    if is_due("drop"):
+        other = tableformat.open_catalog(self.properties["warehouse"]).load_table(table.name())
+        other.range_partitions.drop(10, 20)
+    response = commit_table(self, table, *arguments)
     die("after")
     return response
 
+def failing(*arguments):
+    if is_due("publish"):
+        raise tableformat.TableFormatError("away.")
+    return publish_append(*arguments)
+
 EmbeddedCatalog.commit_table = dying
+publish_append, diverted_rows.publish_append = diverted_rows.publish_append, failing
 sys.argv = sys.argv[1:]
 runpy.run_module("spark_ext.sidecar", run_name="__main__")
 """
@@ -42,7 +61,9 @@ runpy.run_module("spark_ext.sidecar", run_name="__main__")
 
 @pytest.fixture(scope="module")
 def orders(spark: SparkSession, warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file "before" or "after" here makes the process of the catalog `mortal` die at its next commit."""
+    """A file "before" or "after" here makes the process of the catalog `mortal` die at its next commit, or at the one
+    that the file counts to. With one called "drop" a range of the table that is committed to is dropped just before,
+    and with "publish" refused rows are not published."""
     directory = tmp_path_factory.mktemp("mortal")
     (directory / "hook.py").write_text(HOOK)
     python = directory / "python"
@@ -90,3 +111,97 @@ def test_tables_do_not_remember_every_commit(spark: SparkSession, table: Table, 
         spark.sql(f"INSERT INTO mortal.{table.name} VALUES ({number}, 0)")
     records = [name for name in table.refresh().properties if name.startswith("tableformat.txn.")]
     assert len(records) == 1
+
+
+COVERED = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+
+@pytest.fixture
+def two_tables(lake: Catalog, namespace: str) -> tuple[Table, Table]:
+    """One with range partitions, and the one that its refused rows go to."""
+    ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], splits=[10])
+    table = lake.create_table((namespace, "t"), COVERED, key=["id"], range_partitions=ranges)
+    return table, lake.create_table((namespace, "refused"), COVERED)
+
+
+def ids(tables: tuple[Table, Table]) -> list[list[int]]:
+    return [sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) for table in tables]
+
+
+@pytest.mark.parametrize(("moment", "commits"), crossed(["before", "after"], [1, 2, 3]))
+@pytest.mark.parametrize("covered", [[1], []], ids=["some refused", "all refused"])
+def test_rows_are_diverted_once_whenever_the_process_dies(
+    spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, moment: str, commits: int, covered: list[int]
+) -> None:
+    """RP-22: staged in the other table, committed, published: each of the three is where the process may die."""
+    table, refused = two_tables
+    rows = spark.createDataFrame([(each,) for each in [*covered, 30, 31]], "id long")
+    if covered or commits < 3:
+        (orders / moment).write_text(str(commits))
+    options = {"on-refused": "divert", "refused-rows-table": refused.name}
+    rows.writeTo(f"mortal.{table.name}").options(**options).append()
+    assert not (orders / moment).exists(), "nobody died"
+    assert ids(two_tables) == [covered, [30, 31]]
+
+
+def stream(spark: SparkSession, tables: tuple[Table, Table], directory: Path) -> None:
+    """Run what there is of a stream."""
+    table, refused = tables
+    query = (
+        spark.readStream.schema("id long")
+        .json(str(directory / "in"))
+        .writeStream.option("checkpointLocation", str(directory / "checkpoint"))
+        .options(**{"on-refused": "divert", "refused-rows-table": refused.name})
+        .trigger(availableNow=True)
+        .toTable(f"mortal.{table.name}")
+    )
+    query.awaitTermination()
+
+
+def test_rows_diverted_before_a_conflict_are_not_there(
+    spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, tmp_path: Path
+) -> None:
+    """RP-22: a range is dropped while an epoch is committed. Run again, it refuses more rows, and has them all once."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"id": 1}\n{"id": 15}\n{"id": 30}\n')
+    (orders / "drop").write_text("2")
+    with pytest.raises(Exception, match="range partition"):
+        stream(spark, two_tables, tmp_path)
+    assert not (orders / "drop").exists()
+    assert ids(two_tables) == [[], []]
+    stream(spark, two_tables, tmp_path)
+    assert ids(two_tables) == [[1], [15, 30]]
+    two_tables[0].range_partitions.add(10, 40)
+    for record in (tmp_path / "checkpoint" / "commits").glob("*0*"):
+        record.unlink()
+    stream(spark, two_tables, tmp_path)
+    assert ids(two_tables) == [[1], [15, 30]], "the epoch that was repeated is the one that was committed"
+
+
+def test_an_epoch_that_was_refused_whole_is_repeated_as_such(
+    spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, tmp_path: Path
+) -> None:
+    """RP-22: though the rows would be covered by now."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"id": 30}\n{"id": 31}\n')
+    stream(spark, two_tables, tmp_path)
+    two_tables[0].range_partitions.add(20, 40)
+    for record in (tmp_path / "checkpoint" / "commits").glob("*0*"):
+        record.unlink()
+    stream(spark, two_tables, tmp_path)
+    assert ids(two_tables) == [[], [30, 31]]
+
+
+def test_what_is_left_to_publish_is_told(spark: SparkSession, two_tables: tuple[Table, Table], orders: Path) -> None:
+    """RP-28: the error names the snapshot, which a procedure publishes."""
+    table, refused = two_tables
+    (orders / "publish").touch()
+    options = {"on-refused": "divert", "refused-rows-table": refused.name}
+    rows = spark.createDataFrame([(1,), (30,)], "id long")
+    with pytest.raises(Exception, match="are not: away") as error:
+        rows.writeTo(f"mortal.{table.name}").options(**options).append()
+    assert ids(two_tables) == [[1], []]
+    found = re.search(r"cherrypick_snapshot\([^)]*\)", str(error.value))
+    assert found is not None
+    spark.sql(f"CALL lake.system.{found[0]}")
+    assert ids(two_tables) == [[1], [30]]

@@ -228,6 +228,11 @@ try:
 except Exception as error:
     print(error)
 print("covered", spark.table("lake.db.r").count())
+spark.sql("CREATE TABLE lake.db.refused (a INT, _refused_reason STRING)")
+divert = {"on-refused": "divert", "refused-rows-table": "db.refused"}
+rows.writeTo("lake.db.r").options(**divert).append()
+print("diverted", sorted(row.a for row in spark.table("lake.db.r").collect()),
+      sorted(row.a for row in spark.table("lake.db.refused").collect()))
 spark.stop()
 """
 
@@ -246,6 +251,23 @@ for _ in range(2):
     stream = stream.option("checkpointLocation", sys.argv[1] + "/../checkpoint").trigger(availableNow=True)
     stream.toTable("lake.db.t").awaitTermination()
 print("streamed", spark.table("lake.db.t").count())
+spark.sql("CREATE TABLE lake.db.r (a INT NOT NULL) "
+          "TBLPROPERTIES ('range-partitions.on' = 'a', 'range-partitions.bounds' = '[0, 3)')")
+spark.sql("CREATE TABLE lake.db.refused (a INT, _refused_reason STRING)")
+
+def diverted(**options):
+    stream = spark.readStream.schema("a int").parquet(sys.argv[1] + "/../source").selectExpr("coalesce(a, 0) a")
+    stream = stream.writeStream.option("checkpointLocation", sys.argv[1] + "/../diverted").options(**options)
+    stream.trigger(availableNow=True).toTable("lake.db.r").awaitTermination()
+
+try:
+    diverted()
+except Exception as error:
+    print("refused" if "3 of 6 rows lie where no range partition of db.r is" in str(error) else error)
+for _ in range(2):
+    diverted(**{"on-refused": "divert", "refused-rows-table": "db.refused"})
+print("diverted", sorted(row.a for row in spark.table("lake.db.r").collect()),
+      sorted(row.a for row in spark.table("lake.db.refused").collect()))
 spark.stop()
 """
 
@@ -270,7 +292,7 @@ def test_stream_through_spark_connect(java: None, tmp_path: Path) -> None:
     """The server was started with the jar; one that a session added later is not seen by the tasks of a stream."""
     done = run_connect(_CONNECT_STREAM_SCRIPT, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines() == ["streamed 6"]
+    assert done.stdout.splitlines() == ["streamed 6", "refused", "diverted [0, 1, 2] [3, 4, 5]"], "RP-21, RP-22"
 
 
 @pytest.mark.slow
@@ -288,6 +310,7 @@ def test_spark_connect(java: None, tmp_path: Path) -> None:
     assert "TABLEFORMAT_UNKNOWN_OPTION" in done.stdout
     assert "3 of 6 rows lie where no range partition of db.r is" in done.stdout, "RP-21"
     assert "covered 0" in done.stdout
+    assert "diverted [0, 1, 2] [3, 4, 5]" in done.stdout, "RP-22"
     assert "replace-prefix" in done.stdout
 
 

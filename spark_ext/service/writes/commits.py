@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter
 from spark_ext.service.writes.deletes import still_exact_filter
+from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_rows, rows_left_to_publish
 from spark_ext.service.writes.overwritten_partitions import stage_overwritten_partitions
 from spark_ext.service.writes.refused_rows import divert, is_any_refused, rows_outside, uncovered_rows_error
 from spark_ext.service.writes.task_reports import (
@@ -72,6 +73,12 @@ def commit_write(session: Session, request: Request) -> dict[str, Any]:
     context = target.context(target.load_to_commit(session))
     reports = reports_of(request.parts)
     inside = _inside(arguments, target, context)
+    if target.refused_rows_table is not None and is_refused_whole(
+        session.load(target.refused_rows_table), _options(request, target)
+    ):
+        for path in paths_of(reports):
+            delete_if_present(context.io, path)
+        return {"snapshot_id": None, "already_applied": True}
     with _rows_to_commit(session, request, target, context, reports, inside) as rows:
         return _commit_rows(session, request, target, context, mode, rows, pin)
 
@@ -87,6 +94,7 @@ def _commit_rows(
 ) -> dict[str, Any]:
     arguments, staged = request.arguments, rows.staged
     reads = _reads(arguments, target)
+    verb: Verb
     if mode == APPEND:
         verb = partial(_stage_append, target, rows)
         pin = pin if reads else None
@@ -95,7 +103,8 @@ def _commit_rows(
     else:
         assert mode == OVERWRITE, mode
         verb = partial(_stage_overwrite, target, arguments["predicates"], staged)
-    return _commit(session, request, target, _reading(reads, verb), None if pin is None else Pin.from_json(pin))
+    verb = _reading(reads, verb)
+    return _commit(session, request, target, verb, None if pin is None else Pin.from_json(pin), summary=rows.summary)
 
 
 @method("commit_delta")
@@ -164,9 +173,18 @@ def _where_read(reads: Reads, schema: Schema) -> BooleanExpression:
     return reduce(Or, (pruning_filter(predicates, schema) for predicates in reads), nothing)
 
 
-def _commit(session: Session, request: Request, target: WriteTarget, verb: Verb, pin: Pin | None) -> dict[str, Any]:
+def _commit(
+    session: Session,
+    request: Request,
+    target: WriteTarget,
+    verb: Verb,
+    pin: Pin | None,
+    *,
+    summary: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Run the verb over the pinned snapshot once, or, without a pin, over the newest until it meets no conflict."""
     options = _options(request, target)
+    options = replace(options, snapshot_properties={**(options.snapshot_properties or {}), **(summary or {})})
     iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
     new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
@@ -199,6 +217,8 @@ class _Rows:
 
     staged: StagedFiles
     prefixes: pa.Table | None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    """What the snapshot says besides the options."""
 
 
 def _inside(
@@ -223,7 +243,8 @@ def _rows_to_commit(
     reports: list[TaskReport],
     inside: InsideSpans | InsideFilter | None,
 ) -> Iterator[_Rows]:
-    """RowsRefusedError where some may not be added, or the other rows, when those are in the table for them.
+    """RowsRefusedError where some may not be added, or the other rows, when those are staged in the table for them,
+    where the end of the block publishes them (RP-22).
 
     Files that are not needed any more are removed when the block ends, and those that were written here when it fails.
     """
@@ -233,11 +254,15 @@ def _rows_to_commit(
     table, name = target.load(session), ".".join(target.table)
     refused, outside = is_any_refused(reports), None
     # The files of a batch that was committed before may be gone.
-    is_applied = (refused or inside is not None) and Draft(table.iceberg, target.branch).is_applied(options)
+    is_asked = refused or inside is not None or target.refused_rows_table is not None
+    is_applied = is_asked and Draft(table.iceberg, target.branch).is_applied(options)
     if inside is not None and not is_applied:
         outside = rows_outside(inside, staged.data_files, table.view, context)
     if is_applied or not (refused or outside):
         yield _Rows(staged, prefixes)
+        left = rows_left_to_publish(table.iceberg, target.branch, options) if is_applied else None
+        if left is not None and target.refused_rows_table is not None:
+            publish_rows(session, left, options, is_alone=False)
     elif target.refused_rows_table is None and outside is not None and not refused:
         raise outside.error(reports, table=name)
     elif target.refused_rows_table is None:
@@ -258,12 +283,14 @@ def _rows_to_commit(
         if prefixes is not None and diversion.spoiled is not None:
             prefixes = prefixes.filter(pa.array(~rows_among(prefixes, diversion.spoiled)))
         try:
-            yield _Rows(diversion.staged, prefixes)
+            yield _Rows(diversion.staged, prefixes, diversion.refused.summary)
         except CommitStateUnknownError:
             raise
         except BaseException:
             diversion.written_anew.delete_all(context.io)
             raise
+        is_alone = not Draft(target.load(session).iceberg, target.branch).is_applied(options)
+        publish_rows(session, diversion.refused, options, is_alone=is_alone)
         for path in diversion.unused_paths:
             delete_if_present(context.io, path)
 

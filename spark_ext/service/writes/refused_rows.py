@@ -4,7 +4,7 @@ Rows outside of an interval or a condition that the write replaces are found her
 inside by their bounds there are none, and none of these is opened (RP-19, RP-24).
 
 tasks             rows that are covered -> data files        the others -> a file of its own, or counts alone
-before a commit   that file's rows, with reasons, are appended to the other table; data files with rows of a prefix
+before a commit   that file's rows, with reasons, are staged in the other table; data files with rows of a prefix
                   that lost one are written anew without them, which follow to the other table
 """
 
@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
+from spark_ext.service.writes.diverted_rows import StagedRows, stage_rows
 from spark_ext.service.writes.task_reports import TaskReport, refused_samples_of
 from tableformat.deletes.spans.coverage import Coverage, classify_many
 from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
@@ -138,9 +139,11 @@ def _not_inside(test: InsideSpans | InsideFilter, files: Sequence[DataFile], vie
 
 @dataclass(frozen=True, slots=True)
 class Diversion:
-    """What is committed when the refused rows are in the other table."""
+    """What is committed when the refused rows are staged in the other table."""
 
     staged: StagedFiles
+    refused: StagedRows
+    """The refused rows in the other table, to be published after the commit."""
     spoiled: pa.Table | None
     """CP-24: the prefixes that lost a row: they are not replaced."""
     written_anew: StagedFiles
@@ -160,10 +163,9 @@ def divert(
     outside: Outside | None,
     options: CommitOptions,
 ) -> Diversion:
-    """RP-22: append the refused rows to the table that takes them, once for each batch of the options (CP-14).
+    """RP-22: stage the refused rows in the table that takes them; they are published once the others are committed.
 
-    That comes before the commit of the other rows, so that none is lost in between. With a `prefix` all rows of a
-    prefix that lost one go along (CP-24).
+    With a `prefix` all rows of a prefix that lost one go along (CP-24).
     """
     view = replace(view, schema=context.schema, snapshot=None)
     refused = [file for report in reports if report.refused and (file := report.refused.data_file(context))]
@@ -174,27 +176,22 @@ def divert(
         files, test = _files_with(spoiled, staged.data_files, view, context), SpoiledGroups(spoiled)
     written_anew = StagedFiles() if test is None else _without(files, view, context, test)
     try:
-        _append(refused_table, _diverted(refused, view, context, written_anew.refused), context, options)
+        staged_rows = _stage(refused_table, _diverted(refused, view, context, written_anew.refused), context, options)
     except BaseException:
         written_anew.delete_all(context.io)
         raise
     return Diversion(
         staged=replace(StagedFiles.merge([_less(staged, files), written_anew]), refused=None),
+        refused=staged_rows,
         spoiled=spoiled,
         written_anew=written_anew,
         unused_paths=tuple(file.file_path for file in (*refused, *files)),
     )
 
 
-def _append(table: Table, rows: Iterator[pa.RecordBatch], context: WriteContext, options: CommitOptions) -> None:
+def _stage(table: Table, rows: Iterator[pa.RecordBatch], context: WriteContext, options: CommitOptions) -> StagedRows:
     schema = _told(table, arrow_schema(context.schema))
-    batches = (batch.select(schema.names).cast(schema) for batch in rows)
-    table.append(
-        pa.RecordBatchReader.from_batches(schema, batches),
-        application_id=options.application_id,
-        batch_id=options.batch_id,
-        snapshot_properties=options.snapshot_properties,
-    )
+    return stage_rows(table, schema, (batch.select(schema.names).cast(schema) for batch in rows), options)
 
 
 def _less(staged: StagedFiles, files: Sequence[DataFile]) -> StagedFiles:

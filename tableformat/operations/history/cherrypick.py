@@ -23,6 +23,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors, head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.history.references import move_to_child
+from tableformat.operations.options import CommitOptions
 
 WAP_ID: Final = "wap.id"
 """In the summary of a staged snapshot: the name by which it is published."""
@@ -68,6 +69,26 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
     outcome.move(iceberg)
     assert outcome.snapshot_id is not None, "an append without files has nothing to cherry-pick, and was refused"
     return outcome.snapshot_id
+
+
+def publish_append(iceberg: IcebergTable, branch: str, snapshot_id: int, options: CommitOptions) -> None:
+    """RP-22: add the files of an append that was staged, as the batch of the options, once (CP-14); the handle moves.
+
+    Raises SnapshotNotFoundError for a snapshot that has expired.
+    """
+    move_to_newest(iceberg)
+    picked = iceberg.metadata.snapshot_by_id(snapshot_id)
+    if picked is None:
+        raise SnapshotNotFoundError(f"{'.'.join(iceberg.name())} has no snapshot {snapshot_id}; it may have expired.")
+    outcome = commit_change(
+        iceberg,
+        _Picked(picked, branch, _appended(iceberg, picked, branch), ".".join(iceberg.name())),
+        ref=branch,
+        application_id=options.application_id,
+        batch_id=options.batch_id,
+        snapshot_properties={**(options.snapshot_properties or {}), _SOURCE: str(snapshot_id)},
+    )
+    outcome.move(iceberg)
 
 
 @dataclass(frozen=True, slots=True)

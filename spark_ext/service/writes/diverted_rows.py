@@ -1,0 +1,116 @@
+"""Diverted rows on their way to the table that takes them, in step with the commit of the other rows (RP-22).
+
+    other table   staged: snapshot 8, no branch moves                     published: 9 has the files of 8
+    table                               snapshot 5, whose summary names 8
+
+What happens between two of these steps is made up for when the batch is repeated: the summary says what is left to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.table import Table as IcebergTable
+
+from spark_ext.service.session import Session
+from tableformat.commit.idempotence import applied_batch
+from tableformat.errors import CommitStateUnknownError, SnapshotNotFoundError
+from tableformat.maintenance.upkeep.after_commit import after_commit
+from tableformat.operations.cherrypick import publish_append
+from tableformat.operations.draft import Draft
+from tableformat.operations.options import CommitOptions
+from tableformat.operations.run import run_verb
+from tableformat.operations.verbs.append import append
+from tableformat.table import Table
+
+_REFUSED_ROWS: Final = "tableformat.refused-rows"
+"""In the summary of a snapshot that diverted rows: the other table, and the snapshot that they were staged as."""
+_WHOLE: Final = "tableformat.refused-rows-alone"
+"""In the summary of the other table's snapshot where the batch had no other row, so that there is no snapshot of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows in a snapshot of the other table that none of its branches has yet."""
+
+    table: tuple[str, ...]
+    snapshot_id: int
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """For the snapshot of the write that they were diverted from."""
+        value = {"table": list(self.table), "snapshot-id": self.snapshot_id}
+        return {_REFUSED_ROWS: json.dumps(value)}
+
+
+def stage_rows(table: Table, schema: pa.Schema, rows: Iterator[pa.RecordBatch], options: CommitOptions) -> StagedRows:
+    """RP-22: the rows as a snapshot of the table that no branch moves to."""
+    reader = pa.RecordBatchReader.from_batches(schema, rows)
+    result = run_verb(
+        partial(append, rows=reader),
+        partial(Draft, table.iceberg, table.branch),
+        CommitOptions(snapshot_properties=options.snapshot_properties, is_staged=True),
+        one_shot=True,
+    )
+    assert result.snapshot_id is not None, "some row was refused"
+    return StagedRows(tuple(table.iceberg.name()), result.snapshot_id)
+
+
+def rows_left_to_publish(iceberg: IcebergTable, branch: str, options: CommitOptions) -> StagedRows | None:
+    """What the snapshot of a batch that was committed before diverted; None where it diverted nothing."""
+    assert options.application_id is not None, "a batch that was committed has a name"
+    stored = applied_batch(iceberg.metadata.properties, branch, options.application_id)
+    snapshot = None if stored is None else iceberg.metadata.snapshot_by_id(stored.snapshot_id)
+    if snapshot is None or snapshot.summary is None:
+        return None
+    text = snapshot.summary.additional_properties.get(_REFUSED_ROWS)
+    if text is None:
+        return None
+    value = json.loads(text)
+    return StagedRows(tuple(value["table"]), value["snapshot-id"])
+
+
+def is_refused_whole(table: Table, options: CommitOptions) -> bool:
+    """RP-22: whether all rows of the batch went to this table before: what a repetition would make of the batch, as by
+    ranges that were added since, does not count."""
+    assert options.application_id is not None, "Spark names its batches"
+    metadata = table.iceberg.metadata
+    stored = applied_batch(metadata.properties, table.branch, options.application_id)
+    if stored is None or stored.batch_id != options.batch_id:
+        return False
+    snapshot = metadata.snapshot_by_id(stored.snapshot_id)
+    summary = None if snapshot is None else snapshot.summary
+    return summary is not None and _WHOLE in summary.additional_properties
+
+
+def publish_rows(session: Session, staged: StagedRows, options: CommitOptions, *, is_alone: bool) -> None:
+    """RP-22: the staged rows are rows of the table, once for each batch (CP-14).
+
+    `is_alone`: the batch had no other row. RP-28: CommitStateUnknownError where that fails: what they were diverted
+    from is committed by now, and stays.
+    """
+    name = ".".join(staged.table)
+    try:
+        table = session.load(staged.table)
+        if Draft(table.iceberg, table.branch).is_applied(options):
+            return
+        summary = {**(options.snapshot_properties or {}), **({_WHOLE: "true"} if is_alone else {})}
+        options = replace(options, snapshot_properties=summary)
+        publish_append(table.iceberg, table.branch, staged.snapshot_id, options)
+    except SnapshotNotFoundError as error:
+        raise CommitStateUnknownError(
+            f"the rows that were not refused are committed; those for {name} were staged there as snapshot "
+            f"{staged.snapshot_id}, and it has expired. The write without on-refused is complete without them."
+        ) from error
+    except Exception as error:
+        raise CommitStateUnknownError(
+            f"the rows that were not refused are committed; those for {name} are not: {error} They are staged there as "
+            f"snapshot {staged.snapshot_id}. A streaming query that is started again adds them, and so does CALL "
+            f"system.cherrypick_snapshot('{name}', {staged.snapshot_id})."
+        ) from error
+    after_commit(table.iceberg, table.branch)
