@@ -19,11 +19,11 @@ from tableformat.maintenance.running.progress import Progress
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import CommitKeywords, CommitOptions
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
 from tableformat.operations.merging.builder import Merge
 from tableformat.operations.merging.clauses import MergeStatement
+from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.operations.ranges.handle import TableRangePartitions
 from tableformat.operations.staged_write import StagedWrite, stage_written
 from tableformat.operations.transaction import Transaction

@@ -16,7 +16,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.filters.predicate import Where
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
-from tableformat.operations.drafts.options import one_of
+from tableformat.operations.options import one_of
 from tableformat.operations.ranges.drops import drop_of
 from tableformat.scan.arrow_rows import ArrowRows
 

@@ -16,7 +16,7 @@ from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
+from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, named_columns
 from tableformat.operations.verbs.replace_interval import inside_interval

@@ -10,11 +10,11 @@ from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError
 from tableformat.filters.predicate import Where
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import CommitOptions
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import is_one_shot
 from tableformat.operations.merging.builder import Merge
 from tableformat.operations.merging.clauses import MergeStatement
+from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.append import append
 from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete

@@ -30,7 +30,7 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.staged_write import StagedWrite
 from tableformat.range_partitions.definition_text import range_partitions_of_text
 from tableformat.range_partitions.model import RangePartitions

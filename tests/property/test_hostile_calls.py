@@ -27,7 +27,7 @@ import tableformat as tf
 from tableformat.errors import PropertyWithoutEffectWarning
 from tableformat.maintenance.compaction.compaction_plan import CompactionKeywords
 from tableformat.maintenance.maintenance import Maintenance
-from tableformat.operations.drafts.options import CommitKeywords
+from tableformat.operations.options import CommitKeywords
 
 CALLS_PER_EXAMPLE: Final = 20
 SOAK_EXAMPLES: Final = 1_000

@@ -17,8 +17,8 @@ import pytest
 import tableformat as tf
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.maintenance.verification.findings import VerificationFinding, VerifyResult
-from tableformat.operations.drafts.options import CommitKeywords
 from tableformat.operations.inspect import Inspect
+from tableformat.operations.options import CommitKeywords
 
 EXPORTED = [
     "Bound",

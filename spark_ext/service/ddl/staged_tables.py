@@ -53,10 +53,10 @@ from tableformat.keys.table_key import check_key_columns
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import CommitOptions
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.format_version import FORMAT_VERSION, requested_format_version
 from tableformat.operations.history.references import commit_updates
+from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
 from tableformat.range_partitions.definition import define

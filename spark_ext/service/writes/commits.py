@@ -32,8 +32,8 @@ from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PAR
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, UnsupportedFeatureError
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import CommitOptions
 from tableformat.operations.drafts.run import run_verb
+from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.overwrite import inside_of

@@ -21,9 +21,9 @@ from tableformat.keys.table_key import key_field_ids
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import CommitOptions
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.finding.key_condition import key_conditions
+from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.explain_delete import DeletePart, explain_blind_delete, of_whole_files
 from tableformat.properties import (

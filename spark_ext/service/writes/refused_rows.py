@@ -27,7 +27,7 @@ from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.drafts.options import CommitOptions
+from tableformat.operations.options import CommitOptions
 from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import StagedFilesOnTop, plan_scan
 from tableformat.scan.reader import read_task

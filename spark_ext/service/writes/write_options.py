@@ -12,7 +12,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from spark_ext.service.states.option_values import warn_of_idle_options
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.operations.drafts.options import one_of
+from tableformat.operations.options import one_of
 from tableformat.operations.verbs.replace_interval import inside_interval
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_LEVEL, TARGET_FILE_SIZE_BYTES
 from tableformat.range_partitions.range_text import parse_end

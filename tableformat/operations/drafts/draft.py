@@ -41,10 +41,10 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.definition.global_spec import global_spec_id
 from tableformat.operations.drafts.carried_rows import write_carried_rows
 from tableformat.operations.drafts.covered_positions import covered_by, in_threads
-from tableformat.operations.drafts.options import CommitOptions
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
+from tableformat.operations.options import CommitOptions
 from tableformat.properties import (
     BLIND_DELETES,
     BLIND_DELETES_DEFAULT,

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tableformat.errors import CommitConflictError
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import CommitOptions
 from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.options import CommitOptions
 from tableformat.write.rows.rows import as_reader
 
 _STAGE_ATTEMPTS = 5

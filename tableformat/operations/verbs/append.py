@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
 from tableformat.operations.finding.duplicates import append_unless_present
+from tableformat.operations.options import one_of
 from tableformat.operations.verbs.upsert import upsert
 
 ON_DUPLICATE: Final = ("allow", "error", "ignore", "replace")

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
 from tableformat.operations.finding.numbered_rows import numbered, unused_name
+from tableformat.operations.options import one_of
 from tableformat.operations.verbs.upsert import deleting_older
 from tableformat.write.rows.last_per_key import last_row_per_key
 from tableformat.write.rows.rows import as_reader

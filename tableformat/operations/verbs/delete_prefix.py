@@ -14,8 +14,8 @@ from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.keys.key_columns import KeyColumns, leading_columns
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
 from tableformat.operations.finding.covered_rows import delete_covered
+from tableformat.operations.options import one_of
 from tableformat.properties import PREFIX_ENCODING
 from tableformat.write.rows.rows import as_reader
 

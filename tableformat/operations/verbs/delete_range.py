@@ -11,8 +11,8 @@ from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
 from tableformat.operations.finding.covered_rows import delete_covered
+from tableformat.operations.options import one_of
 
 MODES: Final = ("auto", "range", "scan")
 

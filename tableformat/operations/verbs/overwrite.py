@@ -11,7 +11,7 @@ from tableformat.filters.bound_filter import TRUE, bind_filter
 from tableformat.filters.filter_text import filter_text
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
+from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.write.rows.inside import InsideFilter
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tableformat.keys.key_columns import leading_columns
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
+from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.write.rows.distinct import PrefixCollector
 

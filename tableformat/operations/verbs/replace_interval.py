@@ -9,7 +9,7 @@ from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.errors import InvalidArgumentError, nearest_hint
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
+from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, range_columns
 from tableformat.range_partitions.alteration import check_whole_partitions, without
 from tableformat.range_partitions.cuts import END, START, Range, spans_of

@@ -11,8 +11,8 @@ import pyarrow as pa
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import one_of
 from tableformat.operations.finding.kept_columns import stage_keeping
+from tableformat.operations.options import one_of
 from tableformat.write.rows.last_per_key import last_row_per_key
 from tableformat.write.rows.rows import as_reader
 

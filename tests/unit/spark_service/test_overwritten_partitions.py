@@ -9,7 +9,7 @@ from v3_tables import ids, new_catalog, new_table, rows
 
 from spark_ext.service.writes.overwritten_partitions import stage_overwritten_partitions
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.drafts.options import CommitOptions
+from tableformat.operations.options import CommitOptions
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -351,7 +351,7 @@ def test_files_whose_rows_nobody_looked_at_are_asked_for_their_bounds(catalog: t
     other, table = made(catalog, "db.wide", bounds=[(None, None)]), made(catalog)
     (data,) = other.new_write().write(rows(500)).data_files
     from tableformat.operations.drafts.draft import Draft
-    from tableformat.operations.drafts.options import CommitOptions
+    from tableformat.operations.options import CommitOptions
     from tableformat.write.staged import StagedFiles
 
     draft = Draft(table.iceberg, "main")
