@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -20,7 +20,7 @@ from tableformat.cli.options import (
 )
 from tableformat.cli.output import Output
 from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
-from tableformat.cli.session import Session, view_of
+from tableformat.cli.session import Session, local_ms, view_of
 from tableformat.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -71,14 +71,28 @@ def query(
         int | None,
         typer.Option("--limit", "-n", min=0, help=f"Print at most so many rows [{TEXT_ROWS} as text, all as JSON]."),
     ] = None,
+    snapshot: SnapshotOption = None,
+    as_of: AsOfOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
 ) -> None:
-    """Run SQL over all tables of the catalog with DuckDB."""
+    """Run SQL over all tables of the catalog with DuckDB.
+
+    One table is read at another state by "FROM db.t AT (VERSION => 8423)", a snapshot id or the name of a tag or branch
+    in quotes, or "AT (TIMESTAMP => '2026-01-31')"; the options for time travel are for all tables.
+    """
     import duckdb
 
     session = Session.of(context)
     wanted = limit if limit is not None or session.output.is_json else TEXT_ROWS
+    state = {
+        "snapshot_id": snapshot,
+        "as_of": None if as_of is None else local_ms(as_of),
+        "tag": tag,
+        "branch": branch,
+    }
     with session.catalog() as catalog, duckdb.connect() as connection:
-        _attach(connection, catalog)
+        _attach(connection, catalog, state)
         try:
             _run(connection, sql, session.output, wanted)
         except duckdb.Error as error:
@@ -117,17 +131,19 @@ def explain(
     )
 
 
-def _attach(connection: DuckDBPyConnection, catalog: Catalog) -> None:
+def _attach(connection: DuckDBPyConnection, catalog: Catalog, state: Mapping[str, Any]) -> None:
     """Attach the catalog and make it the default, so that `db.t` is found without the catalog's name."""
     from tableformat.engines import duckdb
 
     alias = next(name for name in _ALIASES if name not in catalog.list_namespaces())
-    duckdb.attach(connection, catalog, name=alias)
+    duckdb.attach(connection, catalog, name=alias, **state)
     connection.execute(f"USE {alias}")
 
 
 def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | None) -> None:
-    relation = connection.sql(sql)
+    from tableformat.engines.time_travel import with_past_states
+
+    relation = connection.sql(with_past_states(connection, sql))
     if relation is None:
         raise InvalidArgumentError("the SQL text has no statement.")
     names, types = _distinct(relation.columns), [str(column_type).strip('"') for column_type in relation.types]

@@ -8,18 +8,20 @@ Each table is a registered dataset with a view over it, so DuckDB pushes columns
 stays at the snapshots of `attach`, so that a query with a self-join sees one snapshot, until `refresh`. Namespaces
 become schemas (`a.b` is the schema "a.b"), and the range partitions of a table `t` are `"t$range_partitions"`. A table
 that cannot be read has a view that says why. A cursor is a connection of its own and needs its own `attach`.
+`sql` runs what DuckDB itself does not with a view: time travel, INSERT and DELETE.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from pyiceberg.exceptions import NotInstalledError, RESTError, ValidationError
 
+from tableformat.engines import sql_changes
+from tableformat.engines.attachment import Attachment, attachments, dataset_name, quoted
 from tableformat.engines.listed_partitions import ListedPartitions
+from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -28,12 +30,14 @@ from tableformat.errors import (
     nearest_hint,
 )
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
+from tableformat.operations.references import at_most_one
+from tableformat.operations.result import CommitResult
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.scan.scan import Scan
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from pyarrow.dataset import Dataset as ArrowDataset
 
     from tableformat.catalogs.catalog import Catalog
@@ -44,23 +48,21 @@ _UNREADABLE: Final = (TableFormatError, RESTError, ValidationError, NotInstalled
 """What reading the metadata of a table raises, in whatever catalog it is."""
 
 
-@dataclass(slots=True)
-class _Attachment:
-    catalog: Catalog
-    snapshot_ids: dict[str, int | None] = field(default_factory=dict)
-    """Table identifier to the snapshot that its view reads."""
-    partition_lists: set[str] = field(default_factory=set)
-    """Names of the views of range partitions."""
-
-
-_attachments: WeakKeyDictionary[DuckDBPyConnection, dict[str, _Attachment]] = WeakKeyDictionary()
-
-
-def attach(connection: DuckDBPyConnection, catalog: Catalog, *, name: str = "lake") -> None:
+def attach(
+    connection: DuckDBPyConnection,
+    catalog: Catalog,
+    *,
+    name: str = "lake",
+    snapshot_id: int | None = None,
+    as_of: datetime | str | int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+) -> None:
     """Make every table of the catalog readable as `<name>.<namespace>.<table>`; of a namespace in a namespace it is the
     schema `"outer.inner"`.
 
-    Raises AlreadyExistsError when the connection has a database of that name.
+    At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses what every table is read at; a table that has no
+    such state is an error to read. Raises AlreadyExistsError when the connection has a database of that name.
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -68,14 +70,16 @@ def attach(connection: DuckDBPyConnection, catalog: Catalog, *, name: str = "lak
     >>> connection.sql("SELECT id1, count(*) FROM lake.db.calendars GROUP BY id1 ORDER BY id1").fetchall()
     [('A', 2), ('B', 1)]
     """
+    at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
     if not name:
         raise InvalidArgumentError("attach needs a name for the catalog, such as 'lake'.")
     names = [row[0] for row in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()]
     if name in names:
         raise AlreadyExistsError(f"the connection has a database {name!r} already; attach under another name.")
-    connection.execute(f"ATTACH ':memory:' AS {_quoted(name)}")
-    attached = _attachments.setdefault(connection, {})
-    attached[name] = _Attachment(catalog)
+    connection.execute(f"ATTACH ':memory:' AS {quoted(name)}")
+    attached = attachments.setdefault(connection, {})
+    chosen = {"snapshot_id": snapshot_id, "as_of": as_of, "tag": tag, "branch": branch}
+    attached[name] = Attachment(catalog, {kind: value for kind, value in chosen.items() if value is not None})
     _load(connection, name, attached[name])
 
 
@@ -92,7 +96,7 @@ def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[
     >>> tf.duckdb.refresh(connection) == {"lake.db.calendars": table.snapshot_id}
     True
     """
-    attached = _attachments.get(connection, {})
+    attached = attachments.get(connection, {})
     if name is not None and name not in attached:
         raise InvalidArgumentError(f"no catalog is attached as {name!r}.{nearest_hint(name, attached)}")
     changed: dict[str, int | None] = {}
@@ -118,23 +122,69 @@ def detach(connection: DuckDBPyConnection, *, name: str = "lake") -> None:
     >>> tf.duckdb.attach(connection, catalog, name="lake")
     >>> tf.duckdb.detach(connection, name="lake")
     """
-    attached = _attachments.get(connection, {})
+    attached = attachments.get(connection, {})
     if name not in attached:
         raise InvalidArgumentError(f"no catalog is attached as {name!r}.{nearest_hint(name, attached)}")
     for identifier in (*attached[name].snapshot_ids, *attached[name].partition_lists):
-        connection.unregister(_dataset_name(name, identifier))
+        connection.unregister(dataset_name(name, identifier))
+    for registered in attached[name].past_states:
+        connection.unregister(registered)
     del attached[name]
-    connection.execute(f"DETACH {_quoted(name)}")
+    connection.execute(f"DETACH {quoted(name)}")
 
 
-def _load(connection: DuckDBPyConnection, name: str, attachment: _Attachment) -> None:
+def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitResult | None:
+    """Run one statement that may do what DuckDB itself does not with tables of an attached catalog:
+
+    - `FROM db.t AT (VERSION => n)` reads a snapshot, `AT (VERSION => 'name')` a tag or a branch, `AT (TIMESTAMP => t)`
+      what was current then, in the connection's time zone where `t` has none. In SELECT, and in the query of INSERT.
+    - `INSERT INTO db.t [(columns)] [BY NAME] query` appends, `INSERT OR REPLACE INTO` upserts.
+    - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` takes.
+
+    The changes are commits of their own, whatever transaction the connection is in, and `refresh` follows them. Every
+    other statement is DuckDB's: `connection.sql`, and its result. UPDATE and MERGE are `Table.update` and
+    `Table.merge`.
+
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> tf.duckdb.attach(connection, catalog)
+    >>> before = table.snapshot_id
+    >>> tf.duckdb.sql(connection, "INSERT INTO lake.db.calendars BY NAME SELECT 'C' AS id1, 7 AS id2, 1 AS num_cal")
+    ... # doctest: +ELLIPSIS
+    CommitResult(...)
+    >>> tf.duckdb.sql(connection, "DELETE FROM lake.db.calendars WHERE id1 = 'A'").snapshot_id == before
+    False
+    >>> tf.duckdb.sql(connection, "SELECT id1 FROM lake.db.calendars ORDER BY id1").fetchall()
+    [('B',), ('C',)]
+    >>> tf.duckdb.sql(connection, f"SELECT count(*) FROM lake.db.calendars AT (VERSION => {before})").fetchall()
+    [(3,)]
+    """
+    import duckdb
+
+    statements = connection.extract_statements(text)
+    if len(statements) != 1:
+        raise InvalidArgumentError(f"one statement is run at a time, and the text has {len(statements)}.")
+    (statement,) = statements
+    changed = None
+    if statement.type == duckdb.StatementType.INSERT:
+        changed = sql_changes.insert(connection, statement.query)
+    elif statement.type == duckdb.StatementType.DELETE:
+        changed = sql_changes.delete(connection, statement.query)
+    if changed is not None:
+        refresh(connection)
+        return changed
+    relation: DuckDBPyRelation | None = connection.sql(with_past_states(connection, text))
+    return relation
+
+
+def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> None:
     """LK-2: a table that cannot be read has a view that says why, and the others are attached."""
     catalog = attachment.catalog
     seen: dict[str, int | None] = {}
     taken: dict[tuple[str, str], str] = {}
     lists: dict[str, SnapshotView] = {}
     for namespace in catalog.list_namespaces(recursive=True):
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(name)}.{_quoted(namespace)}")
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}.{quoted(namespace)}")
         for identifier in catalog.list_tables(namespace):
             place = (namespace.casefold(), identifier_parts(identifier)[-1].casefold())
             if place in taken:
@@ -143,23 +193,24 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: _Attachment) ->
                 continue
             try:
                 table = catalog.load_table(identifier)
-                dataset = Scan(table.view).to_dataset()
+                view = table.at(**attachment.state)
+                dataset = Scan(view).to_dataset()
             except TableNotFoundError:
                 continue  # Dropped since it was listed.
             except _UNREADABLE as error:
                 _show_refusal(connection, _view_of(name, identifier), f"{identifier} cannot be read: {error}")
                 seen[identifier] = None
             else:
-                seen[identifier] = table.snapshot_id
+                seen[identifier] = None if view.snapshot is None else view.snapshot.snapshot_id
                 _show_table(connection, name, identifier, dataset)
                 if RANGE_PARTITIONS in table.metadata.properties:
-                    lists[_list_of(identifier)] = table.view
+                    lists[_list_of(identifier)] = view
             taken[place] = identifier
     for identifier in lists.keys() - seen.keys():
         _show_partitions(connection, name, identifier, lists[identifier])
     for identifier in (attachment.snapshot_ids.keys() | attachment.partition_lists) - seen.keys() - lists.keys():
         connection.execute(f"DROP VIEW IF EXISTS {_view_of(name, identifier)}")
-        connection.unregister(_dataset_name(name, identifier))
+        connection.unregister(dataset_name(name, identifier))
     attachment.snapshot_ids = seen
     attachment.partition_lists = lists.keys() - seen.keys()
 
@@ -182,10 +233,10 @@ def _list_of(identifier: str) -> str:
 
 def _show_table(connection: DuckDBPyConnection, name: str, identifier: str, dataset: ArrowDataset) -> None:
     """The view names the dataset by its full place, so that a table of the same name elsewhere cannot take it over."""
-    registered = _dataset_name(name, identifier)
+    registered = dataset_name(name, identifier)
     connection.register(registered, dataset)
     connection.execute(
-        f"CREATE OR REPLACE VIEW {_view_of(name, identifier)} AS SELECT * FROM temp.main.{_quoted(registered)}"
+        f"CREATE OR REPLACE VIEW {_view_of(name, identifier)} AS SELECT * FROM temp.main.{quoted(registered)}"
     )
 
 
@@ -199,13 +250,4 @@ def _show_refusal(connection: DuckDBPyConnection, view: str, why: str) -> None:
 
 def _view_of(name: str, identifier: str) -> str:
     *namespace, table = identifier_parts(identifier)
-    return f"{_quoted(name)}.{_quoted(identifier_text(namespace))}.{_quoted(table)}"
-
-
-def _dataset_name(name: str, identifier: str) -> str:
-    """A name for the registered dataset that no user would choose."""
-    return "__tableformat_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", f"{name}.{identifier}")
-
-
-def _quoted(identifier: str) -> str:
-    return '"' + identifier.replace('"', '""') + '"'
+    return f"{quoted(name)}.{quoted(identifier_text(namespace))}.{quoted(table)}"

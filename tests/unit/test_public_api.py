@@ -232,7 +232,10 @@ def test_exported_names() -> None:
 def test_exported_functions() -> None:
     assert parameters(tf.open_catalog) == "name_or_path, **options"
     assert parameters(tf.read_metadata) == "location, **properties"
-    assert parameters(tf.duckdb.attach) == "connection, catalog, *, name='lake'"
+    assert parameters(tf.duckdb.attach) == (
+        "connection, catalog, *, name='lake', snapshot_id=None, as_of=None, tag=None, branch=None"
+    )
+    assert parameters(tf.duckdb.sql) == "connection, text"
     assert parameters(tf.duckdb.refresh) == "connection, *, name=None"
 
 

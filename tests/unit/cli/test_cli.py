@@ -304,6 +304,20 @@ class TestQuery:
         assert (run.status, run.stdout.splitlines()[0], run.stderr) == (0, "    id", "No rows.\n")
         assert lake.json("query", "SELECT * FROM db.empty")["rows"] == []
 
+    def test_time_travel(self, lake: Lake) -> None:
+        with tf.open_catalog(str(lake.directory)) as catalog:
+            history = catalog.load_table(TABLE).history()
+        first, moment = history["snapshot_id"][0].as_py(), history["made_current_at"][0].as_py().isoformat()
+        count = f"SELECT count(*) AS n FROM {TABLE}"
+        (before,) = lake.json("query", f"{count} AT (VERSION => {first})")["rows"]
+        (now,) = lake.json("query", count)["rows"]
+        assert before != now
+        for option in (("--snapshot", str(first)), ("--as-of", moment)):
+            assert lake.json("query", count, *option)["rows"] == [before]
+        assert lake.json("query", count, "--branch", "main")["rows"] == [now]
+        assert "no tag 'gone'" in lake.error("query", count, "--tag", "gone")["message"]
+        assert "each chooses" in lake.error("query", count, "--tag", "gone", "--snapshot", "1")["message"]
+
     def test_explain_prints_the_plan_as_duckdb_draws_it(self, lake: Lake) -> None:
         assert "\\n" not in lake.run("query", "EXPLAIN SELECT 1").stdout
 

@@ -1,0 +1,61 @@
+"""What a DuckDB connection has attached, and how the datasets behind its views are named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+from tableformat.metadata.identifiers import identifier_parts, identifier_text
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from tableformat.catalogs.catalog import Catalog
+    from tableformat.table import Table
+
+
+@dataclass(slots=True)
+class Attachment:
+    """A catalog that a connection shows as a database."""
+
+    catalog: Catalog
+    state: Mapping[str, Any]
+    """Arguments of `Table.at` for every table; empty: the newest snapshots."""
+    snapshot_ids: dict[str, int | None] = field(default_factory=dict)
+    """Table identifier to the snapshot that its view reads."""
+    partition_lists: set[str] = field(default_factory=set)
+    """Names of the views of range partitions."""
+    past_states: set[str] = field(default_factory=set)
+    """Registered datasets of other snapshots, which `AT` asked for."""
+
+
+attachments: Final[WeakKeyDictionary[DuckDBPyConnection, dict[str, Attachment]]] = WeakKeyDictionary()
+"""By connection, by the name of the database."""
+
+
+def attached_table(connection: DuckDBPyConnection, path: tuple[str, ...]) -> tuple[str, Table] | None:
+    """The database and the table, newly loaded, that a name in SQL stands for: with the database, or without it where
+    `USE` chose it. None where the name is no table of an attached catalog. Case does not matter, as in DuckDB."""
+    attached = attachments.get(connection, {})
+    ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
+    full = {1: (database, schema, *path), 2: (database, *path)}.get(len(path), path)
+    if len(full) != 3 or full[0] not in attached:
+        return None
+    for identifier in attached[full[0]].snapshot_ids:
+        *namespace, name = identifier_parts(identifier)
+        if (identifier_text(namespace).casefold(), name.casefold()) == (full[1].casefold(), full[2].casefold()):
+            return full[0], attached[full[0]].catalog.load_table(identifier)
+    return None
+
+
+def dataset_name(name: str, identifier: str) -> str:
+    """A name for the registered dataset that no user would choose."""
+    return "__tableformat_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", f"{name}.{identifier}")
+
+
+def quoted(identifier: str) -> str:
+    """The name in double quotes."""
+    return '"' + identifier.replace('"', '""') + '"'

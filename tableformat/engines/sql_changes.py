@@ -1,0 +1,170 @@
+"""`INSERT INTO` and `DELETE FROM` tables of an attached catalog: the rows are DuckDB's work, the change a verb's.
+
+A view, which every table is for DuckDB, takes no rows, and a Python client cannot teach it to. So the head of the
+statement is read here, from DuckDB's tokens, and what follows is a query or a condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.expressions import AlwaysTrue
+
+from tableformat.engines.attachment import attached_table, quoted
+from tableformat.engines.time_travel import with_past_states
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.filters.predicate import Where
+from tableformat.operations.result import CommitResult
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+    from tableformat.table import Table
+
+_TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[\w$]+|\S')
+"""A name or a word whole; of anything else the first character is enough."""
+_QUERY_WORDS: Final = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    start: int
+
+    @property
+    def word(self) -> str:
+        return self.text.upper()
+
+
+class _Reader:
+    """The tokens of a statement, one after the other."""
+
+    def __init__(self, sql: str) -> None:
+        import duckdb
+
+        self._sql = sql
+        # DuckDB 1.5 leaves comments out, 2.0 does not; neither says where a token ends.
+        starts = [start for start, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment]
+        self._tokens = [_Token(found[0], start) for start in starts if (found := _TOKEN.match(sql, start))]
+
+    def took(self, *words: str) -> bool:
+        """Whether the next tokens are these words, which are behind now."""
+        if [token.word for token in self._tokens[: len(words)]] != list(words):
+            return False
+        del self._tokens[: len(words)]
+        return True
+
+    def next(self) -> str:
+        return self._tokens[0].word if self._tokens else ""
+
+    def after_next(self) -> str:
+        return self._tokens[1].word if len(self._tokens) > 1 else ""
+
+    def identifier(self) -> str:
+        text = self._tokens.pop(0).text
+        return text[1:-1].replace('""', '"') if text.startswith('"') else text
+
+    def path(self) -> tuple[str, ...]:
+        """`a.b.c`."""
+        names = [self.identifier()]
+        while self.took("."):
+            names.append(self.identifier())
+        return tuple(names)
+
+    def rest(self) -> str:
+        """What is left, without the semicolon at its end."""
+        return self._sql[self._tokens[0].start :].rstrip().rstrip(";") if self._tokens else ""
+
+
+def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
+    """The rows of the statement's query, appended; `OR REPLACE` upserts them. None where the table is not ours."""
+    read = _Reader(sql)
+    conflict = "" if not read.took("INSERT", "OR") else read.identifier().upper()
+    if not read.took("INTO") and not read.took("INSERT", "INTO"):
+        return None  # WITH ... INSERT, whose table DuckDB names in its error.
+    target = _target(connection, read)
+    if target is None:
+        return None
+    place, table = target
+    if conflict not in ("", "REPLACE"):
+        raise UnsupportedFeatureError(
+            f"INSERT OR {conflict} into {table.name} is not supported. INSERT appends, INSERT OR REPLACE upserts; "
+            "table.merge() in Python says what becomes of each row."
+        )
+    if read.took("AS"):
+        read.identifier()
+    columns = _column_list(read)
+    by_name = read.took("BY", "NAME")
+    if not by_name:
+        read.took("BY", "POSITION")
+    if read.next() not in _QUERY_WORDS:
+        raise UnsupportedFeatureError(f"{read.rest()!r} is no query: rows come from SELECT, FROM, WITH or VALUES.")
+    rows = connection.sql(with_past_states(connection, read.rest()))
+    fitting = _with_types_of(connection.sql(f"FROM {place}"), rows, columns, by_name=by_name, name=table.name)
+    reader = fitting.to_arrow_reader()
+    return table.upsert(reader) if conflict else table.append(reader)
+
+
+def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
+    """`Table.delete` with the condition of the statement. None where the table is not ours."""
+    read = _Reader(sql)
+    if not read.took("DELETE", "FROM"):
+        return None
+    target = _target(connection, read)
+    if target is None:
+        return None
+    table = target[1]
+    where: Where = AlwaysTrue()
+    if read.took("WHERE"):
+        where = read.rest()
+    elif read.next() not in ("", ";"):
+        raise UnsupportedFeatureError(
+            f"DELETE FROM {table.name} {read.rest()!r} is not supported: write DELETE FROM table WHERE condition. "
+            "table.merge() in Python deletes the rows that a query finds."
+        )
+    return table.delete(where)
+
+
+def _target(connection: DuckDBPyConnection, read: _Reader) -> tuple[str, Table] | None:
+    """The table behind the name that comes next, with its view in SQL."""
+    path = read.path()
+    found = attached_table(connection, path)
+    return None if found is None else (".".join(map(quoted, path)), found[1])
+
+
+def _column_list(read: _Reader) -> list[str] | None:
+    """`(a, b)`; None where there is none."""
+    if read.next() != "(" or read.after_next() in _QUERY_WORDS:
+        return None
+    read.took("(")
+    columns = [read.identifier()]
+    while read.took(","):
+        columns.append(read.identifier())
+    if not read.took(")"):
+        raise UnsupportedFeatureError("INSERT takes whole columns: a list of names in parentheses.")
+    return columns
+
+
+def _with_types_of(
+    target: DuckDBPyRelation, rows: DuckDBPyRelation, columns: Sequence[str] | None, *, by_name: bool, name: str
+) -> DuckDBPyRelation:
+    """The rows with the names and types of the columns that they are for: DuckDB's casts, as in its own tables."""
+    types = {column.casefold(): (column, kind) for column, kind in zip(target.columns, target.types, strict=True)}
+    wanted = rows.columns if by_name else columns or target.columns
+    if len(wanted) != len(rows.columns):
+        raise InvalidArgumentError(
+            f"INSERT INTO {name}: the query gives {len(rows.columns)} columns for {', '.join(wanted)}."
+        )
+    unknown = [column for column in wanted if column.casefold() not in types]
+    if unknown:
+        raise InvalidArgumentError(f"INSERT INTO {name}: there is no column {', '.join(unknown)}.")
+    places = [f"c{place}" for place in range(len(wanted))]
+    casts = []
+    for column, place in zip(wanted, places, strict=True):
+        known, kind = types[column.casefold()]
+        casts.append(f"CAST({place} AS {kind}) AS {quoted(known)}")
+    named = rows.project(", ".join(f"#{number + 1} AS {place}" for number, place in enumerate(places)))
+    return named.project(", ".join(casts))

@@ -1,0 +1,113 @@
+"""DuckDB's syntax for time travel: `FROM db.t AT (VERSION => n)`.
+
+DuckDB takes the clause on tables of catalogs that are written in C++ alone. Here the statement is parsed by DuckDB
+(`json_serialize_sql`), each table with the clause becomes a registered dataset of the snapshot, and DuckDB writes the
+statement again (`json_deserialize_sql`). Both functions know SELECT and no other statement.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from tableformat.engines.attachment import attached_table, attachments, dataset_name
+from tableformat.errors import InvalidArgumentError
+from tableformat.scan.scan import Scan
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from tableformat.table import Table
+
+_CLAUSE: Final = re.compile(r"\bAT\s*\(", re.IGNORECASE)
+
+
+def with_past_states(connection: DuckDBPyConnection, sql: str) -> str:
+    """The statement with a dataset in place of each table of an attached catalog that has an `AT` clause.
+
+    `VERSION => n` is a snapshot id, `VERSION => 'name'` a tag or a branch, `TIMESTAMP => t` what was current then, in
+    the time zone of the connection where `t` has none. The text as it is where no table has the clause, and where it is
+    no SELECT: DuckDB says what is wrong with it.
+    """
+    if not _CLAUSE.search(sql):
+        return sql
+    tree = _tree(connection, sql)
+    found = [] if tree is None else [node for node in _nodes(tree) if node.get("at_clause")]
+    taken_back = [_take_back(connection, node) for node in found]
+    return _text(connection, tree) if any(taken_back) else sql
+
+
+def _tree(connection: DuckDBPyConnection, sql: str) -> Any:
+    """DuckDB's syntax tree; None for what it does not serialize."""
+    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    tree = json.loads(text)
+    return None if tree["error"] else tree
+
+
+def _text(connection: DuckDBPyConnection, tree: Any) -> str:
+    ((text,),) = connection.execute("SELECT json_deserialize_sql(?)", [json.dumps(tree)]).fetchall()
+    return str(text)
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(tree, dict):
+        yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for each in tree:
+            yield from _nodes(each)
+
+
+def _take_back(connection: DuckDBPyConnection, node: dict[str, Any]) -> bool:
+    """Whether the table is one of ours; it reads the chosen snapshot from now on, under its former name."""
+    names = (node.get("catalog_name"), node.get("schema_name"), node["table_name"])
+    found = attached_table(connection, tuple(name for name in names if name))
+    if found is None:
+        return False
+    database, table = found
+    view = table.at(**_state(connection, table, node["at_clause"]))
+    assert view.snapshot is not None, "a state that was asked for is a snapshot"
+    registered = dataset_name(database, f"{table.name}@{view.snapshot.snapshot_id}@{view.schema.schema_id}")
+    attachment = attachments[connection][database]
+    if registered not in attachment.past_states:
+        connection.register(registered, Scan(view).to_dataset())
+        attachment.past_states.add(registered)
+    node.update(
+        at_clause=None,
+        alias=node["alias"] or node["table_name"],
+        catalog_name="temp",
+        schema_name="main",
+        table_name=registered,
+    )
+    if "qualified_name" in node:  # Since DuckDB 2.0.
+        node["qualified_name"] = {"path": ["temp", "main", registered]}
+    return True
+
+
+def _state(connection: DuckDBPyConnection, table: Table, clause: dict[str, Any]) -> dict[str, Any]:
+    """The argument of `Table.at` that the clause stands for; DuckDB computes its expression."""
+    unit, value = clause["unit"].upper(), _value(connection, clause)
+    if unit == "TIMESTAMP" and value is not None:
+        return {"as_of": value}
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"snapshot_id": value}
+    if isinstance(value, str):
+        ref = table.metadata.refs.get(value)
+        return {"tag" if ref is not None and ref.snapshot_ref_type == "tag" else "branch": value}
+    raise InvalidArgumentError(
+        f"AT ({unit} => ...) of {table.name} names no snapshot: VERSION takes a snapshot id, or the name of a tag or a "
+        "branch in quotes, TIMESTAMP a time."
+    )
+
+
+def _value(connection: DuckDBPyConnection, clause: dict[str, Any]) -> Any:
+    tree = _tree(connection, "SELECT 1")
+    (statement,) = tree["statements"]
+    statement["node"]["select_list"] = [clause["expr"]]
+    expression = _text(connection, tree).removeprefix("SELECT ")
+    if clause["unit"].upper() == "TIMESTAMP":
+        expression = f"epoch_ms(CAST({expression} AS TIMESTAMPTZ))"
+    ((value,),) = connection.execute(f"SELECT {expression}").fetchall()
+    return value

@@ -1,0 +1,187 @@
+"""`tf.duckdb.sql`: time travel, INSERT and DELETE in the SQL of DuckDB over attached catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableFormatError
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("Name", pa.string()), ("price", pa.float64())])
+
+
+@dataclass
+class Attached:
+    connection: duckdb.DuckDBPyConnection
+    catalog: tf.Catalog
+    table: tf.Table
+    first: int
+    """The snapshot with the rows 1 and 2; a third came since."""
+
+    def run(self, sql: str) -> Any:
+        return tf.duckdb.sql(self.connection, sql)
+
+    def rows(self, sql: str) -> list[Any]:
+        return self.run(sql).fetchall()
+
+    def ids(self) -> list[int]:
+        return sorted(self.table.refresh().scan().to_arrow()["id"].to_pylist())
+
+
+@pytest.fixture
+def attached(tmp_path: Path) -> Iterator[Attached]:
+    with tf.open_catalog(str(tmp_path)) as catalog, duckdb.connect() as connection:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.items", SCHEMA, key=["id"])
+        table.append(pa.table({"id": [1, 2], "Name": ["a", "b"], "price": [1.0, 2.0]}))
+        first = table.snapshot_id
+        assert first is not None
+        table.create_tag("two")
+        table.append(pa.table({"id": [3], "Name": ["c"], "price": [3.0]}))
+        tf.duckdb.attach(connection, catalog)
+        yield Attached(connection, catalog, table, first)
+
+
+class TestTimeTravel:
+    def test_by_snapshot_tag_branch_and_time(self, attached: Attached) -> None:
+        at = "SELECT count(*) FROM lake.db.items AT ({})"
+        moment = attached.table.metadata.snapshot_by_id(attached.first).timestamp_ms
+        for clause in (
+            f"VERSION => {attached.first}",
+            "VERSION => 'two'",
+            f"TIMESTAMP => make_timestamp({moment}000)::TIMESTAMP AT TIME ZONE 'UTC'",
+        ):
+            assert attached.rows(at.format(clause)) == [(2,)], clause
+        assert attached.rows(at.format("VERSION => 'main'")) == [(3,)]
+        assert attached.rows(at.format("TIMESTAMP => now()")) == [(3,)]
+
+    def test_two_states_of_one_table_side_by_side(self, attached: Attached) -> None:
+        """Names in the query stay what they were: of the table, of an alias, in a WITH, without the database."""
+        attached.connection.execute("USE lake.db")
+        new = attached.rows(
+            f"WITH old AS (SELECT * FROM Items AT (VERSION => {attached.first})) "
+            f"SELECT items.id, (SELECT max(o.id) FROM items o AT (VERSION => 'two')) FROM items "
+            "ANTI JOIN old ON items.id = old.id"
+        )
+        assert new == [(3, 2)]
+        assert attached.rows("SELECT items.id FROM db.items AT (VERSION => 'two') ORDER BY ALL LIMIT 1") == [(1,)]
+
+    def test_columns_are_those_of_the_snapshot(self, attached: Attached) -> None:
+        with attached.table.update_schema() as update:
+            update.rename_column("price", "cost")
+        attached.table.delete_rows([{"id": 3}])
+        assert attached.run(f"FROM lake.db.items AT (VERSION => {attached.first})").columns == ["id", "Name", "price"]
+
+    @pytest.mark.parametrize(
+        ("clause", "error", "message"),
+        [
+            ("VERSION => 5", SnapshotNotFoundError, "no snapshot 5"),
+            ("VERSION => 'thre'", TableFormatError, "thre"),
+            ("VERSION => NULL", InvalidArgumentError, "names no snapshot"),
+            ("TIMESTAMP => TIMESTAMP '1999-01-01'", SnapshotNotFoundError, "had no snapshot at"),
+        ],
+    )
+    def test_state_that_is_not_there(
+        self, attached: Attached, clause: str, error: type[Exception], message: str
+    ) -> None:
+        with pytest.raises(error, match=message):
+            attached.run(f"FROM lake.db.items AT ({clause})")
+
+    def test_tables_of_others_are_left_to_duckdb(self, attached: Attached) -> None:
+        attached.connection.execute("CREATE TABLE memory.own AS SELECT 1 AS a")
+        with pytest.raises(duckdb.Error, match="time travel"):
+            attached.run("FROM memory.own AT (VERSION => 1)")
+        assert attached.rows("SELECT a AS at FROM memory.own WHERE a IN (1)") == [(1,)]
+
+    def test_every_table_at_one_state(self, attached: Attached) -> None:
+        attached.catalog.create_table("db.later", SCHEMA)
+        tf.duckdb.attach(attached.connection, attached.catalog, name="past", tag="two")
+        assert attached.rows("SELECT count(*) FROM past.db.items") == [(2,)]
+        with pytest.raises(duckdb.Error, match="no tag 'two'"):
+            attached.rows("FROM past.db.later")
+        attached.table.delete("id = 1")
+        assert tf.duckdb.refresh(attached.connection, name="past") == {}
+        tf.duckdb.detach(attached.connection, name="past")
+        with pytest.raises(InvalidArgumentError, match="tag"):
+            tf.duckdb.attach(attached.connection, attached.catalog, name="past", tag="two", branch="main")
+
+
+class TestInsert:
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "INSERT INTO lake.db.items VALUES (9, 'x', 1.5)",
+            "insert /* of */ into lake.db.\"items\" (\"Name\", ID) -- two\n select 'x', '9';",
+            "INSERT INTO lake.db.items BY NAME (SELECT 9::SMALLINT AS id, 'x' AS name)",
+            "INSERT INTO lake.db.items BY POSITION WITH w AS (SELECT 9, 'x', 1) FROM w",
+            "INSERT INTO lake.db.items SELECT id + 8, 'x', price FROM lake.db.items AT (VERSION => 'two') LIMIT 1",
+        ],
+    )
+    def test_rows_of_a_query_are_appended(self, attached: Attached, sql: str) -> None:
+        result = attached.run(sql)
+        assert result.added_row_count == 1
+        assert attached.rows('SELECT id, "Name" FROM lake.db.items WHERE id > 3') == [(9, "x")]
+        assert attached.ids() == [1, 2, 3, 9]
+
+    def test_or_replace_upserts(self, attached: Attached) -> None:
+        attached.run("INSERT OR REPLACE INTO lake.db.items SELECT id, upper(Name), price FROM lake.db.items")
+        assert attached.rows('SELECT "Name" FROM lake.db.items ORDER BY ALL') == [("A",), ("B",), ("C",)]
+
+    @pytest.mark.parametrize(
+        ("sql", "message"),
+        [
+            ("INSERT OR IGNORE INTO lake.db.items VALUES (1, 'x', 1)", "OR IGNORE into db.items is not supported"),
+            ("INSERT INTO lake.db.items DEFAULT VALUES", "is no query"),
+            ("INSERT INTO lake.db.items VALUES (1, 'x')", "gives 2 columns for id, Name, price"),
+            ("INSERT INTO lake.db.items (id, size) VALUES (1, 2)", "no column size"),
+            ("INSERT INTO lake.db.items VALUES (1, 'x', 1) RETURNING id", "RETURNING"),
+            ("INSERT INTO lake.db.items VALUES ('one', 'x', 1)", "Could not convert string 'one'"),
+            ("INSERT INTO lake.db.item VALUES (1, 'x', 1)", "item does not exist"),
+            ("SELECT 1; SELECT 2", "the text has 2"),
+        ],
+    )
+    def test_what_is_refused_changes_nothing(self, attached: Attached, sql: str, message: str) -> None:
+        with pytest.raises((TableFormatError, duckdb.Error), match=message):
+            attached.run(sql)
+        assert attached.ids() == [1, 2, 3]
+
+    def test_own_tables_are_duckdbs(self, attached: Attached) -> None:
+        attached.run("CREATE TABLE memory.own (a INTEGER)")
+        attached.run("INSERT INTO memory.own VALUES (1), (2)")
+        attached.run("DELETE FROM memory.own WHERE a = 1")
+        assert attached.rows("FROM memory.own") == [(2,)]
+
+
+class TestDelete:
+    @pytest.mark.parametrize(
+        ("sql", "left"),
+        [
+            ("DELETE FROM lake.db.items WHERE id >= 2 AND \"Name\" <> 'c';", [1, 3]),
+            ("DELETE FROM lake.db.items WHERE price IN (1, 3)", [2]),
+            ("DELETE FROM lake.db.items", []),
+        ],
+    )
+    def test_rows_that_match_go(self, attached: Attached, sql: str, left: list[int]) -> None:
+        attached.run(sql)
+        assert attached.ids() == left
+        assert sorted(row[0] for row in attached.rows("SELECT id FROM lake.db.items")) == left
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "DELETE FROM lake.db.items USING memory.own WHERE id = a",
+            "DELETE FROM lake.db.items WHERE id IN (SELECT 1)",
+            "DELETE FROM lake.db.items WHERE id = 1 RETURNING *",
+        ],
+    )
+    def test_what_is_refused_changes_nothing(self, attached: Attached, sql: str) -> None:
+        with pytest.raises(TableFormatError):
+            attached.run(sql)
+        assert attached.ids() == [1, 2, 3]
