@@ -30,8 +30,8 @@ from tableformat.errors import (
     nearest_hint,
 )
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
-from tableformat.operations.references import at_most_one
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.history.references import at_most_one
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.scan.scan import Scan

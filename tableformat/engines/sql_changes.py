@@ -17,7 +17,7 @@ from tableformat.engines.attachment import attached_table, quoted
 from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where
-from tableformat.operations.result import CommitResult
+from tableformat.operations.drafts.result import CommitResult
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
