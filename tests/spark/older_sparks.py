@@ -37,4 +37,4 @@ def _with_property(statement: str) -> str:
 
 def name_conditions_of_errors() -> None:
     """PySpark 4.0 calls an error's class its condition."""
-    PySparkException.getCondition = PySparkException.getErrorClass  # type: ignore[method-assign]
+    PySparkException.getCondition = lambda error: error.getErrorClass()  # type: ignore[method-assign]

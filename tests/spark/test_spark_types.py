@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -63,3 +64,35 @@ def test_values_come_back(spark: SparkSession, lake: Catalog, namespace: str, na
     table.delete_prefix({"id": 1})
     frame = spark.table(f"lake.{namespace}.t").orderBy("id")
     assert [row.asDict(True)["w"] for row in frame.collect()] == expected[1:]
+
+
+_OF_OTHER_FILES = {
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "false",
+}
+
+
+def test_files_are_as_iceberg_has_them_whatever_the_session_says(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """Times are numbers with bounds, small decimals too, and columns have their ids; Spark 3.5 and 4.0 write times
+    otherwise unless they are told."""
+    schema = pa.schema(
+        [("ts", pa.timestamp("us", tz="UTC")), ("local", pa.timestamp("us")), ("x", pa.decimal128(9, 2))]
+    )
+    table = lake.create_table((namespace, "t"), schema)
+    before = {name: spark.conf.get(name) for name in _OF_OTHER_FILES}
+    for name, value in _OF_OTHER_FILES.items():
+        spark.conf.set(name, value)
+    try:
+        spark.sql(f"INSERT INTO lake.{table.name} SELECT TIMESTAMP '2024-01-01', TIMESTAMP_NTZ '2024-01-01', 1.5")
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    entry = table.refresh().inspect.data_files().to_pylist()[0]
+    stored = pq.read_metadata(entry["file_path"].removeprefix("file://")).schema
+    assert [stored.column(number).physical_type for number in range(3)] == ["INT64", "INT64", "INT32"]
+    assert {number for number, _ in entry["lower_bounds"]} == {1, 2, 3}
+    fields = stored.to_arrow_schema()
+    assert [fields.field(number).metadata[b"PARQUET:field_id"] for number in range(3)] == [b"1", b"2", b"3"]

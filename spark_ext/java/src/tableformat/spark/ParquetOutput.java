@@ -25,10 +25,6 @@ final class ParquetOutput {
           REBASE_MODE + "=LEGACY writes dates by another calendar, which tables do not have. Set it to CORRECTED.");
     }
     Configuration hadoop = spark.sessionState().newHadoopConf();
-    hadoop.setBoolean(SQLConf.PARQUET_WRITE_LEGACY_FORMAT().key(), false);
-    hadoop.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE().key(), "TIMESTAMP_MICROS");
-    hadoop.setBoolean(SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED().key(), true);
-    hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
     if (plan.level != null) {
       hadoop.set("parquet.compression.codec.zstd.level", plan.level);
     }
@@ -36,7 +32,13 @@ final class ParquetOutput {
       Job job = Job.getInstance(hadoop);
       ParquetOptions options = new ParquetOptions(Scala.map(java.util.Map.<String, String>of()), session);
       ParquetUtils$.MODULE$.prepareWrite(session, job, plan.stored, options);
-      return ParquetFiles.broadcast(job.getConfiguration());
+      // Which takes these from the session.
+      Configuration prepared = job.getConfiguration();
+      prepared.setBoolean(SQLConf.PARQUET_WRITE_LEGACY_FORMAT().key(), false);
+      prepared.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE().key(), "TIMESTAMP_MICROS");
+      prepared.setBoolean(SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED().key(), true);
+      prepared.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
+      return ParquetFiles.broadcast(prepared);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
