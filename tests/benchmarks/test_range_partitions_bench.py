@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from measuring import Contender, against_target, heading, race, show, show_all
 from opened_files import OpenedFiles
+from spark_measuring import CATALOG, Stopwatch, race_in_spark, ratio_of, spark_session
 
 import tableformat as tf
 from tableformat.metadata.snapshot_choice import head_view
@@ -24,6 +26,8 @@ from tableformat.testing.replacing import replaced
 
 _ROWS = 1_000_000
 _ROUNDS = 9
+_ROUNDS_IN_SPARK = 7
+_WARM_UPS = 2
 _COLUMNS = [
     pa.field("ts", pa.timestamp("us"), nullable=False),
     pa.field("id", pa.int64(), nullable=False),
@@ -84,6 +88,35 @@ def test_append_against_one_without_range_partitions(case: str, catalog: tf.Cata
     heading(f"append of {_ROWS:,} rows, {case}")
     show_all(timings)
     against_target("with against without, CPU time", timings["with"].cpu / timings["without"].cpu, 1.05)
+
+
+def test_append_from_spark_against_one_without_range_partitions(tmp_path: Path) -> None:
+    """The rows are read from Parquet each time, in the order of the key, which both contenders pay."""
+    warehouse, source = tmp_path / "warehouse", tmp_path / "rows.parquet"
+    pq.write_table(some_rows(), source)
+    with tf.open_catalog(str(warehouse)) as catalog, spark_session(warehouse) as spark:
+        catalog.create_namespace("db")
+
+        def append(name: str, case: str, ranges: tf.RangePartitions | None) -> Contender:
+            identifier = f"db.{name}_{list(CASES).index(case)}"
+
+            def new_table() -> str:
+                if catalog.table_exists(identifier):
+                    catalog.drop_table(identifier, purge=True)
+                names = ["region"] if list(CASES[case].on) == ["region"] else []
+                catalog.create_table(identifier, SCHEMA, key=["id"], partition_by=names, range_partitions=ranges)
+                return f"{CATALOG}.{identifier}"
+
+            return Contender(lambda table: spark.read.parquet(str(source)).writeTo(table).append(), new_table)
+
+        stopwatch = Stopwatch(spark)
+        for case, ranges in CASES.items():
+            contenders = {"with": append("ours", case, ranges), "without": append("plain", case, None)}
+            timings = race_in_spark(stopwatch, contenders, rounds=_ROUNDS_IN_SPARK, warm_ups=_WARM_UPS)
+            heading(f"append of {_ROWS:,} rows from Spark, {case}")
+            show_all(timings)
+            cpu, _ = ratio_of(timings["with"], timings["without"])
+            against_target("with against without, CPU time", cpu, 1.05)
 
 
 @pytest.mark.parametrize("files", [1, 1_000])

@@ -63,9 +63,15 @@ def _taken(defined: DefinedPartitions) -> Sequence[Range] | None:
 
 
 def _borders(defined: DefinedPartitions, context: WriteContext) -> list[Cut] | None:
-    if is_aligned(defined, context.spec):
+    if is_aligned(defined, context.spec) or _is_one_place(defined):
         return None
     return sorted({cut for bound in defined.bounds for cut in (bound.lower, bound.upper)} | set(defined.splits))
+
+
+def _is_one_place(defined: DefinedPartitions) -> bool:
+    """Whether all rows that are taken lie in one partition."""
+    is_refused_elsewhere = not defined.takes_every_row and defined.on_demand is None
+    return is_refused_elsewhere and len(defined.bounds) == 1 and not defined.splits and defined.steps is None
 
 
 def _steps(steps: Steps) -> dict[str, Any]:

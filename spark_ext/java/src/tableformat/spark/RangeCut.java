@@ -7,12 +7,18 @@ import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.UUID;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** RD-1: a cut before or after every row that begins with the values. Without values it is before, or after, all rows. */
@@ -55,6 +61,39 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
     return from;
   }
 
+  /** Whether so many of the sorted cuts lie below the row. */
+  static boolean isAt(int below, RangeCut[] cuts, Object[] row) {
+    return (below == 0 || cuts[below - 1].isBelow(row)) && (below == cuts.length || !cuts[below].isBelow(row));
+  }
+
+  /** Of sorted cuts of one column of numbers the first number above each, without the cuts that no number is above. */
+  static long[] firstAbove(RangeCut[] cuts) {
+    return Arrays.stream(cuts).filter(RangeCut::isBelowANumber).mapToLong(RangeCut::firstAbove).toArray();
+  }
+
+  private boolean isBelowANumber() {
+    return values.length == 0 ? !after : !(after && (Long) values[0] == Long.MAX_VALUE);
+  }
+
+  private long firstAbove() {
+    return values.length == 0 ? Long.MIN_VALUE : (Long) values[0] + (after ? 1 : 0);
+  }
+
+  /** How many of the sorted cuts lie below the number, by the first numbers above them. */
+  static int below(long[] firstAbove, long number) {
+    int from = 0;
+    int to = firstAbove.length;
+    while (from < to) {
+      int middle = (from + to) >>> 1;
+      if (firstAbove[middle] <= number) {
+        from = middle + 1;
+      } else {
+        to = middle;
+      }
+    }
+    return from;
+  }
+
   private static int compare(Object one, Object other) {
     if (one instanceof Long number) {
       return Long.compare(number, (Long) other);
@@ -80,6 +119,19 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
         return decimal.toJavaBigDecimal();
       }
       return isUuid ? PartitionTransform.bytes(UUID.fromString(value.toString())) : value;
+    }
+
+    boolean isNumber() {
+      return isInt() || type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType;
+    }
+
+    private boolean isInt() {
+      return type instanceof IntegerType || type instanceof DateType;
+    }
+
+    /** The value of a column of numbers, as `comparable` has it. */
+    long number(InternalRow row) {
+      return isInt() ? row.getInt(ordinal) : row.getLong(ordinal);
     }
 
     private Object parsed(JsonNode value) {

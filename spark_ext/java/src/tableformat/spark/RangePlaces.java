@@ -20,6 +20,11 @@ final class RangePlaces implements Serializable {
   /** The borders, sorted; null where files keep to them by the partition spec. */
   private final RangeCut[] borders;
   private final RangeSteps steps;
+  /** The same ends and borders of one column of whole numbers, dates or times, so that a row needs no object; else null. */
+  private final long[] takenNumbers;
+  private final long[] borderNumbers;
+  /** How many ends lay below the row before: rows mostly come in runs. Each task has places of its own. */
+  private transient int lastBelow;
 
   /** A partition, a gap or a missing step: how many borders are below it, and its step. */
   record Place(int below, long step) {}
@@ -31,6 +36,9 @@ final class RangePlaces implements Serializable {
     this.taken = cuts(ranges.get("taken"));
     this.borders = cuts(ranges.get("borders"));
     this.steps = ranges.get("steps").isNull() ? null : new RangeSteps(ranges.get("steps"), columns[0].type());
+    boolean isNumber = columns.length == 1 && columns[0].isNumber();
+    this.takenNumbers = isNumber && taken != null ? RangeCut.firstAbove(taken) : null;
+    this.borderNumbers = isNumber && borders != null ? RangeCut.firstAbove(borders) : null;
   }
 
   /** For rows that are the plan as text and the range columns in their order. */
@@ -62,12 +70,25 @@ final class RangePlaces implements Serializable {
     if (taken == null) {
       return true;
     }
+    if (takenNumbers != null) {
+      return !row.isNullAt(columns[0].ordinal()) && RangeCut.below(takenNumbers, columns[0].number(row)) % 2 == 1;
+    }
     Object[] values = values(row);
-    return values != null && RangeCut.below(taken, values) % 2 == 1;
+    if (values == null) {
+      return false;
+    }
+    if (!RangeCut.isAt(lastBelow, taken, values)) {
+      lastBelow = RangeCut.below(taken, values);
+    }
+    return lastBelow % 2 == 1;
   }
 
   /** RP-7: rows of different places are in different files. */
   Place place(InternalRow row) {
+    if (borderNumbers != null && !row.isNullAt(columns[0].ordinal())) {
+      long number = columns[0].number(row);
+      return new Place(RangeCut.below(borderNumbers, number), steps == null ? 0 : steps.ordinal(number));
+    }
     Object[] values = borders == null ? null : values(row);
     if (values == null) {
       return ANY;
