@@ -122,7 +122,12 @@ class Table(TableEvolution):
         return self._run(partial(append, rows=rows, on_duplicate=on_duplicate, on_refused=on_refused), rows, commit)
 
     def add_files(
-        self, file_paths: Sequence[str], *, check_duplicate_files: bool = True, **commit: Unpack[CommitKeywords]
+        self,
+        file_paths: Sequence[str],
+        *,
+        check_duplicate_files: bool = True,
+        partitions: Sequence[Mapping[str, str | None]] | None = None,
+        **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Add Parquet files where they are, as data files of the table.
 
@@ -131,6 +136,9 @@ class Table(TableEvolution):
         the table's, RowsRefusedError for such rows, AlreadyExistsError for files that it has; with
         `check_duplicate_files=False` nobody looks, for a caller who knows that they are new.
 
+        `partitions` are the values of columns that the files do not have, as text by name, for each file: what their
+        directories say, as in `day=2026-01-31`. The table is partitioned by these columns as they are.
+
         >>> import pyarrow.parquet as pq
         >>> pq.write_table(pa.table({"id1": ["C"], "id2": [7], "num_cal": pa.array([1], pa.int32())}), "c.parquet")
         >>> table.add_files(["c.parquet"]).added_row_count
@@ -138,7 +146,7 @@ class Table(TableEvolution):
         """
         name_columns(self.iceberg)
         paths = file_paths if isinstance(file_paths, str) else list(file_paths)
-        verb = partial(add_files, file_paths=paths, check_duplicate_files=check_duplicate_files)
+        verb = partial(add_files, file_paths=paths, check_duplicate_files=check_duplicate_files, partitions=partitions)
         return self._run(verb, None, commit)
 
     def delete(

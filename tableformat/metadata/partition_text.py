@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
+from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -24,15 +27,21 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 from pyiceberg.types import (
+    BinaryType,
     DateType,
+    FixedType,
     IcebergType,
+    PrimitiveType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
+    UUIDType,
 )
 
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, nearest_hint
+from tableformat.keys.families import arrow_type_of
+from tableformat.keys.internal_values import internal_values_of
 
 _WITH_NUMBER: dict[str, type[BucketTransform[Any] | TruncateTransform[Any]]] = {
     "bucket": BucketTransform,
@@ -125,3 +134,19 @@ _UNITS: dict[type, Literal["D", "h", "us", "ns"]] = {
     TimestampNanoType: "ns",
     TimestamptzNanoType: "ns",
 }
+
+
+def value_of_text(text: str, field_type: PrimitiveType) -> Any:
+    """A value of an identity partition in Iceberg's internal representation, from the name of a directory
+    (`day=2026-01-31`). A timestamp without a zone is UTC. ValueError for text that is no value of the type."""
+    if isinstance(field_type, UUIDType):
+        return UUID(text)
+    if isinstance(field_type, BinaryType | FixedType):
+        return text.encode()
+    data_type = arrow_type_of(field_type)
+    if isinstance(field_type, TimestamptzType | TimestamptzNanoType):
+        moment = datetime.fromisoformat(text)
+        text = str(moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment)
+        data_type = pa.timestamp(data_type.unit)
+    value = pa.array([text]).cast(data_type).view(arrow_type_of(field_type))
+    return internal_values_of(value, field_type)[0]

@@ -96,7 +96,7 @@ TABLE = {
         name: f"{parameters}{f'{DRY_RUNS[name]}, dry_run=False' if name in DRY_RUNS else ''}, **commit"
         for name, parameters in VERBS.items()
     },
-    "add_files": "file_paths, *, check_duplicate_files=True, **commit",
+    "add_files": "file_paths, *, check_duplicate_files=True, partitions=None, **commit",
     "transaction": "**commit",
     "new_write": "*, kind='append', prefix=None, on=None, lower=None, upper=None",
     "commit": "write, staged, **commit",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,9 +14,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import NestedField, PrimitiveType
 
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
+from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.content_file import PARQUET, DataFile
+from tableformat.metadata.partition_text import value_of_text
 from tableformat.metadata.snapshot_view import last_sequence_number
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.history.references import set_properties
@@ -33,18 +38,34 @@ def name_columns(iceberg: IcebergTable) -> None:
         set_properties(iceberg, {TableProperties.DEFAULT_NAME_MAPPING: mapping})
 
 
-def add_files(draft: Draft, *, file_paths: Sequence[str], check_duplicate_files: bool = True) -> None:
+def add_files(
+    draft: Draft,
+    *,
+    file_paths: Sequence[str],
+    check_duplicate_files: bool = True,
+    partitions: Sequence[Mapping[str, str | None]] | None = None,
+) -> None:
     """LK-10: stage the files as they are. Only footers are read, and rows where the footer does not say that they may
-    be in the table."""
+    be in the table.
+
+    `partitions`: for each file the values of columns that its directory says, as text.
+    """
     if isinstance(file_paths, str):
         raise InvalidArgumentError(f"file_paths is a list of locations: file_paths=[{file_paths!r}].")
+    if partitions is not None and len(partitions) != len(file_paths):
+        raise InvalidArgumentError(
+            f"partitions has {len(partitions)} values for {len(file_paths)} files; give one for each, {{}} for none."
+        )
     file_paths = [_whole(path) for path in file_paths]
     if len(set(file_paths)) != len(file_paths):
         raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
     draft.begin_verb()
     if check_duplicate_files:
         _refuse_present(draft, file_paths)
-    data_files = tuple(_data_file(draft, path) for path in file_paths)
+    stated = [
+        _stated(draft, path, each) for path, each in zip(file_paths, partitions or [{}] * len(file_paths), strict=True)
+    ]
+    data_files = tuple(_data_file(draft, path, each) for path, each in zip(file_paths, stated, strict=True))
     staged = StagedFiles(data_files=data_files, row_count=sum(file.record_count for file in data_files))
     since = last_sequence_number(draft.view.metadata) if check_duplicate_files else None
     draft.adopt_files(staged, since=since, held_against=draft.context.properties)
@@ -65,7 +86,38 @@ def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
         )
 
 
-def _data_file(draft: Draft, path: str) -> DataFile:
+def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[int, Any]:
+    """Values that a directory says, in Iceberg's internal representation, by the place of the partition field.
+
+    InvalidArgumentError for a column that the table is not partitioned by as it is: such a value would be nowhere.
+    """
+    schema, fields = draft.schema, draft.context.spec.fields
+    places = {
+        schema.find_column_name(field.source_id): place
+        for place, field in enumerate(fields)
+        if isinstance(field.transform, IdentityTransform)
+    }
+    stated: dict[int, Any] = {}
+    for name, text in values.items():
+        if name not in places:
+            by = ", ".join(each for each in places if each is not None) or "no column as it is"
+            raise InvalidArgumentError(
+                f"{path} has {name}={text} in its directory, and {draft.name} is partitioned by {by}. Nothing was "
+                "changed. Partition the table by the same columns, or append the rows."
+            )
+        column = schema.find_field(name)
+        assert isinstance(column.field_type, PrimitiveType), "partition columns are primitive"
+        try:
+            stated[places[name]] = None if text is None else value_of_text(text, column.field_type)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"{path}: {text!r} is no value of the column {name!r}, which is a {column.field_type}. Nothing was "
+                "changed."
+            ) from error
+    return stated
+
+
+def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     """Whose columns, types and partition are those of the table. InvalidArgumentError for any other file."""
     io = draft.view.io
     size = size_bytes(io, path)
@@ -84,7 +136,7 @@ def _data_file(draft: Draft, path: str) -> DataFile:
         file_path=path,
         file_format=PARQUET,
         spec_id=draft.context.spec.spec_id,
-        partition=tuple(found.partition[place] for place in range(len(found.partition))),
+        partition=_partition(draft, path, [found.partition[place] for place in range(len(found.partition))], stated),
         record_count=found.record_count,
         file_size_bytes=size,
         column_sizes=found.column_sizes,
@@ -96,8 +148,19 @@ def _data_file(draft: Draft, path: str) -> DataFile:
         split_offsets=tuple(found.split_offsets or ()) or None,
     )
     if _rows_may_be_refused(draft, data):
-        _hold_rows_against_the_table(draft, path)
+        _hold_rows_against_the_table(draft, path, stated)
     return data
+
+
+def _partition(draft: Draft, path: str, found: Sequence[Any], stated: Mapping[int, Any]) -> tuple[Any, ...]:
+    """What the bounds say, and what the directory says of columns that are not in the file."""
+    for place, value in stated.items():
+        if found[place] is not None and found[place] != value:
+            raise InvalidArgumentError(
+                f"{path} cannot be added to {draft.name}: its rows have {draft.context.spec.fields[place].name} = "
+                f"{found[place]!r}, and its directory says {value!r}. Nothing was changed."
+            )
+    return tuple(stated.get(place, value) for place, value in enumerate(found))
 
 
 def _with_optional_columns(metadata: TableMetadata) -> TableMetadata:
@@ -117,9 +180,30 @@ def _rows_may_be_refused(draft: Draft, data: DataFile) -> bool:
     return any(field.required and counts.get(field.field_id) != 0 for field in draft.schema.fields)
 
 
-def _hold_rows_against_the_table(draft: Draft, path: str) -> None:
+def _hold_rows_against_the_table(draft: Draft, path: str, stated: Mapping[int, Any]) -> None:
     """RowsRefusedError for rows that an append would refuse."""
     with open_input(draft.view.io, path) as stream, closing(pq.ParquetFile(stream)) as file:
-        reader = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
+        columns = {
+            field.name: _scalar(field, value)
+            for place, value in stated.items()
+            if (field := _source(draft, place)).name not in file.schema_arrow.names
+        }
+        schema = pa.schema([*file.schema_arrow, *(pa.field(name, value.type) for name, value in columns.items())])
+        batches = (_with_constants(batch, columns, schema) for batch in file.iter_batches())
+        reader = pa.RecordBatchReader.from_batches(schema, batches)
         for _ in draft.conformed(reader):
             pass
+
+
+def _source(draft: Draft, place: int) -> NestedField:
+    return draft.schema.find_field(draft.context.spec.fields[place].source_id)
+
+
+def _scalar(field: NestedField, value: Any) -> pa.Scalar:
+    assert isinstance(field.field_type, PrimitiveType), "partition columns are primitive"
+    return array_of_internal_values([value], field.field_type)[0]
+
+
+def _with_constants(batch: pa.RecordBatch, columns: Mapping[str, pa.Scalar], schema: pa.Schema) -> pa.RecordBatch:
+    constants = [pa.repeat(value, batch.num_rows) for value in columns.values()]
+    return pa.RecordBatch.from_arrays([*batch.columns, *constants], schema=schema)

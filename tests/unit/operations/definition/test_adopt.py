@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +198,44 @@ def test_files_that_cannot_be_the_tables_say_why(
     assert table.add_files(["good.parquet"], application_id="loader", batch_id=1).already_applied
     monkeypatch.chdir("/")
     assert table.scan().count() == 1, "a relative path is made whole"
+
+
+def test_columns_that_only_the_directory_says(catalog: tf.Catalog, tmp_path: Path) -> None:
+    """LK-10: a column of the key too, and a delete that goes by it."""
+    schema = pa.schema(
+        {"id": pa.int64(), "day": pa.date32(), "n": pa.int32(), "at": pa.timestamp("us", "UTC"), "v": pa.string()}
+    )  # fmt: skip
+    table = catalog.create_table("db.d", schema, key=["day", "id"], partition_by=["day", "n", "at"])
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(3)]
+    for number, path in enumerate(paths):
+        pq.write_table(pa.table({"id": [number, number + 10], "v": ["x", "y"]}), path)
+    moment = "2026-01-01 01:00:00"
+    said = [
+        {"day": "2026-01-31", "n": "5", "at": f"{moment}+01:00"},
+        {"day": "2026-02-01", "n": None, "at": None},
+        {"day": "2026-02-01", "n": "-1", "at": moment},
+    ]
+    table.add_files(paths, partitions=said)
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    found = table.scan(where="day = DATE '2026-01-31' OR n = -1").to_arrow().sort_by("id").to_pylist()
+    assert [(row["id"], str(row["day"]), row["n"], row["at"]) for row in found] == [
+        (0, "2026-01-31", 5, first),
+        (2, "2026-02-01", -1, first.replace(hour=1)),
+        (10, "2026-01-31", 5, first),
+        (12, "2026-02-01", -1, first.replace(hour=1)),
+    ]
+    table.delete_range(lower=(date(2026, 2, 1), 11), on=["day", "id"])
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 10]
+    assert table.verify(deep=True).errors == ()
+    for bad, message in (
+        ([{"v": "x"}], "partitioned by day, n, at"),
+        ([{"day": "31.1.2026"}], "no value of the column 'day'"),
+        ([], "0 values for 1 files"),
+        ([{"day": None}], "day"),
+    ):
+        with pytest.raises((InvalidArgumentError, RowsRefusedError), match=message):
+            table.add_files(paths[:1], partitions=bad, check_duplicate_files=False)
+    path = str(tmp_path / "twice.parquet")
+    pq.write_table(pa.table({"id": [1], "day": pa.array([20485], pa.date32())}), path)
+    with pytest.raises(InvalidArgumentError, match="its directory says"):
+        table.add_files([path], partitions=said[:1])
