@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,22 +20,31 @@ from tableformat.relocation.manifest_paths import RewrittenDelete
 from tableformat.relocation.naming import Naming
 from tableformat.storage.storage import delete_if_present, open_input, read_bytes, write_bytes
 
+Place: TypeAlias = Callable[[str], str]
 _ROW_GROUP_ROWS: Final = 1_000_000
 _ARROW_SCHEMA: Final = b"ARROW:schema"
 
 
+def same_place(location: str) -> str:
+    return location
+
+
 def rewrite_row_deletes(
-    source: FileIO, target: FileIO, location: str, file_format: str, naming: Naming
+    source: FileIO, target: FileIO, location: str, file_format: str, naming: Naming, written_at: Place = same_place
 ) -> RewrittenDelete:
     """LK-6: the same deletes of files at their new places. What an earlier attempt left at the place is replaced.
+
+    `written_at` says where the file is written that is to be at a place.
 
     CorruptFileError for a file that cannot be read, UnsupportedFeatureError for one in ORC or Avro.
     """
     place = naming.rewritten(location, "data")
     if file_format.upper() == PUFFIN:
-        return _rewrite_vectors(source, target, location, place, naming)
+        written = _rewrite_vectors(source, target, location, written_at(place), naming)
+        return replace(written, location=place)
     if file_format.upper() == PARQUET:
-        return _rewrite_positions(source, target, location, place, naming)
+        written = _rewrite_positions(source, target, location, written_at(place), naming)
+        return replace(written, location=place)
     raise UnsupportedFeatureError(
         f"the position delete file {location} is in {file_format}, which cannot be written: convert it with the engine "
         "that wrote it, and relocate the table then."

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from pyiceberg.io import FileIO
 
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.relocation import metadata_file
-from tableformat.relocation.delete_files import put_bytes, rewrite_row_deletes
+from tableformat.relocation.delete_files import put_bytes, rewrite_row_deletes, same_place
 from tableformat.relocation.file_copier import Copied, FileCopier, FileCopy
 from tableformat.relocation.known_files import KnownFiles
 from tableformat.relocation.manifest_paths import (
@@ -36,6 +37,7 @@ from tableformat.relocation.manifest_paths import (
 )
 from tableformat.relocation.metadata_file import Document
 from tableformat.relocation.naming import Naming
+from tableformat.relocation.staging import FileKind, Staging
 from tableformat.storage.storage import exists, read_bytes
 
 _REWRITERS: Final = 8
@@ -68,6 +70,8 @@ class TableRelocation:
     known: KnownFiles
     dry_run: bool = False
     progress: Progress = silent
+    staging: Staging | None = None
+    """Where rewritten files are written instead of to their places, with a list of what goes where."""
     _rewritten_count: int = 0
     _copied: Copied = field(default_factory=Copied)
     _deletes: dict[str, RewrittenDelete] = field(default_factory=dict)
@@ -119,7 +123,7 @@ class TableRelocation:
         self._total += sum(record["manifest_path"] not in self._manifests for record in manifests.records)
         records = [renamed_manifest(record, *self._relocated_manifest(record)) for record in manifests.records]
         if place not in self.known.others:
-            self._put(place, manifests.encode(records))
+            self._put(place, manifests.encode(records), FileKind.MANIFEST_LIST)
 
     def _relocated_manifest(self, record: Record) -> tuple[str, int]:
         """Where the manifest is then, and its size in bytes."""
@@ -142,7 +146,7 @@ class TableRelocation:
         )
         records = [renamed_entry(record, self.naming, self._deletes) for record in manifest.records]
         data = manifest.encode(records)
-        self._put(place, data)
+        self._put(place, data, FileKind.MANIFEST)
         return place, len(data)
 
     def _relocate_row_deletes(self, records: list[Record]) -> None:
@@ -163,8 +167,11 @@ class TableRelocation:
         if place in self.known.row_deletes:
             return self.known.row_deletes[place]
         if self.dry_run:
+            if self.staging is not None:
+                self.staging.place_of(place, kind=FileKind.ROW_DELETES)
             return RewrittenDelete(place, 0)
-        return rewrite_row_deletes(self.source, self.target, location, file_format, self.naming)
+        written_at = same_place if self.staging is None else partial(self.staging.place_of, kind=FileKind.ROW_DELETES)
+        return rewrite_row_deletes(self.source, self.target, location, file_format, self.naming, written_at)
 
     def _keep(self, files: Iterable[FileCopy]) -> None:
         """Files that stay as they are: brought by a copy, and otherwise where they belong."""
@@ -172,6 +179,9 @@ class TableRelocation:
             return
         new = {file.location: file for file in files if file.location not in self._seen}
         self._seen.update(new)
+        if self.staging is not None:
+            self.staging.note_kept(new.values())
+            return
         known = [file for file in new.values() if file.target in self.known.others]
         copier = FileCopier(self.source, self.target, dry_run=self.dry_run)
         wanted = [file for file in new.values() if file.target not in self.known.others]
@@ -180,14 +190,14 @@ class TableRelocation:
     def _put_document(self, document: Document, location: str) -> None:
         place = self.naming.metadata_file(location)
         if place not in self.known.others:
-            self._put(
-                place, metadata_file.encode_document(metadata_file.renamed_document(document, self.naming), place)
-            )
+            data = metadata_file.encode_document(metadata_file.renamed_document(document, self.naming), place)
+            self._put(place, data, FileKind.METADATA)
 
-    def _put(self, location: str, data: bytes) -> None:
+    def _put(self, location: str, data: bytes, kind: FileKind) -> None:
         self._rewritten_count += 1
+        place = location if self.staging is None else self.staging.place_of(location, kind=kind)
         if not self.dry_run:
-            put_bytes(self.target, location, data)
+            put_bytes(self.target, place, data)
 
     def _step(self, what: str) -> None:
         self._done += 1

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.table.snapshots import Snapshot
 
 from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.reads.scans import positions_of_tasks
@@ -19,28 +18,28 @@ from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.option_values import BRANCH, check_options, moment_of, number_of
 from spark_ext.service.wire.expressions import pruning_filter
 from tableformat.changes.plan import ChangeTask, changes_no_row, plan_snapshot
-from tableformat.changes.range import change_range, newest_at, view_until
+from tableformat.changes.range import ChangeRange, change_range, newest_at, view_until
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.change_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
 
-_FIRST: Final = ("start-snapshot-id", "start-timestamp")
-_LAST: Final = ("end-snapshot-id", "end-timestamp")
-_OPTIONS: Final = (*_FIRST, *_LAST, BRANCH, "split-size", "file-open-cost")
+_START_OPTIONS: Final = ("start-snapshot-id", "start-timestamp")
+END_OPTIONS: Final = ("end-snapshot-id", "end-timestamp")
+_OPTIONS: Final = (*_START_OPTIONS, *END_OPTIONS, BRANCH, "split-size", "file-open-cost")
 
 
 @method("changelog_files")
 def changelog_files(session: Session, request: Request) -> Answer:
     """SP-34: the files with the rows of a range, as `scan_files` answers them."""
     arguments = request.arguments
-    given = {name.casefold(): value for name, value in arguments["options"].items()}
-    check_options(given, _OPTIONS, where=f"the changes of {'.'.join(request.table)}")
     view = session.view(Pin.from_json(arguments["pin"]))
+    changes = changelog_range(view, arguments["options"], name=".".join(request.table))
     context = session.merge_context(view)
     where = pruning_filter(arguments["predicates"], view.schema)
     files = FileList(view, context, arguments["columns"], arguments["predicates"])
-    for ordinal, snapshot in enumerate(_snapshots(view, given)):
+    snapshots = [snapshot for snapshot in changes.snapshots if not changes_no_row(snapshot)]
+    for ordinal, snapshot in enumerate(snapshots):
         tasks = plan_snapshot(view, snapshot, where, context=context, ordinal=ordinal)
         left_out = positions_of_tasks([task.scan for task in tasks], context)
         for task, positions in zip(tasks, left_out, strict=True):
@@ -49,20 +48,21 @@ def changelog_files(session: Session, request: Request) -> Answer:
     return files.answer()
 
 
-def _snapshots(view: SnapshotView, given: Mapping[str, str]) -> list[Snapshot]:
-    """CF-1, CF-4: the snapshots of the range that can have changed a row, oldest first. The first is not included, the
-    last is."""
-    for bounds in (_FIRST, _LAST):
-        if all(name in given for name in bounds):
-            raise InvalidArgumentError(f"the changes: {' and '.join(bounds)} say two bounds; give one.")
+def changelog_range(view: SnapshotView, options: Mapping[str, str], *, name: str) -> ChangeRange:
+    """CF-1: the snapshots that options choose, the first not included, the last included. Rows have the columns of the
+    view. UnknownOptionError, InvalidArgumentError for two bounds of one end, and like SnapshotNotFoundError."""
+    given = {option.casefold(): value for option, value in options.items()}
+    check_options(given, _OPTIONS, where=f"the changes of {name}")
+    for bounds in (_START_OPTIONS, END_OPTIONS):
+        if all(option in given for option in bounds):
+            raise InvalidArgumentError(f"the changes of {name}: {' and '.join(bounds)} say two bounds; give one.")
     until = _until(view, given)
     from_ms = moment_of(given, "start-timestamp")
     begin = number_of(given, "start-snapshot-id")
     if from_ms is not None:
         found = newest_at(until, from_ms)
         begin = None if found is None else found.snapshot_id
-    changes = change_range(until, begin)
-    return [snapshot for snapshot in changes.snapshots if not changes_no_row(snapshot)]
+    return change_range(until, begin)
 
 
 def _until(view: SnapshotView, given: Mapping[str, str]) -> SnapshotView:

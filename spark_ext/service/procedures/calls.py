@@ -12,7 +12,18 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Session
 from spark_ext.service.wire.arrow_stream import arrow_stream
 
-_MODULES: Final = ("snapshots", "deletes", "rewrites", "files", "upkeep", "range_partitions")
+_MODULES: Final = (
+    "snapshots",
+    "deletes",
+    "rewrites",
+    "files",
+    "upkeep",
+    "range_partitions",
+    "migration",
+    "replication",
+    "partition_statistics",
+    "changelog_views",
+)
 
 
 @method("list_procedures")
@@ -32,12 +43,20 @@ def call_procedure(session: Session, request: Request) -> Answer:
     """PR-5, PR-21: run one to its end, in this process, and answer its rows."""
     load_procedures()
     procedure = procedure_named((*SYSTEM, request.arguments["procedure"]))
-    arguments = {
-        name: session.load(tuple(value["table"])) if "table" in value else python_value(value)
-        for name, value in request.arguments["arguments"].items()
-    }
-    rows = procedure.run(lambda branch: session.load(request.table, branch=branch), arguments)
-    return Answer(None, [arrow_stream(rows)])
+    arguments = {name: _argument(session, value) for name, value in request.arguments["arguments"].items()}
+    rows, views = procedure.run(
+        lambda branch: session.load(request.table, branch=branch) if procedure.has_table else session, arguments
+    )
+    return Answer({"views": [view.to_json() for view in views]}, [arrow_stream(rows)])
+
+
+def _argument(session: Session, value: dict[str, Any]) -> Any:
+    """As its parameter's role wants it."""
+    if "table" in value:
+        return session.load(tuple(value["table"]))
+    if "name" in value:
+        return tuple(value["name"])
+    return value["source"] if "source" in value else python_value(value)
 
 
 @cache

@@ -60,7 +60,7 @@ def delete_range(
 
 
 @procedure(
-    Parameter("source", "string", "The table whose rows come in the place of the interval.", True, is_table=True),
+    Parameter("source", "string", "The table whose rows come in the place of the interval.", True, role="other_table"),
     Parameter("on", array_of("string"), "The columns of the interval.", is_required=True),
     Parameter("lower", ANY, "Values of the first of these columns, included: struct('a', 2), an array, or one value."),
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),

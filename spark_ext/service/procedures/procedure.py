@@ -7,19 +7,52 @@ default of the function's parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from spark_ext.service.session import Session
 from spark_ext.service.wire.arrow_stream import spark_schema_of_arrow
 from spark_ext.service.wire.spark_types import SparkType
 from tableformat.errors import InvalidArgumentError, NotFoundError, nearest_hint
 from tableformat.table import Table
 
 Rows: TypeAlias = "Iterable[Mapping[str, Any]]"
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryView:
+    """A view of the session that calls, which the Java side makes."""
+
+    name: str
+    """As SQL has it."""
+    table: tuple[str, ...]
+    """What it reads, in this catalog."""
+    options: Mapping[str, str]
+    """Of the read."""
+    steps: Sequence[Sequence[str]]
+    """Expressions that are selected one after the other, each on the columns of the step before: `["where", ...]`
+    keeps the rows that match, `["select", ...]` makes columns."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "table": list(self.table),
+            "options": dict(self.options),
+            "steps": [list(step) for step in self.steps],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WithViews:
+    """Rows of a procedure, and views that it makes."""
+
+    rows: Rows
+    views: Sequence[TemporaryView]
+
 
 ANY: Final = None
 """The type of a parameter that takes what it is given."""
@@ -38,16 +71,21 @@ def array_of(element: str) -> SparkType:
     return {"type": "array", "elementType": element, "containsNull": True}
 
 
+Role: TypeAlias = Literal["value", "table", "other_table", "name", "source"]
+"""What an argument is: a value; the table that the procedure is about; text that names another table, as `table` does
+(PR-2, PR-21), of which the function gets the table; a name in the catalog that need not be there, as its parts; a table
+or directory of files that Spark knows, which the Java side's `SourceTables` describes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of CALL, after `table`, which every procedure has first."""
+    """One argument of CALL."""
 
     name: str
     type: SparkType | None
     comment: str
     is_required: bool = False
-    is_table: bool = False
-    """PR-21: text that names another table, as `table` does (PR-2); the function gets the table."""
+    role: Role = "value"
 
     def __str__(self) -> str:
         """As DESCRIBE PROCEDURE shows it, which knows no parameters of procedures that look at their arguments."""
@@ -55,7 +93,7 @@ class Parameter:
         return f"    {self.name} ({_type_name(self.type)}{required}): {self.comment}"
 
 
-_TABLE: Final = Parameter("table", "string", "Name of the table, such as 'db.t'.", is_required=True)
+_TABLE: Final = Parameter("table", "string", "Name of the table, such as 'db.t'.", is_required=True, role="table")
 _BRANCH: Final = Parameter(BRANCH, "string", "The branch that is read and changed, main by default.")
 
 
@@ -68,7 +106,7 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     columns: pa.Schema
     changes_table: bool
-    function: Callable[..., Rows]
+    function: Callable[..., Rows | WithViews]
 
     def describe(self) -> dict[str, Any]:
         """As the Java side's LakeProcedure reads it."""
@@ -81,7 +119,7 @@ class Procedure:
                     "type": each.type,
                     "comment": each.comment,
                     "is_required": each.is_required,
-                    "is_table": each.is_table,
+                    "role": each.role,
                 }
                 for each in self.parameters
             ],
@@ -89,14 +127,24 @@ class Procedure:
             "changes_table": self.changes_table,
         }
 
-    def run(self, load: Callable[[str], Table], arguments: Mapping[str, Any]) -> pa.Table:
-        """PR-1, PR-4: `load` opens the table on a branch; `arguments` are those that CALL names or defaults to NULL."""
+    @property
+    def has_table(self) -> bool:
+        """Whether it is about a table that is there; otherwise the function gets the session."""
+        return _TABLE in self.parameters
+
+    def run(
+        self, load: Callable[[str], Table | Session], arguments: Mapping[str, Any]
+    ) -> tuple[pa.Table, Sequence[TemporaryView]]:
+        """PR-1, PR-4: the rows, and the views to make. `load` opens the table on a branch; `arguments` are those that
+        CALL names or defaults to NULL."""
         for parameter in self.parameters:
             if parameter.is_required and parameter != _TABLE and arguments.get(parameter.name) is None:
                 raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, and it is NULL.")
         given = {name: value for name, value in arguments.items() if value is not None}
         branch = given.pop(BRANCH, MAIN_BRANCH) if _BRANCH in self.parameters else MAIN_BRANCH
-        return pa.Table.from_pylist([dict(row) for row in self.function(load(branch), **given)], self.columns)
+        answer = self.function(load(branch), **given)
+        rows, views = (answer.rows, answer.views) if isinstance(answer, WithViews) else (answer, ())
+        return pa.Table.from_pylist([dict(row) for row in rows], self.columns), views
 
 
 def _type_name(spark: SparkType | None) -> str:
@@ -110,25 +158,31 @@ def _type_name(spark: SparkType | None) -> str:
     return str(spark)
 
 
+_Answer = TypeVar("_Answer", bound="Rows | WithViews")
 _procedures: Final[dict[str, Procedure]] = {}
 
 
 def procedure(
-    *parameters: Parameter, columns: pa.Schema, changes_table: bool = True, on_branch: bool = True
-) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
+    *parameters: Parameter,
+    columns: pa.Schema,
+    changes_table: bool = True,
+    on_branch: bool = True,
+    has_table: bool = True,
+) -> Callable[[Callable[..., _Answer]], Callable[..., _Answer]]:
     """Make the function the procedure of its name: `def name(table, *, argument=default)`, which gives rows.
 
-    `on_branch` adds the parameter `branch` at the end: the function gets the table on it.
+    `on_branch` adds the parameter `branch` at the end: the function gets the table on it. Without `has_table` there is
+    no parameter `table` but those given, and the function gets the session.
     """
 
-    def register(function: Callable[..., Rows]) -> Callable[..., Rows]:
+    def register(function: Callable[..., _Answer]) -> Callable[..., _Answer]:
         name = function.__name__
         assert name not in _procedures, f"two procedures are called {name}"
         described = " ".join((function.__doc__ or "").split())
         _procedures[name] = Procedure(
             name,
             described,
-            (_TABLE, *parameters, *((_BRANCH,) if on_branch else ())),
+            (*((_TABLE,) if has_table else ()), *parameters, *((_BRANCH,) if on_branch and has_table else ())),
             columns,
             changes_table,
             function,

@@ -29,4 +29,8 @@ final class Scala {
   static <T> List<T> list(scala.collection.Seq<T> elements) {
     return JavaConverters.seqAsJavaListConverter(elements).asJava();
   }
+
+  static <K, V> Map<K, V> entries(scala.collection.Map<K, V> entries) {
+    return JavaConverters.mapAsJavaMapConverter(entries).asJava();
+  }
 }

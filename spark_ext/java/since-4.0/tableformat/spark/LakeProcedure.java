@@ -17,8 +17,6 @@ import org.apache.spark.sql.types.StructType;
 
 /** A procedure that CALL runs: Python describes its parameters and columns, and does what it does. */
 final class LakeProcedure implements UnboundProcedure {
-  private static final String TABLE = "table";
-
   private final LakeCatalog catalog;
   private final JsonNode description;
 
@@ -92,26 +90,35 @@ final class LakeProcedure implements UnboundProcedure {
       for (int i = 0; i < parameters.length; i++) {
         DataType type = parameters[i].dataType();
         Object value = Constants.value(row, i, type);
-        if (parameters[i].name().equals(TABLE)) {
-          table = TableNames.parse(catalog.name(), value == null ? "" : value.toString());
-        } else if (value != null && description.get("parameters").get(i).get("is_table").asBoolean()) {
-          values.set(parameters[i].name(), Json.table(TableNames.parse(catalog.name(), value.toString())));
-        } else {
-          values.set(parameters[i].name(), ValueJson.of(value, type));
+        String role = description.get("parameters").get(i).get("role").asText();
+        String text = value == null ? "" : value.toString();
+        switch (value == null && !role.equals("table") ? "value" : role) {
+          case "table" -> table = TableNames.parse(catalog.name(), text);
+          case "other_table" -> values.set(
+              parameters[i].name(), Json.table(TableNames.parse(catalog.name(), text)));
+          case "name" -> values.set(
+              parameters[i].name(),
+              Json.object().set("name", Json.identifier(TableNames.parse(catalog.name(), text))));
+          case "source" -> values.set(parameters[i].name(), Json.object().set("source", SourceTables.of(text)));
+          default -> values.set(parameters[i].name(), ValueJson.of(value, type));
         }
       }
-      ObjectNode arguments = Json.table(table).put("procedure", name()).set("arguments", values);
+      ObjectNode arguments = Json.object().put("procedure", name()).set("arguments", values);
+      if (table != null) {
+        arguments.set("table", Json.identifier(table));
+      }
       StructType schema = Json.struct(description.get("columns"));
-      byte[][] parts;
+      Sidecar.Answer answer;
       try {
-        parts = catalog.callOnce("call_procedure", arguments).parts();
+        answer = catalog.callOnce("call_procedure", arguments);
       } finally {
         // Also after a failure: some jobs commit more than once.
-        if (description.get("changes_table").asBoolean()) {
+        if (table != null && description.get("changes_table").asBoolean()) {
           TableNames.refreshCached(catalog, table);
         }
       }
-      return List.<Scan>of(new ArrowRows.Rows(schema, ArrowRows.read(parts[0], schema))).iterator();
+      TemporaryViews.make(catalog.name(), answer.result().get("views"));
+      return List.<Scan>of(new ArrowRows.Rows(schema, ArrowRows.read(answer.parts()[0], schema))).iterator();
     }
   }
 }

@@ -51,7 +51,7 @@ final class TableNames {
   /** A table in the catalog that has it. */
   record Target(LakeCatalog catalog, Identifier identifier) {}
 
-  private static String[] parts(String text) {
+  static String[] parts(String text) {
     try {
       return Scala.list(Sessions.active().sessionState().sqlParser().parseMultipartIdentifier(text))
           .toArray(String[]::new);
