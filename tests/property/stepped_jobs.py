@@ -52,10 +52,10 @@ class SteppedJob:
         self._catalog = tf.open_catalog(directory)
         self._table = self._catalog.load_table("db.t", branch=branch)
         backend = self._catalog.iceberg
-        backend.load_table = self._stopping(backend.load_table)
-        backend.commit_table = self._committing(self._stopping(backend.commit_table))
+        backend.load_table = self._stopping("load_table", backend.load_table)
+        backend.commit_table = self._committing(self._stopping("commit_table", backend.commit_table))
         if at_files:
-            backend.point_to = self._stopping(backend.point_to)
+            backend.point_to = self._stopping("point_to", backend.point_to)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -108,9 +108,11 @@ class SteppedJob:
 
         return committing
 
-    def _stopping(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _stopping(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call of the catalog, which may have no name of its own."""
+
         def stopping(*arguments: Any, **keywords: Any) -> Any:
-            self.stop(call.__name__)
+            self.stop(name)
             return call(*arguments, **keywords)
 
         return stopping
