@@ -77,7 +77,7 @@ class PositionSet:
         if len(filled) <= 1:
             return filled[0] if filled else cls.empty()
         starts = np.concatenate([positions.starts for positions in filled])
-        return cls(*_coalesced(starts, np.concatenate([positions.ends for positions in filled])))
+        return cls.from_runs(starts, np.concatenate([positions.ends for positions in filled]))
 
     def union(self, *others: PositionSet) -> PositionSet:
         """The positions that are in this set or in any of the others."""

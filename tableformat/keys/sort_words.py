@@ -106,7 +106,7 @@ class ByteWords:
             return _zero_where_null(ends - starts, self.valid, rows)
         at = starts + index * _BYTES_PER_WORD
         sort_words = _load_sort_words(self.buffer, at)
-        sort_words &= _LEADING_BYTES_MASK[np.clip(ends - at, 0, _BYTES_PER_WORD)]
+        sort_words &= _LEADING_BYTES_MASK[np.minimum(np.maximum(ends - at, 0), _BYTES_PER_WORD)]
         sort_words ^= _SIGN_BIT
         return _zero_where_null(sort_words.view(np.int64), self.valid, rows)
 
@@ -116,7 +116,8 @@ class DictionaryWords:
     """A dictionary-encoded column: sort words of the dictionary, read through the indices."""
 
     dictionary: SortWords
-    indices: Codes
+    indices: npt.NDArray[np.signedinteger[Any]]
+    """In the width of the column: most rows are never looked at."""
     valid: Flags | None
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
@@ -251,7 +252,7 @@ def _dictionary_words(array: pa.DictionaryArray, key_type: PrimitiveType) -> Sor
     indices = array.indices
     present = _valid_flags(indices)
     # Null slots hold arbitrary indices, which may lie outside the dictionary.
-    positions = number_view(indices.fill_null(0) if present is not None else indices).astype(np.int64, copy=False)
+    positions = number_view(indices.fill_null(0) if present is not None else indices)
     if sort_words.valid is not None:
         value_present = sort_words.valid[positions]
         present = value_present if present is None else present & value_present

@@ -37,7 +37,8 @@ from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.delete_columns import history_schema
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.puffin import read_blob
-from tableformat.parquet.parquet_file import OpenedFile, open_parquet, read_parquet, unreadable_as_corrupt
+from tableformat.parquet.parquet_columns import LeafColumn
+from tableformat.parquet.parquet_file import OpenedFile, leaf_values, open_parquet, read_parquet, unreadable_as_corrupt
 from tableformat.properties import name_mapping
 from tableformat.storage.loading_cache import LoadingCache
 from tableformat.storage.side_by_side import read_side_by_side
@@ -47,6 +48,8 @@ CACHE_BYTES: Final = 128 * 1024 * 1024
 _WHOLE_FILE_BYTES: Final = 8 * 1024 * 1024
 """Position delete files up to this size are read whole, for all data files that they name; of larger ones only the row
 groups that may name the wanted data file."""
+_SMALL_FILE_BYTES: Final = 1024 * 1024
+"""Equality delete files up to this size are read whole: for a few keys threads cost more than they save."""
 _ENTRY_BYTES: Final = 200
 """What an entry of a dictionary costs beside the arrays."""
 
@@ -250,8 +253,8 @@ class DeleteLoader:
         self, delete: DeleteFile, field_ids: tuple[int, ...], types: Mapping[int, PrimitiveType]
     ) -> DeleteColumns:
         def load() -> DeleteColumns:
-            with self._opened(delete, self.name_mapping) as file, unreadable_as_corrupt(delete.file_path):
-                columns = self._read_all(file, field_ids, range(file.row_group_count))
+            columns = self._stored_columns(delete, field_ids)
+            with unreadable_as_corrupt(delete.file_path):
                 return tuple(
                     comparable(column, types[field_id]) for column, field_id in zip(columns, field_ids, strict=True)
                 )
@@ -259,14 +262,27 @@ class DeleteLoader:
         key = (delete.file_path, field_ids, tuple(str(types[field_id]) for field_id in field_ids))
         return self.caches.delete_columns.get_or_load(key, load)
 
+    def _stored_columns(self, delete: DeleteFile, field_ids: tuple[int, ...]) -> list[pa.ChunkedArray]:
+        """The columns with these field ids; those of a small file by one read, and decoded by this thread alone."""
+        if delete.file_size_bytes > _SMALL_FILE_BYTES:
+            with self._opened(delete, self.name_mapping) as file, unreadable_as_corrupt(delete.file_path):
+                return self._read_all(file, field_ids, range(file.row_group_count))
+        file = read_parquet(self.io, delete, name_mapping=self.name_mapping)
+        leaves = [_leaf(file, field_id) for field_id in field_ids]
+        rows = file.read_whole(sorted({leaf.index for leaf in leaves}))
+        return [leaf_values(rows, leaf.path) for leaf in leaves]
+
     @staticmethod
     def _read_all(file: OpenedFile, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray]:
-        columns = []
-        for field_id, column in zip(field_ids, file.read(field_ids, row_groups), strict=True):
-            if column is None:
-                raise CorruptFileError(file.location, f"the delete column with field id {field_id} is not in the file.")
-            columns.append(column)
-        return columns
+        for field_id in field_ids:
+            _leaf(file, field_id)
+        return [column for column in file.read(field_ids, row_groups) if column is not None]
+
+
+def _leaf(file: OpenedFile, field_id: int) -> LeafColumn:
+    if field_id not in file.leaves:
+        raise CorruptFileError(file.location, f"the delete column with field id {field_id} is not in the file.")
+    return file.leaves[field_id]
 
 
 def _groups_naming(file: OpenedFile, wanted: str | None) -> list[int]:

@@ -203,9 +203,9 @@ def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
 
     with context.open_data_file(data) as file:
         reader = KeyReader(file, missing_values(data, context))
-        found = [span_positions(reader, one_column_list) for one_column_list in spans]
         number = committed_sequence_number(data)
         equality = [equality_positions(reader, one_column_set, number) for one_column_set in keys]
+        found = [span_positions(reader, one_column_list) for one_column_list in spans]
     by_equality = PositionSet.union_of([known.positions, *equality])
     context.caches.equality.hold(_equality_key(task, context), EqualityDeleted(known.deletes, by_equality))
     return PositionSet.union_of([by_equality, *found])

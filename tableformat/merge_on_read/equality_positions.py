@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from tableformat.deletes.matching.equality import EqualityKeys
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import equality_delete_is_new_enough
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys.encoding import NULL_MARKER
 from tableformat.keys.families import KeyFamily, family_of
 from tableformat.merge_on_read.span_positions import batches, near_spans, positions_in_file, span_positions
 from tableformat.parquet.key_reader import KeyReader
 
-_ROWS_PER_SEARCHED_KEY: Final = 30
+_ROWS_PER_SEARCHED_KEY: Final = 150
 """With fewer rows for each key than that, looking every row up is faster than searching every key."""
 
 
@@ -30,12 +31,28 @@ def equality_positions(reader: KeyReader, keys: EqualityKeys, data_sequence_numb
         return PositionSet.empty()
     order = (reader.file.sorted_by or ())[: len(keys.field_ids)]
     if set(order) == set(keys.field_ids) and not _has_float(keys):
+        points = _few_points(reader, keys, order, data_sequence_number)
+        if points is not None:
+            return span_positions(reader, points)
+    return _looked_up(reader, keys, data_sequence_number)
+
+
+def _few_points(
+    reader: KeyReader, keys: EqualityKeys, order: tuple[int, ...], data_sequence_number: int
+) -> SpanArray | None:
+    """RD-12: the newer keys that may be in the file, as spans of one key each in the order of the file; None where
+    looking every row up is faster than searching them."""
+    row_count = reader.file.row_count
+    if len(keys) * _ROWS_PER_SEARCHED_KEY <= row_count:
         points = near_spans(reader, keys.point_spans(order))
         assert points.sequence_numbers is not None, "points carry the newest number of their key"
         is_newer = equality_delete_is_new_enough(points.sequence_numbers, data_sequence_number)
-        if int(is_newer.sum()) * _ROWS_PER_SEARCHED_KEY <= reader.file.row_count:
-            return span_positions(reader, points if is_newer.all() else points.take(np.flatnonzero(is_newer)))
-    return _looked_up(reader, keys, data_sequence_number)
+        return points if is_newer.all() else points.take(np.flatnonzero(is_newer))
+    leading = order[0]
+    lower, upper = reader.bounds((leading,), (keys.types[keys.field_ids.index(leading)],))
+    near = keys.near(leading, min(lower, default=b""), max(upper, default=b""))
+    near = near[keys.newer_than(data_sequence_number)[near]]
+    return keys.point_spans_of(near, order) if len(near) * _ROWS_PER_SEARCHED_KEY <= row_count else None
 
 
 def _looked_up(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int) -> PositionSet:

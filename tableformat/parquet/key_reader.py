@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -29,15 +29,41 @@ class KeyReader:
     file: OpenedFile
     missing: Callable[[int], pa.Scalar]
     """DA-6: field id to the value of every row, for a column that the file does not have."""
+    last_read: dict[int, tuple[tuple[int, ...], pa.ChunkedArray]] = field(default_factory=dict)
+    """By field id the row groups that were read last and their values: what equality deletes of the file look at is
+    what range deletes look at next."""
 
     def columns(self, field_ids: Sequence[int], row_groups: Sequence[int]) -> list[pa.ChunkedArray]:
         """Values of the columns in the rows of the row groups, one after the other; types as in the file."""
+        held = {field_id: self.last_read[field_id] for field_id in field_ids if self._holds(field_id, row_groups)}
+        unread = [field_id for field_id in field_ids if field_id not in held]
+        if unread:
+            # Let go of first: row groups that are read in turns are not in memory together.
+            self.last_read.clear()
+            self.last_read.update(held)
+            groups = tuple(row_groups)
+            for field_id, column in zip(unread, self._read(unread, groups), strict=True):
+                self.last_read[field_id] = held[field_id] = groups, column
+        return [self._part(*held[field_id], row_groups) for field_id in field_ids]
+
+    def _holds(self, field_id: int, row_groups: Sequence[int]) -> bool:
+        return field_id in self.last_read and set(row_groups) <= set(self.last_read[field_id][0])
+
+    def _read(self, field_ids: Sequence[int], row_groups: tuple[int, ...]) -> Iterator[pa.ChunkedArray]:
         starts = self.file.row_group_starts
         row_count = int(sum(starts[group + 1] - starts[group] for group in row_groups))
-        return [
-            pa.chunked_array([pa.repeat(self.missing(field_id), row_count)]) if column is None else column
-            for field_id, column in zip(field_ids, self.file.read(field_ids, row_groups), strict=True)
-        ]
+        for field_id, column in zip(field_ids, self.file.read(field_ids, row_groups), strict=True):
+            yield pa.chunked_array([pa.repeat(self.missing(field_id), row_count)]) if column is None else column
+
+    def _part(self, held: tuple[int, ...], column: pa.ChunkedArray, row_groups: Sequence[int]) -> pa.ChunkedArray:
+        """The rows of some of the row groups that a column is held of."""
+        if len(held) == len(row_groups):
+            return column
+        starts = self.file.row_group_starts
+        offsets = np.cumsum([0, *(starts[group + 1] - starts[group] for group in held)]).tolist()
+        places = map(held.index, row_groups)
+        parts = [column.slice(offsets[place], offsets[place + 1] - offsets[place]) for place in places]
+        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], column.type)
 
     def bounds(self, field_ids: Sequence[int], key_types: Sequence[PrimitiveType]) -> tuple[list[bytes], list[bytes]]:
         """RD-10: for each row group two encoded cuts with all its keys between them, in any order of rows.

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from tableformat.commit import conflicts
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.deletes import rules
-from tableformat.deletes.matching import comparable_values
-from tableformat.deletes.matching.comparable_values import NOT_FOUND
+from tableformat.deletes.matching.key_hashes import KeyWords
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans import spans
 from tableformat.deletes.spans.spans import SpanArray
@@ -56,10 +55,12 @@ def _span_with_its_upper_bound(
     return replace(span, upper=replace(span.upper, after=np.ones(len(span), np.bool_)))
 
 
-def _codes_without_nulls(original: Callable[..., Any], column: pa.ChunkedArray, values: pa.Array) -> Any:
+def _equal_but_for_nulls(original: Callable[..., Any], words: KeyWords, rows: Any, keys: KeyWords, among: Any) -> Any:
     """Null does not match null, as `=` and joins have it."""
-    codes = original(column, values)
-    return np.where(np.asarray(column.is_null()), NOT_FOUND, codes) if column.null_count else codes
+    equal = original(words, rows, keys, among)
+    for column in words.columns:
+        equal = equal if column.valid is None else equal & column.valid[rows]
+    return equal
 
 
 def _encoded_without_last_zero(original: Callable[..., Any], array: pa.Array, key_type: Any) -> Any:
@@ -135,7 +136,12 @@ MISTAKES: Final = (
     Mistake(
         "null-does-not-match-null",
         ("DA-4",),
-        partial(replaced, comparable_values.codes_of, partial(_codes_without_nulls, comparable_values.codes_of)),
+        partial(
+            replaced_method,
+            KeyWords,
+            "equal_rows",
+            lambda *arguments, original=KeyWords.equal_rows: _equal_but_for_nulls(original, *arguments),
+        ),
     ),
     Mistake(
         "trailing-zero-byte-is-stripped",

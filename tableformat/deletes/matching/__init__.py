@@ -1,6 +1,6 @@
 """Finds the rows of a batch that deletes reach: values in, positions or masks out.
 
 `range_match` finds the rows that lie in spans: by binary search where they are sorted, else by a trie of the boundaries
-(`boundary_trie`). `equality` matches rows with keys of equality deletes: a hash prefilter drops most, codes of
-`comparable_values` decide the rest (DA-4, DA-5).
+(`boundary_trie`). `equality` matches rows with keys of equality deletes in a table of their hashes (`key_table`,
+`key_hashes`), and values decide what hashes leave open (DA-4, DA-5).
 """

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.types import DecimalType, DoubleType, LongType, StringType, TimestampType, UUIDType
 
-from tableformat.deletes.matching.comparable_values import NOT_FOUND, codes_of, comparable
+from tableformat.deletes.matching.comparable_values import comparable
 
 
 def chunked(*values: object, arrow_type: pa.DataType) -> pa.ChunkedArray:
@@ -63,22 +63,3 @@ def test_uuids_are_compared_as_bytes_whether_or_not_arrow_knows_them() -> None:
 def test_a_column_of_another_kind_is_an_error() -> None:
     with pytest.raises((pa.ArrowInvalid, pa.ArrowNotImplementedError)):
         comparable(chunked("x", arrow_type=pa.string()), LongType())
-
-
-def test_codes_of_plain_and_dictionary_encoded_columns_are_the_same() -> None:
-    """DA-4: null is found like any other value."""
-    known = pa.array(["b", None, "a\0"], pa.large_string())
-    chunks = [pa.array(["a\0", "a", None], pa.string()), pa.array([None, "b"], pa.string()), pa.array([], pa.string())]
-    plain = comparable(pa.chunked_array(chunks), StringType())
-    encoded = comparable(pa.chunked_array([chunk.dictionary_encode() for chunk in chunks]), StringType())
-    assert codes_of(plain, known).tolist() == codes_of(encoded, known).tolist() == [2, NOT_FOUND, 1, 1, 0]
-
-
-def test_null_is_not_found_where_no_key_is_null() -> None:
-    encoded = pa.chunked_array([pa.array([None, "b"], pa.large_string()).dictionary_encode()])
-    assert codes_of(encoded, pa.array(["b"], pa.large_string())).tolist() == [NOT_FOUND, 0]
-
-
-def test_codes_of_no_rows_are_no_codes() -> None:
-    empty = pa.chunked_array([], pa.dictionary(pa.int32(), pa.large_string()))
-    assert codes_of(empty, pa.array(["b"], pa.large_string())).tolist() == []

@@ -172,7 +172,19 @@ def test_equality_deletes_skip_row_groups_that_their_values_cannot_be_in(tmp_pat
     rows = with_ids(pa.table({"id1": ["c2"]}), [1])
     path = write(tmp_path / "unsorted.parquet", key_table(ROWS), row_group_size=20)
     assert deleted(equality_task(tmp_path, data_file(path), rows, (1,))) == where(ROWS, lambda row: row[0] == "c2")
-    assert groups_read == [((1,), (0,)), ((1,), (2,))]
+    assert groups_read == [((1,), (2,))]
+
+
+def test_what_was_read_for_equality_deletes_serves_range_deletes(tmp_path: Path, groups_read) -> None:
+    data = data_file(sorted_data(tmp_path))
+    by_equality = equality_task(tmp_path, data, key_table([("c1", 2, 0), ("c9", 4, 3)]), (1, 2, 3))
+    task = FileScanTask(
+        data_file=data, equality_deletes=by_equality.equality_deletes, range_deletes=(prefixes(("c2", 3), ("c5", 0)),)
+    )
+    assert deleted(task) == where(
+        ROWS, lambda row: row in {("c1", 2, 0), ("c9", 4, 3)} or row[:2] in {("c2", 3), ("c5", 0)}
+    )
+    assert len(groups_read) == 1
 
 
 def test_rows_written_with_their_equality_delete_stay(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> tf.Table:
 
 
 @pytest.mark.parametrize(
-    ("step", "is_searched"), [(30, True), (29, False)], ids=["a key in thirty rows", "a key in twenty-nine rows"]
+    ("step", "is_searched"), [(150, True), (149, False)], ids=["a key in 150 rows", "a key in 149 rows"]
 )
 def test_keys_count_where_the_file_may_have_them(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, step: int, is_searched: bool

@@ -1,0 +1,136 @@
+"""Hashes of whole keys: one number for all columns of a row, equal where the keys are equal.
+
+Each column gives a word: a number itself, of longer values a hash of their bytes, of a dictionary-encoded column the
+word of the entry. A multiplication and a shift mix the words of a row. Values come as sort words, so what is
+equal by DA-4 to DA-6 is equal here; what is equal here has to be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyiceberg.types import LongType, PrimitiveType
+
+from tableformat.deletes.matching.comparable_values import comparable_type
+from tableformat.keys.families import KeyFamily, family_of
+from tableformat.keys.sort_words import ByteWords, DictionaryWords, SortWords, level_count, sort_words_of
+
+Hashes = NDArray[np.uint64]
+
+_WORD_BYTES: Final = 8
+_NULL_WORD: Final = np.uint64(0x6A09E667F3BCC909)
+_SEED: Final = np.uint64(0xBB67AE8584CAA73B)
+_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
+"""Spreads numbers over the high bits: Knuth's multiplicative hash, the golden ratio of 64 bits."""
+_HALF: Final = np.uint64(32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyWords:
+    """The key columns of some rows, as words to hash and to compare."""
+
+    columns: tuple[SortWords, ...]
+    level_counts: tuple[int, ...]
+    """For each column how many words tell the keys apart from every other value."""
+    entries: tuple[Hashes | None, ...]
+    """For a dictionary-encoded column the word of each entry."""
+
+    @classmethod
+    def of(
+        cls, columns: Sequence[pa.ChunkedArray], types: Sequence[PrimitiveType], keys: KeyWords | None = None
+    ) -> KeyWords:
+        """`columns` are what `comparable` gives in the types; `keys` are what rows are compared with, None for keys
+        themselves."""
+        word_types = [LongType() if family_of(kind) is KeyFamily.FLOAT else kind for kind in types]
+        words = tuple(
+            sort_words_of(_filled(column, kind), word_type, len(column))
+            for column, kind, word_type in zip(columns, types, word_types, strict=True)
+        )
+        counts = tuple(map(level_count, words, word_types)) if keys is None else keys.level_counts
+        return cls(words, counts, tuple(map(_entry_words, words, counts)))
+
+    def hashes(self, rows: slice) -> Hashes:
+        """A hash of each of the rows. Not for keys without columns."""
+        hashes = np.full(rows.stop - rows.start, _SEED)
+        for words, count, entries in zip(self.columns, self.level_counts, self.entries, strict=True):
+            _mix(hashes, _column_words(words, count, entries, rows))
+        hashes *= _MULTIPLIER
+        return hashes
+
+    def equal_rows(self, rows: NDArray[np.int64], keys: KeyWords, candidates: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """DA-4: for each of the rows whether it has the values of its candidate, null like any other."""
+        equal = np.arange(len(rows))
+        for mine, other, count in zip(self.columns, keys.columns, keys.level_counts, strict=True):
+            if mine.valid is not None or other.valid is not None:
+                equal = equal[_present(mine, rows[equal]) == _present(other, candidates[equal])]
+            for level in range(count):
+                words = mine.level(level, count, rows[equal])
+                equal = equal[words == other.level(level, count, candidates[equal])]
+        mask = np.zeros(len(rows), np.bool_)
+        mask[equal] = True
+        return mask
+
+
+def _filled(column: pa.ChunkedArray, iceberg_type: PrimitiveType) -> pa.ChunkedArray:
+    return column if column.num_chunks else pa.chunked_array([pa.array([], comparable_type(iceberg_type))])
+
+
+def _present(words: SortWords, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.ones(len(rows), np.bool_) if words.valid is None else words.valid[rows]
+
+
+def _mix(hashes: Hashes, words: Hashes) -> None:
+    """In place."""
+    hashes ^= words
+    hashes *= _MULTIPLIER
+    hashes ^= hashes >> _HALF
+
+
+def _entry_words(words: SortWords, count: int) -> Hashes | None:
+    if not isinstance(words, DictionaryWords):
+        return None
+    inner = words.dictionary
+    return _column_words(inner, count, _entry_words(inner, count), slice(0, _length(inner)))
+
+
+def _length(words: SortWords) -> int:
+    return len(words.starts) if isinstance(words, ByteWords) else len(words.level(0, 1, slice(0, None)))
+
+
+def _column_words(words: SortWords, count: int, entries: Hashes | None, rows: slice) -> Hashes:
+    """One word for each of the rows. Not to be written to."""
+    if isinstance(words, DictionaryWords):
+        assert entries is not None, "the words of entries are made with the column"
+        found = entries.take(words.indices[rows])
+    elif isinstance(words, ByteWords):
+        found = _byte_words(words, count, rows)
+    else:
+        found = words.level(0, count, rows).view(np.uint64)
+        for level in range(1, count):
+            # A copy: words may be those of the column itself.
+            found = found.copy()
+            _mix(found, words.level(level, count, rows).view(np.uint64))
+    return found if words.valid is None else np.where(words.valid[rows], found, _NULL_WORD)
+
+
+def _byte_words(words: ByteWords, count: int, rows: slice) -> Hashes:
+    """Of the length, then of eight bytes after the other as far as the value and the longest key have some."""
+    lengths = words.ends[rows] - words.starts[rows]
+    found = lengths.view(np.uint64) ^ _SEED
+    for level in range(count - 1 if words.is_variable else count):
+        is_longer = lengths > level * _WORD_BYTES
+        if is_longer.all():
+            _mix(found, words.level(level, count, rows).view(np.uint64))
+            continue
+        longer = np.flatnonzero(is_longer)
+        if not len(longer):
+            break
+        mixed = found[longer]
+        _mix(mixed, words.level(level, count, longer + rows.start).view(np.uint64))
+        found[longer] = mixed
+    return found

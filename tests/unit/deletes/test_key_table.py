@@ -1,0 +1,101 @@
+"""Keys looked up by the hash of all their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.types import BinaryType, DateType, IntegerType, LongType, PrimitiveType, StringType, TimestampType
+
+from tableformat.deletes.matching.comparable_values import comparable
+from tableformat.deletes.matching.key_hashes import KeyWords
+from tableformat.deletes.matching.key_table import KeyTable
+from tableformat.keys.families import arrow_type_of
+
+INT64 = np.iinfo(np.int64)
+
+
+def column(values: Sequence[object], kind: PrimitiveType) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(values, arrow_type_of(kind))])
+
+
+def table_of(types: Sequence[PrimitiveType], *columns: Sequence[object]) -> KeyTable:
+    values = [comparable(column(each, kind), kind) for each, kind in zip(columns, types, strict=True)]
+    return KeyTable.of(values, types)[0]
+
+
+def test_each_key_is_there_once_and_rows_name_theirs() -> None:
+    """DA-4: null is equal to null."""
+    values = [7, None, 7, 3, None]
+    table, examples, keys = KeyTable.of([column(values, LongType())], [LongType()])
+    assert len(table) == 3
+    assert [values[examples[key]] for key in keys.tolist()] == values
+    rows, found = table.find([column([3, 4, None, 7], LongType())])
+    assert (rows.tolist(), [values[examples[key]] for key in found.tolist()]) == ([0, 2, 3], [3, None, 7])
+
+
+@pytest.mark.parametrize("clash", [0, (1 << 64) - 1], ids=["all bits clear", "all bits set"])
+def test_keys_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch, clash: int) -> None:
+    monkeypatch.setattr(KeyWords, "hashes", lambda _, rows: np.full(rows.stop - rows.start, clash, np.uint64))
+    values = [5, 1, None, 5, 9]
+    table, examples, keys = KeyTable.of([column(values, LongType())], [LongType()])
+    assert len(table) == 4
+    assert [values[examples[key]] for key in keys.tolist()] == values
+    rows, found = table.find([column([9, 2, None, 1, 5], LongType())])
+    assert (rows.tolist(), [values[examples[key]] for key in found.tolist()]) == ([0, 2, 3, 4], [9, None, 1, 5])
+
+
+def test_values_that_differ_behind_the_first_words_are_told_apart() -> None:
+    long = "x" * 100
+    table = table_of([StringType()], [long + "a", long, "", "é" * 9])
+    rows = [long + "b", long + "a", long + "a\0", long, long[:-1], "", "\0", "é" * 9, "é" * 8]
+    assert table.find([column(rows, StringType())])[0].tolist() == [1, 3, 5, 7]
+    assert table_of([BinaryType()], [b"a"]).find([column([b"x" * 1000, b"a"], BinaryType())])[0].tolist() == [1]
+
+
+def test_columns_may_come_in_other_pieces_and_encodings() -> None:
+    table = table_of([StringType(), LongType()], ["a", "b", None], [1, 2, 3])
+    text = pa.array(["-", "a", "b", "b", None, None], pa.string()).slice(1)
+    pieces = pa.chunked_array([text.slice(0, 2), text.slice(2, 0), text.slice(2)])
+    numbers = pa.chunked_array([pa.array([9, 1, 2], pa.int32()).slice(1), pa.array([5, 3, None], pa.int32())])
+    encoded = pa.chunked_array([chunk.dictionary_encode() for chunk in pieces.chunks])
+    with_null = pa.chunked_array([chunk.dictionary_encode(null_encoding="encode") for chunk in pieces.chunks])
+    for strings in (pieces, encoded, with_null):
+        assert table.find([strings, numbers])[0].tolist() == [0, 1, 3]
+
+
+def test_many_rows_are_looked_up_in_order() -> None:
+    random = np.random.default_rng(1)
+    known = random.integers(INT64.min, INT64.max, 1_000)
+    values = random.integers(INT64.min, INT64.max, 200_000)
+    values[::1_000] = known[:200]
+    table, examples, _ = KeyTable.of([column(known, LongType())], [LongType()])
+    rows, keys = table.find([pa.chunked_array([values[:70_000], values[70_000:]])])
+    assert rows.tolist() == list(range(0, 200_000, 1_000))
+    assert known[examples[keys]].tolist() == known[:200].tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "stored"),
+    [
+        (LongType(), [INT64.min, 0, INT64.max], pa.int64()),
+        (LongType(), [-(2**31), 0, 2**31 - 1], pa.int32()),
+        (TimestampType(), [-1_000, 0, 1], pa.timestamp("us")),
+        (DateType(), [-1, 0, 1], pa.date32()),
+    ],
+)
+def test_no_number_is_missed_in_a_type_or_one_that_it_was_promoted_from(kind, values, stored) -> None:
+    """DA-6"""
+    numbers = pa.array(values, pa.int32() if stored.bit_width == 32 else pa.int64()).cast(stored)
+    table = table_of([kind], numbers.cast(arrow_type_of(kind)))
+    assert table.find([pa.chunked_array([numbers])])[0].tolist() == [0, 1, 2]
+
+
+def test_without_keys_or_rows_nothing_is_found() -> None:
+    none = table_of([IntegerType()], [])
+    assert [found.tolist() for found in none.find([column([1, None], IntegerType())])] == [[], []]
+    one = table_of([StringType()], ["a"])
+    for rows in (column([], StringType()), pa.chunked_array([], pa.dictionary(pa.int32(), pa.string()))):
+        assert [found.tolist() for found in one.find([rows])] == [[], []]
