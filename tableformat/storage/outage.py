@@ -14,6 +14,8 @@ from tableformat.errors import CorruptFileError, StorageError, TableFormatError
 
 _CLIENTS: Final = ("botocore", "aiobotocore", "aiohttp", "urllib3", "requests", "google", "gcsfs", "azure", "adlfs")
 """Packages whose errors are about the way to a store, whatever their base class is."""
+_CHECKSUM_ERROR: Final = "FlexibleChecksumError"
+"""botocore's, whose name is not there in older versions of it."""
 _ARROW_MARKS: Final = ("AWS Error", "google::cloud", "GCS returned", "Azure", "Curl", "curlCode")
 """What Arrow puts into the text of its errors about a store: it raises a bare OSError for those, as for bad Parquet."""
 
@@ -38,6 +40,11 @@ def _is_about_the_way(error: BaseException) -> bool:
 
 def storage_error(location: str, error: BaseException, done: str) -> StorageError:
     """What to raise for a file that could not be `done` ("read", "written", ...)."""
+    if type(error).__name__ == _CHECKSUM_ERROR:
+        return StorageError(
+            f"{location} could not be {done}: its bytes are not those that the store has a checksum of: {error}. Try "
+            "again: they may have been changed on the way; if it says so again, the file is damaged in the store."
+        )
     return StorageError(
         f"{location} could not be {done}: {type(error).__name__}: {error}. This says nothing about the file. Look at "
         "the network, the credentials and permissions, the bucket and the mount, and try again."

@@ -6,11 +6,14 @@ hang         no answer until the client has given up, and the store is not asked
 unanswered   the store carries the request out, and the connection ends without an answer
 truncated    the answer ends in the middle
 flipped      one bit of the answer's body is another; footers of Parquet files are left alone
+flipped-upload   one bit of a file is another when it comes to the store; if the request states a checksum of the file
+             and the store `verifies_uploads`, it refuses the file as S3 does (400 BadDigest); else it has the other one
 """
 
 from __future__ import annotations
 
 import http.client
+import io
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +23,8 @@ from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import itemgetter
 from urllib.parse import urlparse
+
+import pyarrow.parquet as pq
 
 _PARQUET_MAGIC = b"PAR1"
 _HANG_SECONDS = 20.0
@@ -35,6 +40,7 @@ class Fault(StrEnum):
     UNANSWERED = "unanswered"
     TRUNCATED = "truncated"
     FLIPPED = "flipped"
+    FLIPPED_UPLOAD = "flipped-upload"
 
 
 @dataclass(slots=True)
@@ -49,20 +55,28 @@ class FaultProxy:
     """Seconds that each answer waits."""
     answered: list[tuple[float, float]] = field(default_factory=list)
     """When each request since the proxy was armed came and was answered, in seconds of `time.perf_counter`."""
+    verifies_uploads: bool = True
+    """Whether the store compares files with the checksums that requests state."""
+    unchecked_uploads: list[str] = field(default_factory=list)
+    """Paths of the files that came without a checksum."""
     _fault: Fault | None = None
     _first: int = 0
     _times: int = 0
+    _path: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _released: threading.Event = field(default_factory=threading.Event)
     address: str = ""
 
     @contextmanager
-    def armed(self, fault: Fault | None = None, *, first: int = 0, times: int = 1) -> Iterator[FaultProxy]:
-        """Spoil `times` requests from number `first` on, 0-based; none without a fault."""
+    def armed(
+        self, fault: Fault | None = None, *, first: int = 0, times: int = 1, path: str = ""
+    ) -> Iterator[FaultProxy]:
+        """Spoil `times` requests from number `first` on, 0-based, of those with `path` in theirs; none without a
+        fault."""
         with self._lock:
             self.requests.clear()
             self.answered.clear()
-            self._fault, self._first, self._times = fault, first, times
+            self._fault, self._first, self._times, self._path = fault, first, times, path
             self._released.clear()
         try:
             yield self
@@ -76,7 +90,7 @@ class FaultProxy:
         with self._lock:
             number = len(self.requests)
             self.requests.append(request)
-            is_spoilt = self._first <= number < self._first + self._times
+            is_spoilt = self._first <= number < self._first + self._times and self._path in request
             return self._fault if is_spoilt else None
 
     def round_trips(self) -> int:
@@ -123,6 +137,13 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
             came = time.perf_counter()
             body = self._body()
             fault = proxy.take(f"{self.command} {self.path}")
+            is_upload = self.command == "PUT" and bool(body)
+            if is_upload and not self._states_checksum():
+                proxy.unchecked_uploads.append(self.path)
+            if is_upload and fault is Fault.FLIPPED_UPLOAD:
+                if proxy.verifies_uploads and self._states_checksum():
+                    return self._answer(400, {}, _error_body("BadDigest"))
+                body = self._flipped_upload(body)
             match fault:
                 case Fault.ERROR:
                     return self._answer(500, {}, _error_body("InternalError"))
@@ -158,6 +179,22 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
                 pass
             return b"".join(parts)
 
+        def _states_checksum(self) -> bool:
+            """In a header, or in one that says that it comes after the body."""
+            names = [name.lower() for name in self.headers]
+            stated = [*names, (self.headers.get("x-amz-trailer") or "").lower()]
+            return "content-md5" in names or any(
+                name.startswith("x-amz-checksum-") and name != "x-amz-checksum-type" for name in stated
+            )
+
+        def _flipped_upload(self, body: bytes) -> bytes:
+            """In the encoding `aws-chunked` a line with the length comes before the file, and the checksum after it."""
+            if "aws-chunked" not in (self.headers.get("Content-Encoding") or ""):
+                return flipped(body, in_values=True)
+            length, _, rest = body.partition(b"\r\n")
+            size = int(length.split(b";")[0], 16)
+            return length + b"\r\n" + flipped(rest[:size], in_values=True) + rest[size:]
+
         def _asked(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
             """The store's own answer."""
             store = urlparse(proxy.store)
@@ -192,14 +229,20 @@ def _handler_of(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def flipped(content: bytes) -> bytes:
-    """The bytes with a bit in the middle changed; of a Parquet file a bit of its pages, and none of a footer alone."""
+def flipped(content: bytes, *, in_values: bool = False) -> bytes:
+    """The bytes with a bit in the middle changed; of a Parquet file a bit of its pages, and none of a footer alone.
+
+    `in_values`: of a whole Parquet file a bit of the values of a page, and not of a page header.
+    """
     first, end = 0, len(content)
     if content.endswith(_PARQUET_MAGIC):
         first, end = len(_PARQUET_MAGIC), len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     if end <= first:
         return content
     place = (first + end) // 2
+    if in_values and content.endswith(_PARQUET_MAGIC):
+        chunk = pq.read_metadata(io.BytesIO(content)).row_group(0).column(0)
+        place = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1
     return content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :]
 
 

@@ -23,7 +23,8 @@ from soak_figures import count, soak_seed
 from test_object_store import FILE_IOS, make_few_attempts, s3_options  # noqa: F401 - the fixture
 
 import tableformat as tf
-from tableformat.errors import CommitStateUnknownError, TableFormatError
+from tableformat.errors import CommitStateUnknownError, CorruptFileError, StorageError, TableFormatError
+from tableformat.maintenance.verification.findings import FindingKind
 from tableformat.testing.table_rows import live_tuples
 
 SCHEMA = pa.schema([("id1", pa.string()), ("id2", pa.int64()), ("v", pa.string())])
@@ -193,4 +194,45 @@ def test_a_store_that_fails_changes_all_or_nothing(
             error.add_note(f"case {number} of seed {SEED}: {name}, {fault} at request {first}, {times} times")
             raise
     refuse_secrets(caplog.text)
+    assert proxy.unchecked_uploads == []
     print(f"\n{CASES} faults, seed {SEED}: {file_io.rsplit('.', 1)[1]}, 0 violations")
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_a_bit_flipped_on_the_way_to_the_store(proxy: FaultProxy, tmp_path: Path, file_io: str) -> None:
+    """Every file is sent with a checksum, so that the store refuses it, and nothing is changed."""
+    world = World(proxy, tmp_path, f"refused-{file_io.rsplit('.', 1)[1].lower()}", file_io)
+    with world.opened(**IMPATIENT) as catalog:
+        for path in ("/data/", ".metadata.json"):
+            table = catalog.load_table("db.t")
+            with proxy.armed(Fault.FLIPPED_UPLOAD, times=FOREVER, path=path), pytest.raises(TableFormatError):
+                table.append(rows(("d", 1, "new")))
+    with world.opened() as catalog:
+        table = catalog.load_table("db.t")
+        assert live_tuples(table) == BEFORE
+        assert table.verify(deep=True).findings == ()
+    assert proxy.unchecked_uploads == []
+
+
+@pytest.mark.parametrize("verb", ["append", "delete by scan"])
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_a_bit_flipped_on_the_way_to_a_store_that_compares_no_checksums(
+    proxy: FaultProxy, tmp_path: Path, file_io: str, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DA-11, MT-74: the store has another file; to read it is an error, and a verification names it. Where the store
+    keeps the checksum that was stated, fsspec's client compares it."""
+    world = World(proxy, tmp_path, f"stored-{file_io.rsplit('.', 1)[1].lower()}-{verb[:6]}", file_io)
+    monkeypatch.setattr(proxy, "verifies_uploads", False)
+    with world.opened() as catalog:
+        table = catalog.load_table("db.t")
+        with proxy.armed(Fault.FLIPPED_UPLOAD, times=FOREVER, path="/data/"):
+            ACTIONS[verb].run(table)
+    with world.opened() as catalog:
+        table = catalog.load_table("db.t")
+        with pytest.raises((CorruptFileError, StorageError), match="checksum"):
+            live_tuples(table)
+        if file_io.endswith("FsspecFileIO"):
+            with pytest.raises(StorageError, match="if it says so again, the file is damaged"):
+                table.verify(deep=True)
+            return
+        assert [finding.kind for finding in table.verify(deep=True).findings] == [FindingKind.WRONG_CHECKSUM]
