@@ -34,6 +34,7 @@ POSTGRESQL: Final = "postgresql"
 _NOT_AVAILABLE: Final = "55P03"
 """PostgreSQL's code for a lock that was not granted in time."""
 _LOCK: Final = "pg_advisory_xact_lock"
+_MAX_MS: Final = 2**31 - 1
 _PURPOSE: Final = b"tableformat.turn"
 _queueing: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
 _lock: Final = Lock()
@@ -81,8 +82,9 @@ class PostgresPlace:
         self._process = os.getpid()
 
     def wait(self, patience_seconds: float) -> None:
-        """Until everybody before has committed. Who has waited for `patience_seconds` gives its place up and goes on,
-        so that a writer that hangs stops nobody. OSError where the database has no such locks, or cannot be asked."""
+        """Until everybody before has committed. Who has waited for `patience_seconds` for each of them gives its place
+        up and goes on, so that a writer that hangs stops nobody. OSError where the database has no such locks, or
+        cannot be asked."""
         if self._connection is not None:
             return
         # In PostgreSQL a timeout of 0 is none.
@@ -94,20 +96,32 @@ class PostgresPlace:
         except errors as error:
             raise OSError(f"no connection to queue on: {error}") from error
         try:
-            # Both functions in one question; the first one holds until the end of the transaction.
+            # All in one question, from left to right; what is configured holds until the end of the transaction.
             connection.cursor().execute(
-                f"SELECT set_config('lock_timeout', '{patience_ms}ms', true), {_LOCK}({self._number})"
+                f"SELECT set_config('lock_timeout', least({patience_ms} * greatest(({self._count()}), 1), {_MAX_MS})"
+                f" || 'ms', true), {_LOCK}({self._number})"
             )
         except errors as error:
             connection.close()
             if _code(error) != _NOT_AVAILABLE:
                 raise OSError(f"no advisory lock: {error}") from error
-            logger.warning("waited %s s for the turn to commit, and goes on without it", round(patience_seconds, 3))
+            logger.warning(
+                "waited %s s for each writer before, and goes on to commit without the turn", round(patience_seconds, 3)
+            )
             return
         except BaseException:
             connection.invalidate()
             raise
         self._connection = connection
+
+    def _count(self) -> str:
+        """The question how many have the lock or wait for it. PostgreSQL shows its number in two halves."""
+        high, low = divmod(self._number % 2**64, 2**32)
+        return (
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 "
+            f"AND classid = {high} AND objid = {low} "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
 
     def give_back(self) -> None:
         """Leave the queue: the connection goes back to its pool, which ends the transaction."""

@@ -107,12 +107,27 @@ def test_who_hangs_is_not_waited_for_longer_than_said(engine: Engine, caplog: py
     with caplog.at_level(logging.WARNING, logger="tableformat"):
         next_one.wait(0.05)
     assert [record.getMessage() for record in caplog.records] == [
-        "waited 0.05 s for the turn to commit, and goes on without it"
+        "waited 0.05 s for each writer before, and goes on to commit without the turn"
     ]
     next_one.give_back()
     hanging.give_back()
     next_one.wait(60)
     next_one.give_back()
+
+
+def test_a_long_queue_that_moves_is_waited_for(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    """CP-32: the patience is with each writer before."""
+    queue = PostgresQueue(engine, UUID_OF_TABLE)
+
+    def serve(_number: int) -> None:
+        place = queue.take()
+        place.wait(1.0)
+        time.sleep(0.4)
+        place.give_back()
+
+    with caplog.at_level(logging.WARNING, logger="tableformat"), ThreadPoolExecutor(5) as pool:
+        list(pool.map(serve, range(5)))
+    assert caplog.records == []
 
 
 def test_child_of_a_fork_does_not_end_the_turn(engine: Engine) -> None:
