@@ -42,7 +42,9 @@ class Part:
 PARTS: Final = {
     "model": Part(0.2, ("tests/property/test_stateful_table.py",), examples=150),
     "metamorphic": Part(0.05, ("tests/property/test_other_settings.py",), examples=100),
-    "interleaved": Part(0.2, ("tests/property/test_interleaved_jobs.py",), examples=250),
+    "interleaved": Part(
+        0.2, ("tests/property/test_interleaved_jobs.py", "tests/property/test_interleaved_calls.py"), examples=250
+    ),
     "crash points": Part(0.15, ("tests/property/test_crash_points.py",), settings={"SOAK_CRASH_POINTS": "4"}),
     "kill": Part(0.05, ("tests/property/test_killed_processes.py",), examples=300),
     "writers": Part(0.15, ("tests/integration/test_many_writers.py",), settings={"SOAK_WRITERS_MINUTES": "{quarter}"}),
