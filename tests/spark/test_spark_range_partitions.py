@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tableformat as tf
 from tableformat import Catalog, Table
+from tableformat.testing.table_builder import BuiltTable, create, split_step
 
 SCHEMA = pa.schema(
     [
@@ -471,3 +473,41 @@ def test_a_statement_that_is_shown_makes_an_equal_table(spark: SparkSession, lak
         assert other.properties[name] == one.properties[name], what
         assert (other.key, other.schema, other.iceberg.spec()) == (one.key, one.schema, one.iceberg.spec()), what
         assert other.location != one.location
+
+
+CORPUS = json.loads((Path(__file__).parents[2] / "specs" / "corpus" / "range-partitions.json").read_text())
+IN_SPARK = [case for case in CORPUS if {"RP-22", "RP-23", "RP-27"} & set(case["rules"])]
+
+
+def run_in_spark(spark: SparkSession, built: BuiltTable, step: dict[str, Any], refused: Table) -> None:
+    """A step of the corpus; rows are written by tasks of Spark."""
+    verb, given, options = split_step(step)
+    if verb not in ("append", "replace"):
+        built.run(step)
+        return
+    name = f"lake.{built.identifier}"
+    new = spark.createDataFrame([tuple(row) for row in given], spark.table(name).schema).repartition(2)
+    told = {"replace-prefix": ",".join(options["prefix"])} if "prefix" in options else {}
+    if options.get("on_refused") == "divert":
+        told |= {"on-refused": "divert", "refused-rows-table": refused.name}
+    if "error" not in step:
+        new.writeTo(name).options(**told).append()
+        return
+    with pytest.raises(AnalysisException, match="lie where no range partition"):
+        new.writeTo(name).options(**told).append()
+
+
+def test_cases_of_the_corpus(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """RP-21, RP-22, RP-23, RP-27: the rows, those that are refused, and the list are what they are from Python."""
+    for number, case in enumerate(IN_SPARK):
+        built = create(lake, case, identifier=f"{namespace}.t{number}")
+        name, schema = f"lake.{built.identifier}", built.table.schema
+        refused = lake.create_table((namespace, f"refused{number}"), schema)
+        for step in case["steps"]:
+            run_in_spark(spark, built, step, refused)
+        diverted = [row for step in case["steps"] for row in step.get("refused", ())]
+        for table, wanted in ((name, case["rows"]), (f"lake.{refused.name}", diverted)):
+            assert sorted(map(list, spark.table(table).collect())) == sorted(wanted), case["title"]
+        if "partitions" in case:
+            found = spark.sql(f"SELECT `partition`, state, record_count FROM {name}.range_partitions").collect()
+            assert list(map(list, found)) == case["partitions"]
