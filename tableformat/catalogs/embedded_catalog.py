@@ -64,6 +64,7 @@ from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
+from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.properties import is_synced
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.location_provider import location_provider
@@ -97,6 +98,8 @@ def _leave_connections_to_the_parent() -> None:
     for engine in _engines:
         engine.dispose(close=False)
 
+
+accept_every_blob_type()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_connections_to_the_parent)

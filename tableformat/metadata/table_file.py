@@ -29,6 +29,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
     nearest_hint,
 )
+from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.storage import storage
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.relocated_io import RelocatedFileIO
@@ -37,6 +38,8 @@ NEWEST_FORMAT_VERSION: Final = 3
 
 _METADATA_FILE: Final = re.compile(r"(?:v(\d+)|(\d+)-.*)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+
+accept_every_blob_type()
 
 
 def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[TableMetadata, FileIO, str]:
