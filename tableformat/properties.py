@@ -167,12 +167,14 @@ _RESERVED: Final = frozenset(
         "current-snapshot-timestamp-ms",
         "default-partition-spec",
         "default-sort-order",
+        "identifier-fields",
         "snapshot-count",
+        "sort-order",
         "uuid",
     }
 )
 """`TableProperties.RESERVED_PROPERTIES` of Iceberg, without `format-version`, which means something when it is set
-(FM-19)."""
+(FM-19), and what Iceberg's Spark catalog shows among the properties."""
 _INT64_MAX: Final = 2**63 - 1
 
 

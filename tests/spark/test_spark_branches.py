@@ -120,3 +120,13 @@ def test_table_of_such_a_name_is_a_table(spark: SparkSession, namespace: str) ->
     spark.sql(f"CREATE TABLE lake.{namespace}_x.branch_y (id BIGINT)")
     spark.sql(f"INSERT INTO lake.{namespace}_x.branch_y VALUES (1)")
     assert ids(spark, f"lake.{namespace}_x.branch_y") == [1]
+
+
+def test_main_branch_of_an_empty_table(spark: SparkSession, namespace: str) -> None:
+    """ST-5."""
+    name = f"lake.{namespace}.new"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT)")
+    spark.sql(f"DELETE FROM {name}.branch_main WHERE id = 1")
+    assert ids(spark, f"{name}.branch_main") == []
+    spark.sql(f"INSERT INTO {name}.branch_main VALUES (1)")
+    assert ids(spark, name) == [1]

@@ -80,8 +80,9 @@ def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table:
 
 
 def test_merge_that_only_updates(spark: SparkSession, table: Table, source: str) -> None:
+    """Names of columns are those of the statement, in any case."""
     read = files_read(
-        spark, f"MERGE INTO lake.{table.name} t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"
+        spark, f"MERGE INTO lake.{table.name} t USING {source} s ON t.ID = s.iD WHEN MATCHED THEN UPDATE SET V = s.v"
     )
     assert max(read) == 1
     assert changed(table) == [(30001, 5), (30002, 5)]

@@ -126,6 +126,17 @@ def test_range_distribution_gives_files_disjoint_keys(spark: SparkSession, lake:
     assert [len(tasks) for tasks in bounds] == [1] * 5
 
 
+def test_range_distribution_of_rows_without_any_order(spark: SparkSession, namespace: str) -> None:
+    """Spark refused the plan of every statement that wrote rows."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT, v STRING) USING iceberg")
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.distribution-mode' 'range')")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    spark.sql(f"UPDATE {name} SET v = 'x' WHERE id = 2")
+    spark.sql(f"MERGE INTO {name} t USING (SELECT 3 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert [tuple(row) for row in spark.sql(f"SELECT * FROM {name} ORDER BY id").collect()] == [(1, "a"), (2, "x")]
+
+
 def test_functions_are_there_for_users(spark: SparkSession) -> None:
     row = spark.sql("""
         SELECT lake.system.bucket(16, 34), lake.system.truncate(10, -1), lake.system.days(DATE '1970-01-03'),
@@ -141,6 +152,11 @@ def test_functions_take_small_integers(spark: SparkSession) -> None:
             lake.system.truncate(10Y, -1S)
     """).collect()[0]
     assert tuple(row) == (3, 3, 3, -10)
+    types = spark.sql("SELECT lake.system.truncate(10, -1S) s, lake.system.truncate(10, 27Y) b")
+    assert ([field.dataType.simpleString() for field in types.schema], tuple(types.collect()[0])) == (
+        ["smallint", "tinyint"],
+        (-10, 20),
+    )
 
 
 @pytest.mark.parametrize(("call", "message"), [("bucket(2.5, 3)", "whole number"), ("bucket(0, 3)", "1 or more")])

@@ -124,6 +124,29 @@ def test_merge_is_one_snapshot(spark: SparkSession, table: Table) -> None:
     assert len(table.refresh().inspect.snapshots()) == before + 1
 
 
+@pytest.mark.since_spark("4.1", "counts of what a MERGE did")
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_snapshot_of_a_merge_says_what_it_did(spark: SparkSession, table: Table, mode: str) -> None:
+    """SP-28."""
+    table.set_properties({"write.merge.mode": mode})
+    spark.sql(f"""
+        MERGE INTO lake.{table.name} t USING (SELECT 'a' id1, id id2 FROM range(2, 6)) s
+        ON t.id1 = s.id1 AND t.id2 = s.id2
+        WHEN MATCHED AND s.id2 = 2 THEN UPDATE SET v = 0 WHEN MATCHED THEN DELETE
+        WHEN NOT MATCHED THEN INSERT (id1, id2, v) VALUES (s.id1, s.id2, 9)
+        WHEN NOT MATCHED BY SOURCE AND t.id2 = 1 THEN DELETE
+    """)
+    assert rows(spark, table) == ["a2=0.0", "a4=9.0", "a5=9.0", "b2=2.0", "b3=3.0"]
+    summary = table.refresh().metadata.current_snapshot().summary.additional_properties
+    name = "spark.merge-into.num-target-rows-"
+    counts = {each.removeprefix(name): value for each, value in summary.items() if each.startswith(name)}
+    assert counts.pop("copied", None) == ("0" if mode == "merge-on-read" else None)
+    assert counts == {
+        **{"deleted": "3", "updated": "1", "inserted": "2", "matched-updated": "1", "matched-deleted": "1"},
+        **{"not-matched-by-source-updated": "0", "not-matched-by-source-deleted": "2"},
+    }
+
+
 def test_merge_that_matches_a_row_twice_is_refused(spark: SparkSession, table: Table) -> None:
     before = rows(spark, table)
     with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):

@@ -62,6 +62,22 @@ def test_jobs_name_a_table_or_where_it_lies(spark: SparkSession, table: Table, t
             spark.read.format("tableformat").load(path)
 
 
+@pytest.mark.since_spark("4.0", "versionAsOf and timestampAsOf of readers")
+def test_sparks_own_options_of_states_are_heeded_by_load(spark: SparkSession, table: Table) -> None:
+    """SP-25: they were passed over, and current rows were read."""
+    name, first = f"lake.{table.name}", table.refresh().inspect.snapshots().to_pylist()[0]
+    table.create_tag("first", first["snapshot_id"])
+    moment = first["committed_at"].isoformat(sep=" ")
+    for options in ({"versionAsOf": first["snapshot_id"]}, {"versionAsOf": "first"}, {"timestampAsOf": moment}):
+        read = spark.read.format("tableformat").options(**options)
+        assert [row.id for row in read.load(name).collect()] == [1]
+    both = {"versionAsOf": first["snapshot_id"], "start-snapshot-id": first["snapshot_id"]}
+    with pytest.raises(AnalysisException, match="start-snapshot-id and the snapshot"):
+        spark.read.format("tableformat").options(**both).load(name).collect()
+    with pytest.raises(AnalysisException, match="both version and timestamp"):
+        spark.read.format("tableformat").options(versionAsOf="first", timestampAsOf=moment).load(name)
+
+
 def test_what_was_appended_between_two_snapshots_is_read(spark: SparkSession, table: Table) -> None:
     """SP-26: rows as they came, whatever became of them; not the ones of the first snapshot."""
     name, ids = f"lake.{table.name}", snapshots(table)

@@ -148,6 +148,8 @@ def test_write_order(spark: SparkSession, lake: Catalog, namespace: str, table: 
     assert order() == (["2 ASC NULLS FIRST", "1 ASC NULLS FIRST"], "range")
     spark.sql(f"ALTER TABLE {name} WRITE LOCALLY ORDERED BY a NULLS LAST DISTRIBUTED BY PARTITION")
     assert order() == (["1 ASC NULLS LAST"], "hash")
+    spark.sql(f"ALTER TABLE {name} WRITE LOCALLY ORDERED BY b")
+    assert order() == (["2 ASC NULLS FIRST"], "hash"), "how rows are spread stays"
     spark.sql(f"ALTER TABLE {name} WRITE UNORDERED")
     assert order() == ([], "none")
     for clause, kind, match in (

@@ -47,8 +47,12 @@ def test_writes_go_to_the_branch_of_the_session_and_reads_come_from_it(
     spark.sql(f"MERGE INTO {name} t USING (SELECT 3L id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
     assert ids(spark, table) == ids(spark, table, ".branch_audit") == [2, 4]
     assert ids(spark, table, " VERSION AS OF 'main'") == [1, 2, 3]
-    with pytest.raises(AnalysisException, match="Unset it to write to another branch"):
-        spark.range(1).selectExpr("id", "'v' v").writeTo(name).option("branch", "other").append()
+    table.refresh().create_branch("other")
+    spark.range(1).selectExpr("id", "'v' v").writeTo(name).option("branch", "other").append()
+    spark.sql(f"INSERT INTO {name}.branch_other VALUES (7, 'g'), (8, 'h')")
+    spark.sql(f"UPDATE {name}.branch_other SET id = id + 1 WHERE id % 7 = 0")
+    assert ids(spark, table, ".branch_other") == [1, 1, 2, 3, 8, 8]
+    assert ids(spark, table) == [2, 4]
     spark.sql(f"CREATE TABLE lake.{namespace}.deaf AS SELECT 1L id")
     spark.sql(f"INSERT INTO lake.{namespace}.deaf VALUES (2)")
     assert list(lake.load_table((namespace, "deaf")).metadata.refs) == ["main"]
@@ -60,6 +64,9 @@ def test_writes_go_to_the_branch_of_the_session_and_reads_come_from_it(
     assert ids(spark, table) == [1, 2, 3]
     spark.sql(f"CALL lake.system.fast_forward('{table.name}', 'main', 'audit')").collect()
     assert ids(spark, table) == [2, 4]
+    spark.conf.set("spark.wap.branch", "audit")
+    spark.sql(f"UPDATE {name}.branch_main SET id = 5 WHERE id = 4")
+    assert (ids(spark, table, ".branch_main"), ids(spark, table)) == ([2, 5], [2, 4])
 
 
 def test_staged_snapshots_are_published_once(spark: SparkSession, table: Table) -> None:
@@ -80,6 +87,8 @@ def test_staged_snapshots_are_published_once(spark: SparkSession, table: Table) 
     spark.conf.set("spark.wap.branch", "audit")
     with pytest.raises(AnalysisException, match="Unset one of them"):
         spark.sql(f"INSERT INTO {name} VALUES (5, 'e')")
+    spark.sql(f"CREATE TABLE {name}2 (id BIGINT) TBLPROPERTIES ('write.wap.enabled' = 'true')")
+    spark.sql(f"DROP TABLE {name}2")
     for each in NAMES:
         spark.conf.unset(each)
 

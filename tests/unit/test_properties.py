@@ -249,6 +249,7 @@ def test_the_warning_is_one_of_the_users_that_travels(table: tf.Table) -> None:
     [
         ("encryption.key-id", UnsupportedFeatureError, "files are not encrypted here"),
         ("current-snapshot-id", InvalidArgumentError, "is reserved"),
+        ("sort-order", InvalidArgumentError, "is reserved"),
     ],
 )
 def test_a_promise_that_nobody_keeps_is_refused(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
 from spark_ext.service.session import Pin
 from tableformat.errors import SnapshotNotFoundError
@@ -35,7 +35,9 @@ def pin_of_state(table: Table, identifier: tuple[str, ...], name: str) -> Pin:
     prefix, kind = next((prefix, kind) for prefix, kind in _REFS.items() if name.startswith(prefix))
     ref = name[len(prefix) :]
     known = sorted(each for each, to in refs.items() if to.snapshot_ref_type == kind)
-    if ref not in known:
+    # A table begins with a branch that no snapshot is on yet.
+    is_main = ref == MAIN_BRANCH and kind == SnapshotRefType.BRANCH
+    if ref not in known and not is_main:
         raise SnapshotNotFoundError(
             f"{'.'.join(identifier)} has no {kind.value} {ref!r}. It has: {', '.join(known) or 'none'}."
         )

@@ -94,6 +94,8 @@ def check_read(session: Session, request: Request) -> None:
     appends = [name for name in APPENDS_OPTIONS if name in given]
     if appends and {SNAPSHOT_ID, AS_OF_TIMESTAMP, TAG} & given.keys():
         raise _two_states(pin.table, *appends, *(name for name in STATE_OPTIONS if name in given))
+    if appends and pin.snapshot_id is not None:
+        raise _two_states(pin.table, *appends, f"the snapshot {pin.snapshot_id} that was named")
     if SNAPSHOT_ID in given and pin.snapshot_id is None:
         session.pinned(pin).at(snapshot_id=number_of(given, SNAPSHOT_ID))
         raise _two_states(pin.table, f"the name of branch {pin.branch}", SNAPSHOT_ID)

@@ -47,10 +47,10 @@ class WriteAuditPublish:
         """The branch that a table is read at whose state nobody names."""
         return self.branch if self.branch is not None and self.branch in table.metadata.refs else MAIN_BRANCH
 
-    def branch_written(self, session: Session, table: Table, branch: str) -> str:
-        """The branch that a write goes to which is about `branch`; it begins where `main` is. InvalidArgumentError for
-        a write to another branch."""
-        if self.branch is None:
+    def branch_written(self, session: Session, table: Table, branch: str, *, is_named: bool) -> str:
+        """The branch that a write goes to which is about `branch`: that one, where the statement names it, else the
+        session's, which begins where `main` is. InvalidArgumentError where the table was loaded on another branch."""
+        if self.branch is None or is_named:
             return branch
         if branch not in (MAIN_BRANCH, self.branch):
             raise InvalidArgumentError(

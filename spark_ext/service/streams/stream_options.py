@@ -14,7 +14,15 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation
 
 from spark_ext.service.states.change_bounds import RANGE_OPTIONS
-from spark_ext.service.states.option_values import BRANCH, SNAPSHOT_ID, check_options, is_true, moment_of, number_of
+from spark_ext.service.states.option_values import (
+    BRANCH,
+    SNAPSHOT_ID,
+    check_options,
+    is_true,
+    moment_of,
+    number_of,
+    warn_of_idle_options,
+)
 from tableformat.errors import InvalidArgumentError
 
 START_SNAPSHOT_ID: Final = "start-snapshot-id"
@@ -27,7 +35,21 @@ MAX_FILES: Final = "streaming-max-files-per-micro-batch"
 MAX_ROWS: Final = "streaming-max-rows-per-micro-batch"
 _PATH: Final = "path"
 """How a job names the table by `format("tableformat")`."""
-_OF_ALL: Final = (BRANCH, MAX_FILES, MAX_ROWS)
+_IDLE: Final = (
+    "async-micro-batch-planning-enabled",
+    "async-queue-preload-file-limit",
+    "async-queue-preload-row-limit",
+    "batch-size",
+    "executor-cache-locality-enabled",
+    "file-open-cost",
+    "locality",
+    "lookback",
+    "split-size",
+    "streaming-snapshot-polling-interval-ms",
+    "vectorization-enabled",
+)
+"""Options of Iceberg's source that no row depends on, and that no stream here goes by (SP-27)."""
+_OF_ALL: Final = (BRANCH, MAX_FILES, MAX_ROWS, *_IDLE)
 _OF_CHANGES: Final = (*_OF_ALL, *RANGE_OPTIONS)
 _OF_APPENDS: Final = (*_OF_ALL, SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP, *SKIP_OPTIONS.values())
 
@@ -65,7 +87,9 @@ class StreamOptions:
         """
         given = {name.casefold(): value for name, value in options.items()}
         read = [name for name in options if name.casefold() != _PATH]
-        check_options(read, _OF_CHANGES if has_changes else _OF_APPENDS, where=f"a stream from {table}")
+        where = f"a stream from {table}"
+        check_options(read, _OF_CHANGES if has_changes else _OF_APPENDS, where=where)
+        warn_of_idle_options(given, _IDLE, where=where)
         starts = [name for name in (SNAPSHOT_ID, START_SNAPSHOT_ID, FROM_TIMESTAMP) if name in given]
         if len(starts) > 1:
             raise InvalidArgumentError(f"a stream from {table}: {' and '.join(starts)} are two beginnings; give one.")

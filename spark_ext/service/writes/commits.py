@@ -37,7 +37,9 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.overwrite import inside_of
+from tableformat.properties import COPY_ON_WRITE, row_level_mode
 from tableformat.storage.storage import delete_if_present
+from tableformat.table import Table
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.distinct import rows_among
 from tableformat.write.rows.inside import InsideFilter, InsideSpans
@@ -139,7 +141,17 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
             draft.delete_positions(tasks[path], positions, written_anew=arguments["command"] != "DELETE")
         draft.adopt_files(staged, held_against=target.held_properties)
 
+    counts = _merge_counts(arguments, session.pinned(pin))
+    target = replace(target, snapshot_properties={**target.snapshot_properties, **counts})
     return _commit(session, request, target, verb, pin)
+
+
+def _merge_counts(arguments: Mapping[str, Any], table: Table) -> dict[str, str]:
+    """SP-28: what Spark counted in a MERGE. It does not see which rows copy-on-write writes anew."""
+    counts = dict(arguments.get("merge_counts", {}))
+    if row_level_mode(table.properties, "merge") == COPY_ON_WRITE:
+        counts.pop("copied", None)
+    return {f"spark.merge-into.num-target-rows-{name}": str(count) for name, count in counts.items()}
 
 
 @method("abort_write")

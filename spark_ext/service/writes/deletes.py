@@ -100,7 +100,8 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
         if name.casefold() not in (BRANCH, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):
             raise UnknownOptionError(name, known, where="a delete")
     wap = WriteAuditPublish.of(arguments, session.pinned(pin))
-    branch = wap.branch_written(session, session.pinned(pin), options.branch)
+    is_named = options.names_branch or request.table != pin.table
+    branch = wap.branch_written(session, session.pinned(pin), options.branch, is_named=is_named)
     table = session.load(pin.table, branch=branch)
     where = still_exact_filter(arguments["predicates"], table.view.schema, subject="a delete")
     verb = partial(delete, where=where, mode="scan" if takes_whole_files(table.view, where) else "auto")

@@ -39,7 +39,14 @@ _PROPERTY_OF_OPTION: Final = {
 _FLAGS: Final = ("true", "false")
 _SAID_ANYWAY: Final = {"write-format": "parquet", "delete-format": "parquet", "check-nullability": "true"}
 """Options of Iceberg's source with the one value that says what is done."""
-_IDLE: Final = ("check-ordering", "fanout-enabled")
+_IDLE: Final = (
+    "advisory-partition-size",
+    "check-ordering",
+    "compression-strategy",
+    "delete-granularity",
+    "fanout-enabled",
+    "target-delete-file-size-bytes",
+)
 """Options of Iceberg's source that no row depends on, and that nothing here goes by (SP-27)."""
 _MERGE_SCHEMA: Final = ("merge-schema", "mergeschema")
 OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
@@ -55,6 +62,8 @@ class WriteOptions:
     replace_prefix: tuple[str, ...]
     """Leading key columns: the prefixes that occur in the rows are deleted by the commit. Empty: nothing is."""
     branch: str
+    names_branch: bool
+    """Whether the option `branch` says it, and not the table or the session."""
     snapshot_properties: Mapping[str, str]
     """Added to the snapshot's summary."""
     properties: Mapping[str, str]
@@ -99,6 +108,7 @@ class WriteOptions:
         return cls(
             replace_prefix=_names(named[REPLACE_PREFIX], REPLACE_PREFIX) if REPLACE_PREFIX in named else (),
             branch=named.get(BRANCH, default_branch),
+            names_branch=BRANCH in named,
             snapshot_properties=snapshot_properties,
             properties=properties,
             on_refused=on_refused,

@@ -174,7 +174,9 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     wap = WriteAuditPublish() if is_staged(pin.table) else WriteAuditPublish.of(request.arguments, table)
     options = replace(
         options,
-        branch=wap.branch_written(session, table, options.branch),
+        branch=wap.branch_written(
+            session, table, options.branch, is_named=options.names_branch or request.table != pin.table
+        ),
         snapshot_properties={**options.snapshot_properties, **wap.snapshot_properties},
     )
     if options.branch not in table.metadata.refs and options.branch != pin.branch:
@@ -258,7 +260,7 @@ def describe_write(
     )
     if options.interval is not None:
         options.interval.inside(context.schema)
-    ranges = range_plan(context)
+    ranges, order = range_plan(context), _order(metadata, context)
     stored = context.with_row_lineage().schema if row_lineage else context.schema
     return {
         "target": asdict(target),
@@ -266,8 +268,8 @@ def describe_write(
         "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids],
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
-        "order": _order(metadata, context),
-        "distribution": _distribution(context),
+        "order": order,
+        "distribution": _distribution(context, order),
         "stems": _stems(context),
         "codec": compression_codec(context.properties),
         "level": context.properties.get(COMPRESSION_LEVEL),
@@ -328,14 +330,15 @@ def _order(metadata: TableMetadata, context: WriteContext) -> list[dict[str, Any
     ]
 
 
-def _distribution(context: WriteContext) -> str:
-    """How Spark spreads the rows over its tasks: "none"; "hash" by partition; "range" by partition and key."""
+def _distribution(context: WriteContext, order: Sequence[dict[str, Any]]) -> str:
+    """How Spark spreads the rows over its tasks: "none"; "hash" by partition; "range" by partition and key or order."""
     name = "write.distribution-mode"
     if name in context.properties:
         mode = property_one_of(context.properties, name, DISTRIBUTION_MODES)
     else:
         mode = "none" if is_unpartitioned(context.spec) else "hash"
-    return "none" if mode == "hash" and is_unpartitioned(context.spec) else mode
+    has_order = bool(context.key_field_ids or order)
+    return "none" if is_unpartitioned(context.spec) and not (mode == "range" and has_order) else mode
 
 
 def _stems(context: WriteContext) -> Sequence[str]:

@@ -19,13 +19,14 @@ from tableformat.operations.history.references import commit_updates
 _DISTRIBUTION_MODE = "write.distribution-mode"
 
 
-def set_write_order(iceberg: IcebergTable, order: Sequence[SortField], distribution: str) -> None:
-    """SQ-5: the table's sort order, none for no fields, and its distribution mode, in one commit.
+def set_write_order(iceberg: IcebergTable, order: Sequence[SortField], distribution: str | None) -> None:
+    """SQ-5: the table's sort order, none for no fields, and its distribution mode, in one commit; without one the mode
+    stays as it is.
 
     Rows of a table with a key are in its order whatever the sort order says (FM-6), so that one stays as it is.
     InvalidArgumentError for an order that the key's does not give, and for a transform that the column cannot have.
     """
-    assert distribution in DISTRIBUTION_MODES, distribution
+    assert distribution is None or distribution in DISTRIBUTION_MODES, distribution
     metadata = iceberg.metadata
     key = key_field_ids(metadata.schema(), metadata.properties)
     updates: tuple[TableUpdate, ...] = ()
@@ -34,7 +35,10 @@ def set_write_order(iceberg: IcebergTable, order: Sequence[SortField], distribut
         _check_order_of_key(iceberg, order, key)
     else:
         updates, requirements = _sort_order(iceberg, order)
-    commit_updates(iceberg, requirements, (*updates, SetPropertiesUpdate(updates={_DISTRIBUTION_MODE: distribution})))
+    if distribution is not None:
+        updates = (*updates, SetPropertiesUpdate(updates={_DISTRIBUTION_MODE: distribution}))
+    if updates:
+        commit_updates(iceberg, requirements, updates)
 
 
 def _check_order_of_key(iceberg: IcebergTable, order: Sequence[SortField], key: Sequence[int]) -> None:

@@ -192,6 +192,16 @@ public final class LakeCatalog
     return load(identifier, Json.table(identifier).put("timestamp_micros", timestampMicros));
   }
 
+  /** Whatever the session says of where its writes go, which may be what no table can be loaded with. */
+  @Override public boolean tableExists(Identifier identifier) {
+    try {
+      callAbout(identifier, "load_table", Json.table(identifier));
+      return true;
+    } catch (NoSuchTableException e) {
+      return false;
+    }
+  }
+
   /** Asks Python about a table. */
   JsonNode callAbout(Identifier identifier, String method, ObjectNode arguments) throws NoSuchTableException {
     try {

@@ -98,11 +98,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   /** Whether files can be ruled out by values of a column that are found at run time. */
   boolean isPrunedBy(String column) {
-    return List.of(required.fieldNames()).contains(column) && List.of(table.pruningColumns()).contains(column);
+    String stored = Names.asStored(column, required.fieldNames());
+    return List.of(required.fieldNames()).contains(stored) && List.of(table.pruningColumns()).contains(stored);
   }
 
   @Override public void filter(Predicate[] predicates) {
-    runtimePredicates = RuntimeValues.condensed(predicates);
+    runtimePredicates = RuntimeValues.condensed(Names.asStored(predicates, required.fieldNames()));
     files = null;
   }
 

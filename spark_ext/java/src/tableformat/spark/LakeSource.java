@@ -1,6 +1,7 @@
 package tableformat.spark;
 
 import java.util.Map;
+import java.util.Optional;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
@@ -26,6 +27,15 @@ public final class LakeSource implements SupportsCatalogOptions, DataSourceRegis
 
   @Override public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
     return SourceTable.of(options).identifier();
+  }
+
+  /** Spark heeds these options by itself where a table is read by `table`, and not by `load`. */
+  @Override public Optional<String> extractTimeTravelVersion(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get("versionAsOf"));
+  }
+
+  @Override public Optional<String> extractTimeTravelTimestamp(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get("timestampAsOf"));
   }
 
   /** Streams ask the source itself for its table. */

@@ -1,8 +1,13 @@
 package tableformat.spark;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
 /** Names as SQL writes them. */
 final class Names {
@@ -23,6 +28,28 @@ final class Names {
   /** A column by the names from the top of the schema down. */
   static String quoted(String[] path) {
     return Arrays.stream(path).map(Names::quoted).collect(Collectors.joining("."));
+  }
+
+  /** Predicates that name columns as a statement does, with the names that the table has. */
+  static Predicate[] asStored(Predicate[] predicates, String[] columns) {
+    return Arrays.stream(predicates).map(predicate -> asStored(predicate, columns)).toArray(Predicate[]::new);
+  }
+
+  private static Predicate asStored(Predicate predicate, String[] columns) {
+    Expression[] arguments = Arrays.stream(predicate.children()).map(argument -> {
+      if (argument instanceof Predicate inner) {
+        return asStored(inner, columns);
+      }
+      return argument instanceof NamedReference reference && reference.fieldNames().length == 1
+          ? Expressions.column(quoted(asStored(reference.fieldNames()[0], columns))) : argument;
+    }).toArray(Expression[]::new);
+    return new Predicate(predicate.name(), arguments);
+  }
+
+  /** The column of this name, else the only one whose name differs in case alone. */
+  static String asStored(String name, String[] columns) {
+    List<String> alike = Arrays.stream(columns).filter(name::equalsIgnoreCase).toList();
+    return alike.size() == 1 ? alike.get(0) : name;
   }
 
   private static String quotedIfNeeded(String part) {

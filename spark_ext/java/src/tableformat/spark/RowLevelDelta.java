@@ -77,7 +77,7 @@ final class RowLevelDelta implements SupportsDelta {
     };
   }
 
-  private final class Delta implements DeltaWrite, DeltaBatchWrite, RequiresDistributionAndOrdering {
+  private final class Delta implements DeltaWrite, MergeCounts, RequiresDistributionAndOrdering {
     private final WriteJob job;
 
     Delta(WriteJob job) {
@@ -116,8 +116,8 @@ final class RowLevelDelta implements SupportsDelta {
       return new TaskWriters.OfDelta(job.writers(), keepsRowIds() ? table.lineage().size() : 0);
     }
 
-    @Override public void commit(WriterCommitMessage[] messages) {
-      ObjectNode arguments = job.arguments().put("command", command().name());
+    @Override public void commit(WriterCommitMessage[] messages, ObjectNode counts) {
+      ObjectNode arguments = job.arguments().put("command", command().name()).set("merge_counts", counts);
       arguments.set("pin", table.pin());
       arguments.set("reads", table.reads());
       job.commit("commit_delta", arguments, messages);

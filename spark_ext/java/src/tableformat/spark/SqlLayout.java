@@ -49,6 +49,7 @@ final class SqlLayout {
     ObjectNode statement = Json.object().put("name", "write_order");
     ArrayNode order = Json.array();
     boolean byPartition = false;
+    boolean locally = false;
     String ordered = null;
     while (true) {
       if (!byPartition && in.take("DISTRIBUTED")) {
@@ -57,7 +58,8 @@ final class SqlLayout {
       } else if (ordered == null && in.take("UNORDERED")) {
         ordered = "none";
       } else if (ordered == null && (in.isAt("LOCALLY") || in.isAt("ORDERED"))) {
-        ordered = in.take("LOCALLY") ? "none" : "range";
+        locally = in.take("LOCALLY");
+        ordered = "range";
         in.expect("ORDERED", "BY");
         order = order(in);
       } else if (!byPartition && ordered == null) {
@@ -65,7 +67,7 @@ final class SqlLayout {
       } else {
         in.expectEnd(
             !byPartition ? "DISTRIBUTED BY PARTITION" : ordered == null ? "LOCALLY ORDERED BY, ORDERED BY, UNORDERED" : "");
-        statement.put("distribution", byPartition ? "hash" : ordered);
+        statement.put("distribution", byPartition ? "hash" : locally ? null : ordered);
         return statement.set("order", order);
       }
     }

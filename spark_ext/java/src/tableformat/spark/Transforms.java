@@ -57,7 +57,7 @@ final class Transforms {
       }
       BoundFunction bound = switch (name) {
         case "bucket" -> isBucketed(source) ? new Bucket(widened(source)) : null;
-        case "truncate" -> isTruncated(source) ? new Truncate(widened(source)) : null;
+        case "truncate" -> isTruncated(source) ? new Truncate(source) : null;
         default -> isDateLike(source) && !(name.equals("hours") && source instanceof DateType)
             ? new DatePart(name, source) : null;
       };
@@ -156,6 +156,14 @@ final class Transforms {
 
     @Override public DataType resultType() {
       return source;
+    }
+
+    public byte invoke(int width, byte value) {
+      return (byte) PartitionTransform.truncate(width, value);
+    }
+
+    public short invoke(int width, short value) {
+      return (short) PartitionTransform.truncate(width, value);
     }
 
     public int invoke(int width, int value) {
