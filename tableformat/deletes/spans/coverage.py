@@ -26,6 +26,7 @@ from tableformat.deletes.spans.extremes import extremes
 from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.deletes.spans.touching import touching_many
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import DataFile
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -55,13 +56,25 @@ def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[
     Clean files get none."""
     results = [(Coverage.CLEAN, fragments.slice(0, 0))] * len(data_files)
     if len(fragments) and data_files:
-        bounds = [key_bounds(data, fragments.key) for data in data_files]
-        lower = pa.array([file.lower for file in bounds], pa.large_binary())
-        upper = pa.array([file.upper for file in bounds], pa.large_binary())
         numbers = np.fromiter((committed_sequence_number(data) for data in data_files), np.int64, len(data_files))
-        for position, found in classify_bounds(fragments, KeyBoundColumns(lower, upper), numbers).items():
+        bounds = _bounds_of(data_files, fragments.key)
+        for position, found in classify_bounds(fragments, bounds, numbers).items():
             results[position] = found
     return results
+
+
+def touched_files(spans: SpanArray, data_files: Sequence[DataFile]) -> npt.NDArray[np.bool_]:
+    """RD-10: for each file whether one of the spans, which are sorted and disjoint, may hold a key of it by its bounds,
+    whatever its age."""
+    bounds = _bounds_of(data_files, spans.key)
+    first, last = touching_many(spans, bounds.lower, bounds.upper)
+    return first < last
+
+
+def _bounds_of(data_files: Sequence[DataFile], key: KeyColumns) -> KeyBoundColumns:
+    bounds = [key_bounds(data, key) for data in data_files]
+    lower = pa.array([file.lower for file in bounds], pa.large_binary())
+    return KeyBoundColumns(lower, pa.array([file.upper for file in bounds], pa.large_binary()))
 
 
 def classify_bounds(

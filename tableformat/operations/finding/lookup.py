@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
+from pyiceberg.types import PrimitiveType
 
-from tableformat.deletes.spans.coverage import Coverage, classify_many
-from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
+from tableformat.deletes.matching.comparable_values import comparable, decoded
+from tableformat.deletes.matching.key_table import KeyTable
+from tableformat.deletes.positions import expanded
+from tableformat.deletes.spans.coverage import touched_files
+from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.errors import DuplicateKeyError, InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.keys.key_matches import key_matches, with_values_of
 from tableformat.keys.table_key import key_field_ids
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -25,7 +30,6 @@ from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
 from tableformat.scan.scan import Scan
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
-from tableformat.write.rows.distinct import distinct_rows
 from tableformat.write.rows.rows import as_reader
 
 
@@ -63,22 +67,45 @@ def rows_of_keys(view: SnapshotView, keys: Any) -> pa.Table:
 
 
 def _rows_of_portion(view: SnapshotView, columns: Schema, keys: pa.Table) -> pa.Table:
-    names = keys.column_names
-    found = [with_values_of(rows, keys) for rows in _rows_of_files(view, columns, keys)]
-    rows = pa.concat_tables(found) if found else arrow_schema(view.schema).empty_table()
-    return rows.take(pa.array(key_matches(keys, rows.select(names))[1]))
+    types = _on(columns).types
+    table, examples, numbers = KeyTable.of(_comparables(keys, types), types)
+    distinct = keys if len(examples) == len(keys) else keys.take(pa.array(examples))
+    tables, found_keys = [arrow_schema(view.schema).empty_table()], [np.empty(0, np.int64)]
+    for rows in _rows_of_files(view, columns, distinct):
+        found, of_keys = table.find(rows.select(keys.column_names).columns)
+        tables.append(rows.take(pa.array(found)))
+        found_keys.append(of_keys)
+    return pa.concat_tables(tables).take(pa.array(_in_order_of(numbers, np.concatenate(found_keys))))
+
+
+def _in_order_of(wanted: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each wanted number the places in `found` that have it, one after the other.
+
+    >>> _in_order_of(np.array([2, 7, 2]), np.array([7, 5, 2, 7])).tolist()
+    [2, 0, 3, 2]
+    """
+    order = np.argsort(found, kind="stable")
+    in_order = found[order]
+    starts, ends = (np.searchsorted(in_order, wanted, side=side) for side in ("left", "right"))
+    return order[expanded(starts, ends)]
+
+
+def _on(columns: Schema) -> KeyColumns:
+    return KeyColumns.of(columns, [field.field_id for field in columns.fields])
+
+
+def _comparables(keys: pa.Table, types: Sequence[PrimitiveType]) -> list[pa.ChunkedArray]:
+    return [decoded(comparable(column, kind)) for column, kind in zip(keys.columns, types, strict=True)]
 
 
 def _rows_of_files(view: SnapshotView, columns: Schema, keys: pa.Table) -> Iterator[pa.Table]:
-    """The live rows of the files that may hold one of the keys by their bounds, in sorted spans of one key each."""
-    on = KeyColumns.of(columns, [field.field_id for field in columns.fields])
-    spans = sort_and_merge(spans_of_prefixes(on, distinct_rows(keys))).with_sequence_number(view.sequence_number + 1)
+    """RD-10: the live rows of the files that may hold one of the keys by their bounds."""
+    on = _on(columns)
     context = ReadContext.of(view)
     first = keys.column_names[0]
     tasks = plan_scan(view, within_bounds(keys.column(first), first), context=context.merge).tasks
-    held = classify_many(spans, [task.data_file for task in tasks])
-    wanted = [task for task, (coverage, _) in zip(tasks, held, strict=True) if coverage is not Coverage.CLEAN]
-    return read_tables(wanted, context)
+    is_met = touched_files(spans_of_prefixes(on, keys), [task.data_file for task in tasks])
+    return read_tables([tasks[index] for index in np.flatnonzero(is_met).tolist()], context)
 
 
 def _key_columns(view: SnapshotView) -> Schema:
