@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tableformat.cli.maintain import emit_result
-from tableformat.cli.options import FilesWhereOption, JobBranchOption, WritableTableArgument
+from tableformat.cli.options import FilesWhereOption, JobBranchOption, WritableTableArgument, names_of
 from tableformat.cli.quantities import parse_size
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
@@ -48,6 +48,18 @@ DeleteRatioOption = Annotated[
 RewriteAllOption = Annotated[
     bool, typer.Option("--rewrite-all", help="Every file, whatever its state.", rich_help_panel=_WHAT)
 ]
+SortByOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B DESC",
+        help="Sort the rewritten rows, of a table without a key; --rewrite-all takes every file.",
+        rich_help_panel=_WHAT,
+    ),
+]
+ZOrderOption = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Or put rows that are near in all columns together.", rich_help_panel=_WHAT),
+]
 BytesOption = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="To read in all; what saves most comes first.", rich_help_panel=_HOW),
@@ -75,6 +87,8 @@ def compact(
     min_input_files: MinInputOption = None,
     delete_ratio_threshold: DeleteRatioOption = None,
     rewrite_all: RewriteAllOption = False,
+    sort_by: SortByOption = None,
+    z_order: ZOrderOption = None,
     max_rewritten_bytes: BytesOption = None,
     option: FurtherOption = None,
 ) -> None:
@@ -87,6 +101,8 @@ def compact(
         "delete_ratio_threshold": delete_ratio_threshold,
         "max_rewritten_bytes": _size(max_rewritten_bytes, "--max-rewritten-bytes"),
         "rewrite_all": rewrite_all or None,
+        "sort_by": names_of(sort_by),
+        "z_order": names_of(z_order),
     }
     options: Any = {name: value for name, value in given.items() if value is not None} | _further(option or [])
     session = Session.of(context)

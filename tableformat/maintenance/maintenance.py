@@ -329,6 +329,10 @@ class Maintenance:
         max_file_group_size_bytes  bytes of small files that are merged together, default ten target sizes
         max_rewritten_bytes        bytes read to rewrite, in all; what saves most for each byte comes first
         rewrite_all                every file, whatever its state
+        sort_by                    of a table without a key: columns to sort the rewritten rows by, such as
+                                   ["a", "b DESC NULLS LAST"]: those of each group for itself, and with
+                                   rewrite_all of every file
+        z_order                    or columns whose bits are interleaved, so that rows near in all of them are together
 
         With `partial_progress` groups are committed in up to `max_commits` snapshots, so a job that is cancelled keeps
         what it has done. Safe beside writers: a group that a commit of others made wrong is planned again, or counted

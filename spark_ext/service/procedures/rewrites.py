@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
@@ -20,6 +19,7 @@ from spark_ext.service.procedures.procedure import (
     procedure,
 )
 from tableformat.errors import InvalidArgumentError
+from tableformat.maintenance.compaction.row_order import order_of_table, parsed_order, text_of
 from tableformat.table import Table
 
 DRY_RUN: Final = Parameter("dry_run", "boolean", "Change nothing, and say what would be; false by default.")
@@ -47,8 +47,8 @@ _OPTIONS: Final = Options(
         "max-files-to-rewrite": "limit the bytes instead, by max-rewritten-bytes",
         "output-spec-id": "files stay in the partition spec that they have",
         "compression-factor": "output files are measured while they are written",
-        "var-length-contribution": "there is no z-order",
-        "max-output-size": "there is no z-order",
+        "var-length-contribution": "eight bytes of each column are interleaved, beyond those that all values share",
+        "max-output-size": "eight bytes of each column are interleaved, beyond those that all values share",
     },
 )
 _POSITION_OPTIONS: Final = Options(
@@ -72,12 +72,11 @@ _CONVERSION_OPTIONS: Final = Options(
         "partial-progress.max-commits": ("max_commits", int),
     },
 )
-_SORT_FIELD: Final = re.compile(r"(?P<name>`.+`|[^\s`]+)(\s+asc)?(\s+nulls\s+(first|last))?", re.IGNORECASE)
 
 
 @procedure(
-    Parameter("strategy", "string", "binpack or sort: files are always written in key order."),
-    Parameter("sort_order", "string", "The key, which is the only order."),
+    Parameter("strategy", "string", "binpack or sort; files of a table with a key are always in key order."),
+    Parameter("sort_order", "string", "'a, b DESC NULLS LAST' or 'zorder(a, b)', of a table without a key."),
     Parameter("options", STRING_MAP, "Iceberg's options, depth and max-rewritten-bytes."),
     Parameter("where", "string", "Only files that may hold rows which match."),
     DRY_RUN,
@@ -103,9 +102,9 @@ def rewrite_data_files(
 ) -> Rows:
     """Rewrite data files where that makes reading cheaper: small ones together, overlapping ones apart, deleted rows
     left out."""
-    _check_order(table, strategy, sort_order)
     # Iceberg's default is one commit.
     keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
+    keywords |= _order(table, strategy, sort_order)
     removes_dangling = keywords.pop("remove_dangling_deletes", False)
     result = table.maintenance.compact(where=condition(where, table), dry_run=dry_run, **keywords)
     removed = result.removed_position_delete_file_count + result.removed_deletion_vector_count
@@ -260,29 +259,23 @@ def rewrite_manifests(
     return [result_fields(table.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id))]
 
 
-def _check_order(table: Table, strategy: str | None, sort_order: str | None) -> None:
-    """PR-9."""
+def _order(table: Table, strategy: str | None, sort_order: str | None) -> dict[str, Any]:
+    """PR-9: the arguments of compaction that `strategy` and `sort_order` stand for."""
     if strategy is not None and strategy.lower() not in {"binpack", "sort"}:
         raise InvalidArgumentError(f"strategy must be 'binpack' or 'sort', not {strategy!r}.")
-    is_named = sort_order is not None
-    if is_named and (strategy or "sort").lower() == "binpack":
-        raise InvalidArgumentError("sort_order belongs to the strategy 'sort', not to 'binpack'.")
-    if not table.key and (is_named or (strategy or "").lower() == "sort"):
+    if sort_order is not None:
+        if (strategy or "sort").lower() == "binpack":
+            raise InvalidArgumentError("sort_order belongs to the strategy 'sort', not to 'binpack'.")
+        return parsed_order(sort_order)
+    if (strategy or "").lower() != "sort" or table.key:
+        return {}
+    order = order_of_table(table.metadata)
+    if order is None:
         raise InvalidArgumentError(
-            f"strategy 'sort': {table.name} has no key, and files are rewritten in the order of the key alone. "
-            "'binpack' puts its files together as their rows stand. ALTER TABLE ... SET IDENTIFIER FIELDS makes "
-            "columns the key, if they identify a row; ALTER TABLE ... WRITE ORDERED BY sorts what Spark writes from "
-            "then on."
+            f"strategy 'sort': {table.name} has no sort order. Name one, as in sort_order => 'a, b DESC' or 'zorder(a, "
+            "b)', or set the table's by ALTER TABLE ... WRITE ORDERED BY."
         )
-    if sort_order is None:
-        return
-    matches = [_SORT_FIELD.fullmatch(each.strip()) for each in sort_order.split(",")]
-    names = tuple(match["name"].strip("`") if match else "" for match in matches)
-    if names != table.key:
-        raise InvalidArgumentError(
-            f"sort_order {sort_order!r} is not supported: files of {table.name} are always in the order of its key, "
-            f"'{', '.join(table.key)}', by which range deletes are found in them. Leave sort_order out."
-        )
+    return {"sort_by": [text_of(each, table.metadata.schema()) for each in order.columns]}
 
 
 def result_fields(result: Any) -> dict[str, Any]:

@@ -312,6 +312,7 @@ def _task(group: CompactionGroup, plan: CompactionPlan) -> RewriteTask:
         partition=group.partition,
         sequence_number=plan.sequence_number,
         target_file_size_bytes=plan.options.target_file_size_bytes,
+        order=plan.options.order,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypedDict, Unpack
@@ -11,6 +12,8 @@ from pyiceberg.expressions import BooleanExpression
 
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
 from tableformat.filters.predicate import Where, parse_where
+from tableformat.keys.table_key import key_field_ids, key_names
+from tableformat.maintenance.compaction.row_order import OrderedBy, RowOrder, row_order
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -47,6 +50,8 @@ class CompactionKeywords(TypedDict, total=False):
     max_file_group_size_bytes: int | None
     max_rewritten_bytes: int | None
     rewrite_all: bool
+    sort_by: Sequence[str] | None
+    z_order: Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,8 @@ class CompactionOptions:
     """Bytes that all groups together read, at most; the groups that save most for each byte come first."""
     rewrite_all: bool = False
     """Rewrite every file, whatever its state."""
+    order: RowOrder | None = None
+    """MT-93: of the rows of files that are rewritten; None: that of the key, or as they stand."""
 
     def __post_init__(self) -> None:
         if self.depth not in DEPTHS:
@@ -106,7 +113,8 @@ class CompactionOptions:
             values["target_file_size_bytes"] = positive_int(
                 view.metadata.properties, TARGET_FILE_SIZE_BYTES, TARGET_FILE_SIZE_BYTES_DEFAULT
             )
-        return cls(**values)
+        order = row_order(view.schema, sort_by=values.pop("sort_by", None), z_order=values.pop("z_order", None))
+        return cls(order=_other_than_the_key(order, view), **values)
 
     @property
     def small_below_bytes(self) -> int:
@@ -227,6 +235,21 @@ class CompactionPlan:
             left = sum(group.rewritten_bytes for group in self.left_out)
             lines.append(f"{len(self.left_out)} more groups of {left:,} bytes do not fit into max_rewritten_bytes")
         return "\n".join(lines)
+
+
+def _other_than_the_key(order: RowOrder | None, view: SnapshotView) -> RowOrder | None:
+    """MT-93: None where the key's order is meant. InvalidArgumentError for any other on a table with a key (FM-6)."""
+    schema = view.schema
+    key = key_field_ids(schema, view.metadata.properties)
+    if order is None or not key:
+        return order
+    if not order.is_z_order and order.columns == tuple(OrderedBy(field_id) for field_id in key[: len(order.columns)]):
+        return None
+    names = ", ".join(key_names(schema, key))
+    raise InvalidArgumentError(
+        f"files of a table with a key are always in the order of its key, '{names}', by which range deletes are found "
+        "in them. Leave the order out; another one needs a table without a key."
+    )
 
 
 def _partition_text(group: CompactionGroup) -> str:

@@ -1,4 +1,5 @@
-"""Rewrites one compaction group: alive rows of its data files into new ones, sorted by the key (MT-43 to MT-46).
+"""Rewrites one compaction group: alive rows of its data files into new ones, sorted by the key (MT-43 to MT-46), or,
+without one, as the caller chose (MT-93).
 
     data files -> alive rows -> sorted runs -> one sorted stream -> row groups -> files of even row counts
 
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg.types import BinaryType
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
@@ -25,6 +27,7 @@ from tableformat.keys.key_columns import KeyColumns
 from tableformat.maintenance.compaction.alive_batches import alive_batches, is_sorted_by
 from tableformat.maintenance.compaction.group_output import DividedOutput, GroupOutput, row_groups
 from tableformat.maintenance.compaction.read_ahead import ReadAhead
+from tableformat.maintenance.compaction.row_order import ORDER_COLUMN, OrderBytes, RowOrder, sort_order_id
 from tableformat.maintenance.compaction.sorted_merge import MergeOrder, SortedRun, merged, spilled
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
@@ -63,6 +66,8 @@ class RewriteTask:
     sequence_number: int
     """Of the planned snapshot: what the new files carry (CP-7)."""
     target_file_size_bytes: int
+    order: RowOrder | None = None
+    """MT-93: of the rows of a table without a key; None: as they stand in the files."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,8 @@ def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | 
             TARGET_FILE_SIZE_BYTES: str(_SPLIT_AT * task.target_file_size_bytes),
         },
     )
+    if task.order is not None:
+        write = replace(write, sort_order_id=sort_order_id(task.order, context.read.merge.metadata))
     inputs = [(each, deleted_positions(each, context.read.merge)) for each in task.tasks]
     alive_count = sum(each.data_file.record_count - len(deleted) for each, deleted in inputs)
     if alive_count == 0:
@@ -108,7 +115,10 @@ def rewrite_group(task: RewriteTask, context: RewriteContext, on_rows: OnRows | 
     with ExitStack() as exits:
         created = exits.enter_context(removed_on_failure(write))
         directory = exits.enter_context(tempfile.TemporaryDirectory(prefix="tableformat-rewrite-"))
-        rows = _sorted_rows(inputs, context.read, write, Path(directory))
+        if task.order is None:
+            rows = _sorted_rows(inputs, context.read, write, Path(directory))
+        else:
+            rows = _ordered_rows(inputs, task.order, context.read, write, Path(directory))
         ready = exits.enter_context(ReadAhead(row_groups(rows, write), depth=1))
         new_output = partial(
             GroupOutput,
@@ -163,6 +173,26 @@ def _sorted_rows(
             unsorted = alive_batches(task, deleted, read, batch_bytes)
             runs += _runs_of_unsorted(unsorted, order, memory_bytes // 4, directory)
     yield from merged(runs, order, memory_bytes, directory, fan_in=fan_in)
+
+
+def _ordered_rows(
+    inputs: list[tuple[FileScanTask, PositionSet]],
+    order: RowOrder,
+    read: ReadContext,
+    write: WriteContext,
+    directory: Path,
+) -> Iterator[pa.RecordBatch]:
+    """MT-93: all alive rows in an order of the caller's, of a table without a key."""
+    assert not write.key_field_ids, "rows of a table with a key are in its order (FM-6)"
+    order_bytes = OrderBytes(order, read.selected, [task.data_file for task, _ in inputs])
+    merge_order = MergeOrder(KeyColumns((0,), (ORDER_COLUMN,), (BinaryType(),)))
+    memory_bytes = write.memory_bytes // _MERGE_SHARE
+    runs: list[SortedRun] = []
+    for task, deleted in inputs:
+        batches = map(order_bytes.with_order, alive_batches(task, deleted, read, memory_bytes // 6))
+        runs += _runs_of_unsorted(batches, merge_order, memory_bytes // 4, directory)
+    for rows in merged(runs, merge_order, memory_bytes, directory, fan_in=FAN_IN_MAX):
+        yield rows.drop_columns([ORDER_COLUMN])
 
 
 def _fan_in(tasks: Sequence[FileScanTask], schema: pa.Schema, memory_bytes: int) -> int:

@@ -256,6 +256,21 @@ class TestCompact:
     def test_bad_options(self, ill: Lake, options: list[str], message: str) -> None:
         assert ill.error("compact", "db.t", *options)["message"].startswith(message)
 
+    def test_order_of_the_rows(self, tmp_path: Path) -> None:
+        with tf.open_catalog(str(tmp_path)) as catalog:
+            catalog.create_namespace("db")
+            table = catalog.create_table("db.t", pa.schema([("a, b", pa.int64()), ("c", pa.int64())]))
+            for number in (1, 2):
+                table.append(pa.table({"a, b": [number], "c": [-number]}))
+        lake = Lake(tmp_path)
+        command = lake.run("compact", "db.t", "--rewrite-all", "--sort-by", '"`a, b` desc",c', "--dry-run").stdout
+        arguments = shlex.split(command.splitlines()[-1].partition("tableformat ")[2])
+        lake.run(*arguments)
+        assert lake.json("head", "db.t", "--columns", "c")["rows"] == [{"c": -2}, {"c": -1}]
+        lake.run("compact", "db.t", "--rewrite-all", "--z-order", 'c,"a, b"')
+        assert lake.json("head", "db.t", "--columns", "c")["rows"] == [{"c": -2}, {"c": -1}]
+        assert "unknown column 'd'" in lake.error("compact", "db.t", "--sort-by", "d")["message"]
+
     def test_unknown_options_and_depths_are_usage_errors(self, ill: Lake) -> None:
         run = ill.run("compact", "db.t", "--dpeth", "fold")
         assert run.status == 2

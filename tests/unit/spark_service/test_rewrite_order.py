@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table.sorting import NullOrder
+from pyiceberg.transforms import IdentityTransform
 
 from spark_ext.service.procedures.rewrites import rewrite_data_files
 from tableformat import Table, open_catalog
@@ -28,14 +30,44 @@ def keyless(tmp_path: Path) -> Iterator[Table]:
 
 @pytest.mark.parametrize(
     "asked",
-    [{"strategy": "SORT"}, {"sort_order": "a DESC, b"}, {"strategy": "sort", "sort_order": "zorder(a, b)"}],
+    [
+        {"sort_order": "a"},
+        {"sort_order": "b, `a` ASC NULLS LAST"},
+        {"strategy": "sort", "sort_order": "ZORDER(b, `a`)"},
+    ],
 )
-def test_without_a_key_a_sorted_rewrite_says_what_sorts(keyless: Table, asked: dict[str, str]) -> None:
+def test_without_a_key_rows_are_sorted_as_asked(keyless: Table, asked: dict[str, str]) -> None:
     """PR-9."""
+    [row] = rewrite_data_files(keyless, options={"rewrite-all": "true"}, **asked)
+    assert row["added_data_files_count"] == 1
+    assert keyless.scan().to_arrow()["a"].to_pylist() == [1, 2]
+
+
+def test_the_tables_own_order(keyless: Table) -> None:
+    """PR-9: the strategy sort without an order; the files say that they are in it."""
     before = keyless.snapshot_id
-    with pytest.raises(InvalidArgumentError, match=r"db\.t has no key.* SET IDENTIFIER FIELDS .* WRITE ORDERED BY"):
-        rewrite_data_files(keyless, **asked)
+    with pytest.raises(InvalidArgumentError, match=r"db\.t has no sort order.* WRITE ORDERED BY"):
+        rewrite_data_files(keyless, strategy="SORT")
     assert keyless.refresh().snapshot_id == before
+    with keyless.iceberg.update_sort_order() as update:
+        update.desc("a", IdentityTransform(), NullOrder.NULLS_FIRST)
+    rewrite_data_files(keyless, strategy="SORT", options={"rewrite-all": "true"})
+    assert keyless.scan().to_arrow()["a"].to_pylist() == [2, 1]
+    assert keyless.inspect.data_files()["sort_order_id"].to_pylist() == [1]
+    rewrite_data_files(keyless, sort_order="a", options={"rewrite-all": "true"})
+    assert keyless.inspect.data_files()["sort_order_id"].to_pylist() == [None]
+
+
+def test_an_order_that_is_none(keyless: Table) -> None:
+    """PR-9."""
+    for order, message in (
+        ("bucket(4, a)", "by columns"),
+        ("c", "unknown column 'c'"),
+        ("zorder(a)", "two columns or more"),
+        ("a, a DESC", "each column once"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            rewrite_data_files(keyless, sort_order=order)
 
 
 def test_without_a_key_rows_stay_as_they_stand(keyless: Table) -> None:
@@ -51,6 +83,6 @@ def test_with_a_key_another_order_is_refused(tmp_path: Path) -> None:
         catalog.create_namespace("db")
         table = catalog.create_table("db.t", SCHEMA, key=["a", "b"])
         for order in ("a DESC, b", "zorder(a, b)", "b"):
-            with pytest.raises(InvalidArgumentError, match=r"in the order of its key, 'a, b',.* Leave sort_order out"):
+            with pytest.raises(InvalidArgumentError, match=r"in the order of its key, 'a, b',.* Leave the order out"):
                 rewrite_data_files(table, sort_order=order)
         assert rewrite_data_files(table, strategy="sort", sort_order="`a` ASC, b nulls first")
