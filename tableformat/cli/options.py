@@ -7,13 +7,21 @@ from typing import Annotated
 
 import typer
 
+from tableformat.cli.completion import complete_table
+
 _TIME_TRAVEL = "Time travel"
 
 TableArgument = Annotated[
     str,
-    typer.Argument(metavar="TABLE", help="A table of the catalog (db.t), a metadata.json, or a table directory."),
+    typer.Argument(
+        metavar="TABLE",
+        help="A table of the catalog (db.t), a metadata.json, or a table directory.",
+        autocompletion=complete_table,
+    ),
 ]
-WritableTableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="A table of the catalog (db.t).")]
+WritableTableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A table of the catalog (db.t).", autocompletion=complete_table)
+]
 SnapshotOption = Annotated[
     int | None,
     typer.Option("--snapshot", metavar="ID", help="Read this snapshot.", rich_help_panel=_TIME_TRAVEL),

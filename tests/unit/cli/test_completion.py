@@ -1,0 +1,40 @@
+"""What a shell completes: commands, and the tables of the catalog that the line names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_lake import TABLE, make_lake
+from typer.testing import CliRunner
+
+from tableformat.cli.main import app
+
+
+def completed(line: str, **environment: str) -> list[str]:
+    """The words that bash is offered for the last word of the line."""
+    words = line.split(" ")
+    asked = {"_TABLEFORMAT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    return CliRunner(env=asked | environment).invoke(app, [], prog_name="tableformat").stdout.split()
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("lake")
+    make_lake(directory)
+    return directory
+
+
+def test_tables_of_the_catalog_that_is_named(directory: Path) -> None:
+    assert completed(f"tableformat --catalog {directory} show ") == [TABLE, "db.empty"]
+    assert completed("tableformat compact db.c", TABLEFORMAT_CATALOG=str(directory)) == [TABLE]
+    assert completed("tableformat compact x.", TABLEFORMAT_CATALOG=str(directory)) == []
+
+
+def test_without_a_catalog_there_are_none_and_no_message(tmp_path: Path) -> None:
+    assert completed(f"tableformat --catalog {tmp_path / 'none'} show d") == []
+    assert completed("tableformat show ./", TABLEFORMAT_CATALOG=str(tmp_path)) == []
+
+
+def test_commands() -> None:
+    assert completed("tableformat delete-") == ["delete-prefix", "delete-range"]
