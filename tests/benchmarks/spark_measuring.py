@@ -71,10 +71,11 @@ class Stopwatch:
 def race_in_spark(
     stopwatch: Stopwatch, contenders: Mapping[str, Contender], *, rounds: int, warm_ups: int
 ) -> dict[str, Timing]:
-    """Time all contenders in turns, after rounds that are not counted: the JVM compiles what it runs often."""
+    """Time all contenders in turns, after rounds that are not counted: the JVM compiles what it runs often. Every other
+    round goes backwards, so that none always follows the same one."""
     timings = {name: Timing() for name in contenders}
     for number in range(warm_ups + rounds):
-        for name, contender in contenders.items():
+        for name, contender in list(contenders.items())[:: -1 if number % 2 else 1]:
             stopwatch.time(contender, timings[name] if number >= warm_ups else Timing())
     return timings
 

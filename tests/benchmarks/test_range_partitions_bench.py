@@ -26,7 +26,7 @@ from tableformat.testing.replacing import replaced
 
 _ROWS = 1_000_000
 _ROUNDS = 9
-_ROUNDS_IN_SPARK = 5
+_ROUNDS_IN_SPARK = 6
 _WARM_UPS = 2
 _COLUMNS = [
     pa.field("ts", pa.timestamp("us"), nullable=False),

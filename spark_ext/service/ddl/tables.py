@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from pyiceberg.catalog import WAREHOUSE_LOCATION
 from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -40,6 +41,7 @@ from spark_ext.service.wire.transforms import spark_transform
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.change_columns import CHANGELOG_FIELDS, check_changelog_columns
+from tableformat.metadata.new_names import directory_of
 from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS, ROW_LINEAGE_NAMES
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
@@ -264,8 +266,19 @@ def _properties(table: Table) -> dict[str, str]:
         "location": table.location,
         "format-version": str(table.metadata.format_version),
     }
+    if _is_at_place_of_name(table):
+        properties["is_managed_location"] = "true"
     told = {name: value for name, value in table.properties.items() if not is_internal_property(name)}
     return {**range_partitions_as_properties(told, table.metadata.schema()), **properties}
+
+
+def _is_at_place_of_name(table: Table) -> bool:
+    """SQ-9: whether the table lies where its name says, so that a statement which makes it leaves the place out: by
+    another name it would be in the same directory."""
+    *namespace, name = table.iceberg.name()
+    warehouse = table.iceberg.catalog.properties.get(WAREHOUSE_LOCATION)
+    place = f"/{directory_of('.'.join(namespace))}/{directory_of(name)}"
+    return warehouse is not None and table.location == warehouse.rstrip("/") + place
 
 
 def is_internal_property(name: str) -> bool:
