@@ -7,6 +7,7 @@ from typing import Final
 
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
+from spark_ext.service.registry import Request
 from spark_ext.service.session import Pin
 from tableformat.errors import SnapshotNotFoundError
 from tableformat.table import Table
@@ -22,6 +23,11 @@ def is_state(name: str) -> bool:
     return name.startswith(tuple(_REFS)) or any(
         name.startswith(prefix) and name[len(prefix) :].isdecimal() for prefix in (_SNAPSHOT, _MOMENT)
     )
+
+
+def names_state(request: Request, pin: Pin) -> bool:
+    """Whether the call is about a table by the name of one of its states, and not by the table's own."""
+    return tuple(request.arguments.get("table", pin.table)) != pin.table
 
 
 def pin_of_state(table: Table, identifier: tuple[str, ...], name: str) -> Pin:

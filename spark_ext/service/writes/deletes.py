@@ -11,6 +11,7 @@ from pyiceberg.schema import Schema
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
+from spark_ext.service.states.named_states import names_state
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter
 from spark_ext.service.writes.whole_files import takes_whole_files
@@ -100,7 +101,7 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
         if name.casefold() not in (BRANCH, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):
             raise UnknownOptionError(name, known, where="a delete")
     wap = WriteAuditPublish.of(arguments, session.pinned(pin))
-    is_named = options.names_branch or request.table != pin.table
+    is_named = options.names_branch or names_state(request, pin)
     branch = wap.branch_written(session, session.pinned(pin), options.branch, is_named=is_named)
     table = session.load(pin.table, branch=branch)
     where = still_exact_filter(arguments["predicates"], table.view.schema, subject="a delete")

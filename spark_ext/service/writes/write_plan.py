@@ -28,6 +28,7 @@ from pyiceberg.types import UUIDType
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.staging import is_staged
+from spark_ext.service.states.named_states import names_state
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
@@ -175,7 +176,7 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     options = replace(
         options,
         branch=wap.branch_written(
-            session, table, options.branch, is_named=options.names_branch or request.table != pin.table
+            session, table, options.branch, is_named=options.names_branch or names_state(request, pin)
         ),
         snapshot_properties={**options.snapshot_properties, **wap.snapshot_properties},
     )
