@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tableformat.cli.maintain import emit_result
-from tableformat.cli.options import FilesWhereOption, JobBranchOption, WritableTableArgument, names_of
+from tableformat.cli.options import FilesWhereOption, JobBranchOption, WritableTableArgument
 from tableformat.cli.quantities import parse_size
 from tableformat.cli.running import running
 from tableformat.cli.session import Session
@@ -51,14 +51,10 @@ RewriteAllOption = Annotated[
 SortByOption = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B DESC",
-        help="Sort the rewritten rows, of a table without a key; --rewrite-all takes every file.",
+        metavar="ORDER",
+        help="Of the rewritten rows, without a key: 'a, b DESC' or 'zorder(a, b)'; --rewrite-all takes every file.",
         rich_help_panel=_WHAT,
     ),
-]
-ZOrderOption = Annotated[
-    str | None,
-    typer.Option(metavar="A,B", help="Or put rows that are near in all columns together.", rich_help_panel=_WHAT),
 ]
 BytesOption = Annotated[
     str | None,
@@ -88,11 +84,12 @@ def compact(
     delete_ratio_threshold: DeleteRatioOption = None,
     rewrite_all: RewriteAllOption = False,
     sort_by: SortByOption = None,
-    z_order: ZOrderOption = None,
     max_rewritten_bytes: BytesOption = None,
     option: FurtherOption = None,
 ) -> None:
     """Rewrite data files where that makes reading cheaper. Rows stay the same; older snapshots keep the old files."""
+    from tableformat.maintenance.compaction.row_order import parsed_order
+
     given: dict[str, Any] = {
         "where": where,
         "depth": depth,
@@ -101,8 +98,7 @@ def compact(
         "delete_ratio_threshold": delete_ratio_threshold,
         "max_rewritten_bytes": _size(max_rewritten_bytes, "--max-rewritten-bytes"),
         "rewrite_all": rewrite_all or None,
-        "sort_by": names_of(sort_by),
-        "z_order": names_of(z_order),
+        **({} if sort_by is None else parsed_order(sort_by)),
     }
     options: Any = {name: value for name, value in given.items() if value is not None} | _further(option or [])
     session = Session.of(context)

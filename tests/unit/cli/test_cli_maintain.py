@@ -263,11 +263,11 @@ class TestCompact:
             for number in (1, 2):
                 table.append(pa.table({"a, b": [number], "c": [-number]}))
         lake = Lake(tmp_path)
-        command = lake.run("compact", "db.t", "--rewrite-all", "--sort-by", '"`a, b` desc",c', "--dry-run").stdout
+        command = lake.run("compact", "db.t", "--rewrite-all", "--sort-by", "`a, b` desc, c", "--dry-run").stdout
         arguments = shlex.split(command.splitlines()[-1].partition("tableformat ")[2])
         lake.run(*arguments)
         assert lake.json("head", "db.t", "--columns", "c")["rows"] == [{"c": -2}, {"c": -1}]
-        lake.run("compact", "db.t", "--rewrite-all", "--z-order", 'c,"a, b"')
+        lake.run("compact", "db.t", "--rewrite-all", "--sort-by", "zorder(c, `a, b`)")
         assert lake.json("head", "db.t", "--columns", "c")["rows"] == [{"c": -2}, {"c": -1}]
         assert "unknown column 'd'" in lake.error("compact", "db.t", "--sort-by", "d")["message"]
 
