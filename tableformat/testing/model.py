@@ -151,6 +151,10 @@ class ModelVerbs:
         self.current = [row for row in self.current if sort_keys(self._values(row, key)) not in newest]
         self.current.extend(newest.values())
 
+    def update(self, where: Predicate, *, new: Callable[[Row], Row]) -> None:
+        """Give the rows for which the predicate is true the values of some columns."""
+        self.current = [{**row, **new(row)} if where(row) else row for row in self.current]
+
     def apply_changes(self, changes: Iterable[Row], *, op: str = "_op", order_by: str | None = "_ts") -> None:
         """Apply the last event of each key, by `order_by` (null below NaN below values) and then by position."""
         events = list(changes)
@@ -339,6 +343,9 @@ class ModelTable:
 
     def apply_changes(self, changes: Iterable[Row], **options: Any) -> bool:
         return self.run("apply_changes", changes, **options)
+
+    def update(self, where: Predicate, **options: Any) -> bool:
+        return self.run("update", where, **options)
 
     def merge(self, rows: Iterable[Row], **options: Any) -> bool:
         return self.run("merge", rows, **options)

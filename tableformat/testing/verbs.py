@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -13,10 +13,35 @@ from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.transaction import Transaction
 from tableformat.table import Table
 from tableformat.testing.key_order import Row, is_covered
-from tableformat.testing.model import ModelVerbs
+from tableformat.testing.model import ModelClause, ModelVerbs
 from tableformat.testing.strategies import KEY, Filter, Range, equal_rows, filters, prefixes, ranges, rows, table_of
 
 _OPERATIONS: Final = ("I", "U", "D", "update")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Change:
+    """New values of some columns, said twice."""
+
+    assignments: Mapping[str, Any]
+    """As `update` and the clauses of `merge` take them."""
+    new: Callable[[Row, Row], Row]
+    """Of the target's row and the source's, which is empty in an update."""
+
+    def __repr__(self) -> str:
+        return str(dict(self.assignments))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MergeClause:
+    """A clause of `merge`, said twice."""
+
+    method: str
+    arguments: tuple[Any, ...]
+    model: ModelClause
+
+    def __repr__(self) -> str:
+        return f"{self.method}{self.arguments}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +59,10 @@ class Verb:
     """How a delete is written, which the model does not know of."""
     is_streamed: bool = False
     """Rows come one by one from a reader that can be read once."""
+    change: Change | None = None
+    """Of `update`."""
+    clauses: tuple[MergeClause, ...] = ()
+    """Of `merge`, on the key."""
 
     @property
     def decides_by_reading(self) -> bool:
@@ -56,6 +85,13 @@ class Verb:
                 method(**self.options)
             case "overwrite":
                 method(self.rows, where=None if self.where is None else self.where.matches, **self.options)
+            case "update":
+                assert self.where is not None
+                assert self.change is not None
+                new = self.change.new
+                method(self.where.matches, new=lambda row: new(row, {}))
+            case "merge":
+                method(self.rows, matches=_has_key_of, clauses=[clause.model for clause in self.clauses])
             case _:
                 method(self.rows, **self.options)
 
@@ -74,6 +110,15 @@ class Verb:
             case "overwrite":
                 where = None if self.where is None else self.where.expression
                 result = method(self._arrow(), where=where, **self.options)
+            case "update":
+                assert self.where is not None
+                assert self.change is not None
+                result = method(self.where.expression, set=dict(self.change.assignments))
+            case "merge":
+                statement = method(self._arrow(), on=list(KEY))
+                for clause in self.clauses:
+                    getattr(statement, clause.method)(*clause.arguments)
+                result = statement.execute()
             case _:
                 result = method(self._arrow(), **self.options)
         return result
@@ -114,7 +159,9 @@ def _row_writers() -> st.SearchStrategy[Verb]:
         rows(max_size=2),
         filters() | filters() | st.none(),
     )
-    return st.one_of(appends, choosy, replacements, upserts, _changes(), _interval_replacements(), overwrites)
+    return st.one_of(
+        appends, choosy, replacements, upserts, _changes(), _interval_replacements(), overwrites, _merges()
+    )
 
 
 def _keyed_deletes() -> st.SearchStrategy[Verb]:
@@ -130,12 +177,70 @@ def _keyed_deletes() -> st.SearchStrategy[Verb]:
 
 
 def _scan_deletes() -> st.SearchStrategy[Verb]:
-    """Deletes that find rows, or may have to."""
+    """Deletes and updates that find rows, or may have to."""
     mode = st.sampled_from(["auto", "scan"])
     by_filter = st.builds(lambda where, mode: Verb("delete", where=where, mode=mode), filters(), mode)
     by_range = st.builds(lambda found: Verb("delete_range", options=_range_options(found), mode="scan"), ranges())
     by_prefix = st.builds(lambda found: Verb("delete_prefix", tuple(found), mode="scan"), prefixes())
-    return st.one_of(by_filter, by_filter, by_range, by_prefix)
+    return st.one_of(by_filter, by_filter, by_range, by_prefix, _updates())
+
+
+def _has_key_of(target: Row, source: Row) -> bool:
+    return all(target[name] == source[name] for name in KEY)
+
+
+_UPDATES: Final = (
+    Change({"note": "'b'"}, lambda *_: {"note": "b"}),
+    Change({"at": None}, lambda *_: {"at": None}),
+    Change({"note": "id", "row": "row + 1000"}, lambda row, _: {"note": row["id"], "row": row["row"] + 1000}),
+)
+_OF_MATCHED: Final = (
+    Change(
+        {"note": "source.note", "row": "source.row"}, lambda _, source: {"note": source["note"], "row": source["row"]}
+    ),
+    Change({"at": "target.at", "note": "source.id"}, lambda target, source: {"at": target["at"], "note": source["id"]}),
+)
+_TARGET_CONDITIONS: Final[tuple[tuple[str | None, Callable[[Row, Row], bool] | None], ...]] = (
+    ("target.note IS NULL", lambda target, _: target["note"] is None),
+    ("target.number >= 0", lambda target, _: target["number"] >= 0),
+    (None, None),
+)
+
+
+def _updates() -> st.SearchStrategy[Verb]:
+    return st.builds(
+        lambda where, change: Verb("update", where=where, change=change), filters(), st.sampled_from(_UPDATES)
+    )
+
+
+@st.composite
+def _merges(draw: st.DrawFn) -> Verb:
+    """Of source rows with distinct keys, so that none is refused."""
+    source = {tuple(row[name] for name in KEY): row for row in draw(rows(max_size=3))}
+    clauses = []
+    kind = draw(st.sampled_from(["update", "delete", "both", None]))
+    text, applies = draw(st.sampled_from(_TARGET_CONDITIONS))
+    if kind in ("update", "both"):
+        change = draw(st.sampled_from(_OF_MATCHED))
+        model = ModelClause("matched", change.new, applies)
+        clauses.append(MergeClause("when_matched_update", (dict(change.assignments), text), model))
+    if kind == "delete" or (kind == "both" and text is not None):
+        clauses.append(MergeClause("when_matched_delete", (), ModelClause("matched", None)))
+    if not clauses or draw(st.booleans()):
+        model = ModelClause("not_matched", lambda _, source: source)
+        clauses.append(MergeClause("when_not_matched_insert_all", (), model))
+    if draw(st.integers(0, 3)) == 0:
+        clauses.append(_of_rows_without_source(draw))
+    return Verb("merge", tuple(source.values()), clauses=tuple(clauses))
+
+
+def _of_rows_without_source(draw: st.DrawFn) -> MergeClause:
+    text, applies = draw(st.sampled_from(_TARGET_CONDITIONS))
+    if draw(st.booleans()):
+        model = ModelClause("not_matched_by_source", None, applies)
+        return MergeClause("when_not_matched_by_source_delete", (text,), model)
+    model = ModelClause("not_matched_by_source", lambda *_: {"note": "b"}, applies)
+    return MergeClause("when_not_matched_by_source_update", ({"note": "'b'"}, text), model)
 
 
 def _changes() -> st.SearchStrategy[Verb]:

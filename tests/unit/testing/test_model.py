@@ -271,6 +271,12 @@ def test_tuples_of_values_compare_as_keys_do() -> None:
     assert sort_keys(("a",)) < sort_keys(("a", None)) < sort_keys(("a", 0)) < sort_keys(("b",))
 
 
+def test_update_gives_the_rows_that_match_new_values() -> None:
+    model = model_with(row("a", 1, 10), row("b", 1, None))
+    model.update(lambda each: each["v"] is not None, new=lambda each: {"v": each["v"] + each["n"]})
+    assert [tuple(each.values()) for each in model.rows()] == [("a", 1, 11), ("b", 1, None)]
+
+
 def test_merge_gives_each_row_the_first_clause_that_applies() -> None:
     """CP-28: a second match is an error unless all that match go."""
     model = model_with(row("a", 1, 10), row("b", 1, 20), row("c", 1, 30))
