@@ -35,6 +35,7 @@ from tableformat.operations.history import references
 from tableformat.operations.inspect import Inspect
 from tableformat.operations.table_page import table_html
 from tableformat.scan.scan import Scan
+from tableformat.scan.scan_report import ReportedTable
 from tableformat.write.rows.checks import check_conditions
 
 
@@ -166,7 +167,8 @@ class TableReads:
         >>> table.scan().count(), table.scan(snapshot_id=loaded).count()
         (1, 3)
         """
-        return Scan(self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch), where, columns, limit=limit)
+        view = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
+        return Scan(view, where, columns, limit=limit, table=ReportedTable(self.name, self.iceberg.catalog))
 
     def get(self, key: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any] | None:
         """The row with the key, or None; DuplicateKeyError where several have it.

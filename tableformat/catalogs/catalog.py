@@ -49,6 +49,7 @@ from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import format_version_of_new, refusals_of_version
 from tableformat.range_partitions.model import RangePartitions
+from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.table import Table
 
 
@@ -123,6 +124,26 @@ class Catalog:
             html.facts([("warehouse", self.iceberg.properties.get("warehouse", "not stated"))]),
             html.grid(("namespace", "tables"), shown) if shown else html.quiet("no namespace yet"),
         )
+
+    def report_to(self, reporter: Reporter | None) -> None:
+        """Have `reporter` called with a `ScanReport` after each scan of a table of this catalog was planned, and with a
+        `CommitReport` after each snapshot that a verb or a job committed; None ends it.
+
+        `to_dict()` of both is the JSON of Iceberg's REST specification, values of filters included. Holds for handles
+        that exist already, in this process; scans by `table.scan`, not those that verbs and jobs make of their own. An
+        error of the reporter is logged as a warning, since what it was told of has happened.
+
+        >>> reports = []
+        >>> catalog.report_to(reports.append)
+        >>> result = table.delete_prefix({"id1": "B"})
+        >>> rows = table.scan(where="id1 = 'A'").to_arrow()
+        >>> [type(report).__name__ for report in reports]
+        ['CommitReport', 'ScanReport']
+        >>> metrics = reports[1].to_dict()["metrics"]
+        >>> metrics["result-data-files"]
+        {'unit': 'count', 'value': 1}
+        """
+        set_reporter(self.iceberg, reporter)
 
     def close(self) -> None:
         """Release the connections of the catalog; tables that were loaded stay readable.

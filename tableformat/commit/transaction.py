@@ -52,10 +52,13 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.properties import RANGE_PARTITIONS, is_synced
 from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.reports.report import CommitReport
+from tableformat.reports.reporting import is_reported, send
 from tableformat.storage.storage import delete_if_present, sync_files
 
 logger = logging.getLogger(__name__)
@@ -168,6 +171,7 @@ class _Commit:
 
         An interrupt can arrive anywhere, so how far the request got decides, and not the kind of error.
         """
+        started = time.perf_counter()
         try:
             outcome = self._run_attempts()
             self._remove(self._unused_locations(outcome))
@@ -179,7 +183,25 @@ class _Commit:
                 raise
             kind = CommitInterruptedError if isinstance(error, KeyboardInterrupt) else CommitStateUnknownError
             raise kind(self._unknown(error)) from error
+        self._report(outcome, time.perf_counter() - started)
         return outcome
+
+    def _report(self, outcome: CommitOutcome, duration_seconds: float) -> None:
+        if not (outcome.committed and is_reported(self._handle.catalog)):
+            return
+        snapshot = outcome.metadata.snapshot_by_id(self._producer.snapshot_id)
+        if snapshot is None or snapshot.summary is None:
+            return  # Others have expired it since.
+        report = CommitReport(
+            table_name=identifier_text(self._handle.name()),
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=snapshot.sequence_number or 0,
+            operation=snapshot.summary.operation.value,
+            duration_seconds=duration_seconds,
+            attempts=outcome.attempts,
+            summary=dict(snapshot.summary.additional_properties),
+        )
+        send(self._handle.catalog, report)
 
     def _unused_locations(self, outcome: CommitOutcome) -> tuple[str, ...]:
         """Metadata files of attempts that came to nothing."""

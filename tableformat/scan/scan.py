@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
 
@@ -18,6 +20,7 @@ from tableformat.scan.measures import ScanMeter, Step, StepMeasures
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
+from tableformat.scan.scan_report import ReportedTable
 
 
 @checked_methods
@@ -34,13 +37,20 @@ class Scan(ArrowRows):
         where: Where | None = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
+        *,
+        table: ReportedTable | None = None,
     ) -> None:
         """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars, `columns` names in
-        the order wanted, `limit` a number of rows.
+        the order wanted, `limit` a number of rows; plans are reported as of `table`.
 
         UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError.
         """
         super().__init__(view, where, columns, limit)
+        self._table = table
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Who gets reports is in this process."""
+        return {**self.__dict__, "_table": None}
 
     def _subject(self) -> str:
         return "no snapshot" if self._view.snapshot is None else f"snapshot {self._view.snapshot.snapshot_id}"
@@ -57,7 +67,14 @@ class Scan(ArrowRows):
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        return plan_scan(self._view, self._where, context=self._context.merge)
+        return self._planned()
+
+    def _planned(self) -> ScanPlan:
+        started = time.perf_counter()
+        plan = plan_scan(self._view, self._where, context=self._context.merge)
+        if self._table is not None:
+            self._table.report(plan, self._context.selected, self._view.schema, time.perf_counter() - started)
+        return plan
 
     def explain(self, *, analyze: bool = False) -> ScanExplanation:
         """Why the scan reads what it reads; prints as a report, `to_dict()` for programs.
@@ -79,7 +96,7 @@ class Scan(ArrowRows):
         meter = ScanMeter()
         with meter.measure(Step.RETURN) as returned:
             with meter.measure(Step.PLAN) as planned:
-                plan = plan_scan(self._view, self._where, context=self._context.merge)
+                plan = self._planned()
                 planned.file_paths.update(task.data_file.file_path for task in plan.tasks)
                 planned.row_count, planned.size_bytes = plan.record_count, plan.data_bytes
             for rows in limited(read_tables(plan.tasks, replace(self._context, meter=meter)), self._limit):
@@ -93,4 +110,4 @@ class Scan(ArrowRows):
         return self._plan.tasks
 
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Scan:
-        return Scan(self._view, where, columns, self._limit)
+        return Scan(self._view, where, columns, self._limit, table=self._table)

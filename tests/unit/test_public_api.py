@@ -151,6 +151,7 @@ CATALOG = {
     "register_table": "identifier, metadata_location",
     "adopt_table": "identifier, *, key=None, dry_run=False",
     "relocate": "to=None, *, tables=(), replace=False, outside=None, dry_run=False, progress=None, **options",
+    "report_to": "reporter",
     "close": "",
 }
 SCAN = {

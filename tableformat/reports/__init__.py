@@ -1,0 +1,4 @@
+"""Reports of scans and commits, as Iceberg's REST specification has them, for whoever counts or traces them.
+
+`report` has the reports, `reporting` who gets them. Imports nothing above metadata.
+"""

@@ -1,0 +1,145 @@
+"""Reports of scans and commits: what they say, who gets them, and that they harm nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.reports.report import CommitReport, Report, ScanReport
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[tf.Table]:
+    """Two files, of which a range delete covers one."""
+    with tf.open_catalog(str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+        schema = pa.schema([("id", pa.int64()), ("note", pa.string())])
+        table = catalog.create_table("db.t", schema, key=["id"])
+        for number in (1, 2, 3):
+            table.append([{"id": number, "note": "x"}])
+        table.delete_prefix({"id": 2})
+        yield table
+
+
+def reports_of(table: tf.Table) -> list[Report]:
+    reports: list[Report] = []
+    assert isinstance(table.catalog, tf.Catalog)
+    table.catalog.report_to(reports.append)
+    return reports
+
+
+def numbers(report: Report) -> dict[str, Any]:
+    """The counters that are not zero."""
+    metrics = json.loads(json.dumps(report.to_dict()))["metrics"]
+    return {name: metric["value"] for name, metric in metrics.items() if metric.get("value")}
+
+
+def test_scan_report_has_the_shape_of_the_rest_specification(table: tf.Table) -> None:
+    table.delete_rows([{"id": 3}])
+    reports = reports_of(table)
+    scan = table.scan("id >= 2 AND note = 'x'", ["note"])
+    assert reports == []
+    assert scan.count() == 0
+    scan.to_arrow()
+    (report,) = reports
+    assert isinstance(report, ScanReport)
+    told = report.to_dict()
+    assert told.pop("metrics")["total-planning-duration"].keys() == {"time-unit", "count", "total-duration"}
+    assert told == {
+        "report-type": "scan-report",
+        "table-name": "db.t",
+        "snapshot-id": table.snapshot_id,
+        "filter": {
+            "type": "and",
+            "left": {"type": "gt-eq", "term": "id", "value": 2},
+            "right": {"type": "eq", "term": "note", "value": "x"},
+        },
+        "schema-id": 0,
+        "projected-field-ids": [2],
+        "projected-field-names": ["note"],
+    }
+    found = numbers(report)
+    assert found.pop("total-file-size-in-bytes") == scan.plan().data_bytes
+    assert found.pop("total-delete-file-size-in-bytes") > 0
+    assert found == {
+        "result-data-files": 1,
+        "result-delete-files": 1,
+        "total-data-manifests": 3,
+        "scanned-data-manifests": 2,
+        "skipped-data-manifests": 1,
+        "total-delete-manifests": 2,
+        "scanned-delete-manifests": 2,
+        "skipped-data-files": 1,
+        "indexed-delete-files": 2,
+        "equality-delete-files": 1,
+    }
+
+
+def test_plans_are_reported_each_once(table: tf.Table) -> None:
+    """Those of an analyzed scan and of filtered ones are plans of their own."""
+    reports = reports_of(table)
+    scan = table.scan()
+    scan.explain()
+    scan.plan()
+    assert len(reports) == 1
+    scan.explain(analyze=True)
+    scan.filter("id = 1").to_arrow()
+    assert [report.to_dict()["filter"] for report in reports][:2] == [True, True]
+    assert len(reports) == 3
+
+
+def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
+    reports = reports_of(table)
+    result = table.append([{"id": 4, "note": None}])
+    table.delete_rows([{"id": 9}])
+    compacted = table.maintenance.compact(rewrite_all=True)
+    table.create_tag("no snapshot")
+    append, delete, replace = reports
+    assert isinstance(append, CommitReport)
+    told = append.to_dict()
+    assert told.pop("metrics")["attempts"] == {"unit": "count", "value": 1}
+    assert told == {
+        "report-type": "commit-report",
+        "table-name": "db.t",
+        "snapshot-id": result.snapshot_id,
+        "sequence-number": result.sequence_number,
+        "operation": "append",
+    }
+    added = numbers(append)
+    assert (added["added-data-files"], added["added-records"], added["total-records"]) == (1, 1, 4)
+    assert added["added-files-size-bytes"] > 0
+    assert numbers(delete)["added-equality-delete-files"] == 1
+    removed = numbers(replace)
+    assert replace.to_dict()["operation"] == "replace"
+    assert removed["removed-data-files"] == compacted.rewritten_data_file_count == 4
+
+
+def test_a_reporter_that_fails_is_no_error_of_the_verb(table: tf.Table, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(report: Report) -> None:
+        raise ConnectionError(f"no collector for {report.table_name}")
+
+    assert isinstance(table.catalog, tf.Catalog)
+    table.catalog.report_to(fail)
+    with caplog.at_level(logging.WARNING):
+        assert table.append([{"id": 5, "note": "y"}]).added_row_count == 1
+        assert table.scan("id = 5").count() == 1
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "no collector for db.t" in caplog.text
+    table.catalog.report_to(None)
+    table.scan("id = 5").count()
+    assert len(caplog.records) == 2
+
+
+def test_scans_travel_without_their_reporter(table: tf.Table) -> None:
+    reports = reports_of(table)
+    copy = pickle.loads(pickle.dumps(table.scan("id = 1")))
+    assert copy.count() == 1
+    assert reports == []
