@@ -85,7 +85,7 @@ def _files() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(0.3))
+@settings(max_examples=examples(0.2))
 @given(
     layout=st.sampled_from(LAYOUTS),
     first=st.lists(st.one_of(WRITERS, HITS), max_size=4),
