@@ -118,10 +118,12 @@ class AlreadyExistsError(TableFormatError):
 class RowsRefusedError(TableFormatError, ValueError):
     """Some rows do not fit the schema; nothing was committed."""
 
-    def __init__(self, message: str, refused: pa.Table) -> None:
+    def __init__(self, message: str, refused: pa.Table, refused_count: int | None = None) -> None:
         super().__init__(message)
         self.refused = refused
-        """Columns `row_index` int64 (0-based in the input), `column` string, `reason` string."""
+        """The first of them; columns `row_index` int64 (0-based in the input), `column` string, `reason` string."""
+        self.refused_count = len(refused) if refused_count is None else refused_count
+        """Of all of them."""
 
 
 class UncoveredRowsError(RowsRefusedError):

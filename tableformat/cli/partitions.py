@@ -124,6 +124,7 @@ def retire(
     table: WritableTableArgument,
     partition: Annotated[str, typer.Argument(metavar=_RANGE, help="Whole partitions, as `partitions` lists them.")],
     *,
+    dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
     """Drop partitions and keep their files under a tag, from which `restore` brings them back."""
@@ -134,7 +135,11 @@ def retire(
     changes = handle.range_partitions
     given = parse_range(partition, changes.on, handle.metadata.schema())
     result = changes.retire(
-        given.lower, given.upper, lower_inclusive=given.lower_inclusive, upper_inclusive=given.upper_inclusive
+        given.lower,
+        given.upper,
+        lower_inclusive=given.lower_inclusive,
+        upper_inclusive=given.upper_inclusive,
+        dry_run=dry_run,
     )
     _tell(session, handle, result)
 

@@ -74,6 +74,7 @@ def uncovered_rows_error(reports: Sequence[TaskReport], context: WriteContext, *
         "Nothing was committed. CALL system.add_range_partition(...) makes room; the options on-refused = 'divert' and "
         "refused-rows-table write the other rows.",
         report,
+        refused_count,
     )
 
 
@@ -107,6 +108,7 @@ class Outside:
             "committed. Leave them out; the options on-refused = 'divert' and refused-rows-table write the other rows, "
             "and an overwrite by a condition takes them with allow-outside = 'true'.",
             pa.table([*columns, reasons], schema=REPORT_SCHEMA).append_column("row", self.samples.to_struct_array()),
+            self.row_count,
         )
 
 

@@ -81,8 +81,9 @@ class PlannedAlteration(PlannedChange):
         files = dropped_files(head, before, altered.dropped)
         if files.straddling and self._metadata_only:
             some = ", ".join(data.file_path for data in files.straddling[:3])
+            dropped = ", ".join(map(before.text, altered.dropped[:3]))
             raise InvalidArgumentError(
-                f"{len(files.straddling)} data files have rows inside and outside of what is dropped ({some}), which "
+                f"{len(files.straddling)} data files have rows inside and outside of {dropped} ({some}), which "
                 "takes a range delete. Nothing was changed. Compaction divides such files at the borders; "
                 "metadata_only=False deletes the rows now."
             )

@@ -210,10 +210,11 @@ class ConformedRows:
                     reported += len(conformed.refused.positions)
             next_row += batch.num_rows
         report = pa.Table.from_batches([_report(each, at, with_rows=is_uncovered) for each, at in refused])
-        return _error(report.slice(0, REPORTED_ROWS), f"{total:,} of {next_row:,} rows", uncovered=is_uncovered)
+        return _error(report.slice(0, REPORTED_ROWS), total, next_row, uncovered=is_uncovered)
 
 
-def _error(report: pa.Table, counted: str, *, uncovered: bool) -> RowsRefusedError:
+def _error(report: pa.Table, refused_count: int, row_count: int, *, uncovered: bool) -> RowsRefusedError:
+    counted = f"{refused_count:,} of {row_count:,} rows"
     row, column, reason = (report.column(name)[0].as_py() for name in REPORT_SCHEMA.names)
     if uncovered:
         return UncoveredRowsError(
@@ -221,11 +222,13 @@ def _error(report: pa.Table, counted: str, *, uncovered: bool) -> RowsRefusedErr
             "`refused` lists them; range_partitions.add(lower, upper) makes room, on_refused='divert' writes the other "
             "rows.",
             report,
+            refused_count,
         )
     return RowsRefusedError(
         f"{counted} do not fit the table, first row {row}: column {column!r}: {reason}. "
         "Nothing was written. The error's `refused` lists them; on_refused='divert' writes the other rows.",
         report,
+        refused_count,
     )
 
 
