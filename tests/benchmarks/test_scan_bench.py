@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from measuring import Contender, against_target, heading, race, show, show_all
@@ -57,6 +59,27 @@ def test_full_scan_with_a_thousand_prefix_deletes(
         if name.startswith("scan"):
             against_target(f"{name}, against pyarrow", timings[name].wall / bare.wall, 1.15)
             against_target(f"{name}, CPU time", timings[name].cpu / bare.cpu, 1.15)
+
+
+def test_first_scan_after_an_upsert_of_a_million_rows(base: NineMillionRows, benchmark: Any, tmp_path: Path) -> None:
+    """Every ninth row, all over the table, against the same table with its deletes converted."""
+    chosen = np.sort(np.random.default_rng(5).choice(9_000_000, 1_000_000, replace=False))
+    rows = base.table.scan().to_arrow().take(pa.array(chosen))
+    for name in ("upserted", "converted"):
+        base.copy(tmp_path / name).upsert(rows)
+    loaded(tmp_path / "converted").maintenance.convert_deletes()
+    contenders = {
+        f"scan, {name}, its first in a handle": Contender(
+            lambda table: table.scan().to_arrow(), lambda name=name: loaded(tmp_path / name)
+        )
+        for name in ("upserted", "converted")
+    }
+    timings = race(benchmark, contenders, rounds=_ROUNDS)
+    heading("first scan after an upsert of 1,000,000 rows into 9,000,000")
+    show_all(timings)
+    ours, converted = timings.values()
+    against_target("upserted against converted", ours.wall / converted.wall, 1.5)
+    against_target("upserted against converted, CPU time", ours.cpu / converted.cpu, 1.5)
 
 
 def test_peak_memory_of_to_batches_does_not_grow_with_the_table(base: NineMillionRows, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pyiceberg.io import FileIO
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context
@@ -73,9 +74,9 @@ class ConvertedFile:
 def convert_files(task: ConversionTask, context: ConversionContext) -> tuple[ConvertedFile, ...]:
     """Find the deleted rows of each file, and write row deletes for files with deleted rows that none named before.
 
-    Reads delete columns alone. All files are removed when it fails.
+    Reads delete columns alone, those of small files together (decision 16). All files are removed when it fails.
     """
-    found = [(each, deleted_positions(each, context.merge)) for each in task.tasks]
+    found = list(zip(task.tasks, deleted_positions_of(task.tasks, context.merge), strict=True))
     counted = [_counted(each, len(deleted), context.merge) for each, deleted in found]
     if task.is_dry_run:
         return tuple(counted)
