@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pyiceberg.table.snapshots import Operation
 
@@ -147,9 +147,12 @@ def file_key(file: ContentFile) -> FileKey:
     return file.file_path, file.content_offset if isinstance(file, DeleteFile) else None
 
 
+KEYED_KINDS: Final = frozenset({DeleteKind.EQUALITY, DeleteKind.RANGE})
+
+
 def is_keyed(delete: DeleteFile) -> bool:
     """Equality and range deletes say which keys to delete; the others say which rows of which file."""
-    return delete.kind in (DeleteKind.EQUALITY, DeleteKind.RANGE)
+    return delete.kind in KEYED_KINDS
 
 
 def file_keys(files: Iterable[ContentFile]) -> frozenset[FileKey]:

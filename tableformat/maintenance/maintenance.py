@@ -106,8 +106,9 @@ class Maintenance:
     def upkeep(
         self, *, executor: Executor = LOCAL, dry_run: bool = False, progress: Progress | None = None
     ) -> tuple[UpkeepResult, ...]:
-        """Do now what the table's writers would do after a commit: merge full levels of small files, merge range
-        deletes, and expire what the table does not retain, within the budgets of its `tableformat.upkeep.*` properties.
+        """Do now what the table's writers would do after a commit: merge full levels of small files, convert equality
+        deletes when they are many, merge range deletes, and expire what the table does not retain, within the budgets
+        of its `tableformat.upkeep.*` properties.
 
         Round after round until nothing more is due: one result each, of which the last one is of a round that found
         nothing, or ended with the budget. Cheaper than `run`, and made to be called often; `tableformat.upkeep` =

@@ -7,12 +7,12 @@ keyed deletes                         leave with the last slice that has a data 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.expressions import BooleanExpression
 
-from tableformat.commit.change import FileKey, file_key, is_keyed
+from tableformat.commit.change import KEYED_KINDS, FileKey, file_key, is_keyed
 from tableformat.commit.table_diff import live_files
 from tableformat.maintenance.conversion.conversion_record import (
     ConversionRecord,
@@ -23,7 +23,7 @@ from tableformat.maintenance.conversion.conversion_record import (
 from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
@@ -82,11 +82,17 @@ class ConversionPlan:
 
 
 def plan_conversion(
-    view: SnapshotView, context: MergeContext, where: BooleanExpression | None, max_slices: int
+    view: SnapshotView,
+    context: MergeContext,
+    where: BooleanExpression | None,
+    max_slices: int,
+    kinds: Collection[DeleteKind] = KEYED_KINDS,
 ) -> ConversionPlan:
-    """Reads the manifests, and range delete files within the span budget; no data file.
+    """Reads the manifests, and range delete files within the span budget; no data file. Keyed deletes of other kinds
+    are left out.
 
-    MT-16: with a filter there is no record, because what it chose has gaps between the paths.
+    MT-16: with a filter there is no record, because what it chose has gaps between the paths; MT-89: nor with some
+    kinds, because the others were not searched.
     UnsupportedFeatureError for a data file that keyed deletes may meet and that is named more than once (MT-64).
     """
     manifests = manifests_of(view)
@@ -98,12 +104,13 @@ def plan_conversion(
     deletes = tuple(file for file in live[1] if isinstance(file, DeleteFile))
     if not deletes:
         return ConversionPlan(view, data_files)
-    keyed = tuple(filter(is_keyed, deletes))
+    keyed = tuple(delete for delete in deletes if delete.kind in kinds)
+    looked_for = [delete for delete in deletes if delete.kind in kinds or not is_keyed(delete)]
     records = conversion_records(view, keyed)
     by_proof: defaultdict[int, list[DataFile]] = defaultdict(list)
     for data in data_files:
         by_proof[converted_until(records, data)].append(data)
-    met = [file for until, members in by_proof.items() for file in _met(view, context, members, deletes, until)]
+    met = [file for until, members in by_proof.items() for file in _met(view, context, members, looked_for, until)]
     named_twice = paths_named_twice(data_files)
     for file in met if named_twice else ():
         if file.data_file.file_path in named_twice:
@@ -115,7 +122,7 @@ def plan_conversion(
     leaving: Mapping[int, Sequence[DeleteFile]] = {0: keyed}
     if len(parts) > 1 or len(chosen) < len(met):
         leaving = _leaving(by_proof, met, keyed, data_indexes, _column_index(view, context))
-    has_records = where is None
+    has_records = where is None and set(kinds) >= KEYED_KINDS
     slices = tuple(
         ConversionSlice(
             tuple(part),

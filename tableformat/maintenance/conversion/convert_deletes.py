@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
@@ -24,7 +24,15 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tableformat.commit.by_format_version import OnlyInVersion
-from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, file_keys, is_keyed
+from tableformat.commit.change import (
+    KEYED_KINDS,
+    ChangeKind,
+    FileKey,
+    TableChange,
+    file_key,
+    file_keys,
+    is_keyed,
+)
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.transaction import commit_change
@@ -114,14 +122,19 @@ def convert_deletes(
     dry_run: bool = False,
     progress: Progress | None = None,
     target_rule: TargetRule = keeping_target,
+    kinds: Collection[DeleteKind] = KEYED_KINDS,
+    attempts: int = _ATTEMPTS,
+    snapshot_properties: Mapping[str, str] | None = None,
 ) -> ConvertResult:
     """Convert every equality and range delete of the branch's newest snapshot, and move the handle to the result.
 
     Deletes of any kind that match nothing leave with the last commit. A branch with a publish target is first given
-    what the target got (MT-31); `target_rule` says what the last commit does to that target. Raises
-    CommitConflictError when other commits kept making the plan out of date, PublishRefusedError when the target has
-    changes that cannot be carried, InvalidArgumentError for an unknown executor, TaskFailedError for what Spark gave
-    up. What was committed by then stays.
+    what the target got (MT-31); `target_rule` says what the last commit does to that target. With some `kinds` alone
+    the others stay as they are, and nothing is recorded of what was searched (MT-89).
+
+    Raises CommitConflictError when other commits made the plan out of date `attempts` times in a row,
+    PublishRefusedError when the target has changes that cannot be carried, InvalidArgumentError for an unknown
+    executor, TaskFailedError for what Spark gave up. What was committed by then stays.
     """
     started = time.perf_counter()
     runner = task_runner(executor)
@@ -136,6 +149,9 @@ def convert_deletes(
         max_commits=max_commits if partial_progress else 1,
         dry_run=dry_run,
         progress=progress,
+        kinds=frozenset(kinds),
+        attempts=attempts,
+        snapshot_properties=snapshot_properties or {},
     )
     return replace(job.run(target_rule), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
 
@@ -176,6 +192,9 @@ class _Conversion:
         max_commits: int,
         dry_run: bool,
         progress: Progress | None,
+        kinds: frozenset[DeleteKind],
+        attempts: int,
+        snapshot_properties: Mapping[str, str],
     ) -> None:
         self._iceberg = iceberg
         self._branch = branch
@@ -184,6 +203,9 @@ class _Conversion:
         self._runner = runner
         self._dry_run = dry_run
         self._tell = progress or silent
+        self._kinds = kinds
+        self._attempts = attempts
+        self._snapshot_properties = snapshot_properties
         self._result = ConvertResult(snapshot_id=None)
         self._waiting: dict[_Key, ConvertedFile] = {}
         """MT-17: converted and not committed; serves a later plan too where nothing happened to the data file."""
@@ -191,14 +213,14 @@ class _Conversion:
 
     def run(self, target_rule: TargetRule) -> ConvertResult:
         """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go."""
-        attempts_left = _ATTEMPTS
+        attempts_left = self._attempts
         try:
             while True:
                 commit_count = self._result.commit_count
                 try:
                     self._run_plan(target_rule)
                 except CommitConflictError:
-                    attempts_left = _ATTEMPTS if self._result.commit_count > commit_count else attempts_left - 1
+                    attempts_left = self._attempts if self._result.commit_count > commit_count else attempts_left - 1
                     if attempts_left == 0:
                         raise
                     move_to_newest(self._iceberg)
@@ -215,7 +237,7 @@ class _Conversion:
             carry_appends(self._iceberg, self._branch)
         view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
         commits_left = max(self._max_commits - self._result.commit_count, 1)
-        plan = plan_conversion(view, merge_context(view), self._where, commits_left)
+        plan = plan_conversion(view, merge_context(view), self._where, commits_left, self._kinds)
         if self._result.commit_count == 0:
             self._result = _before(plan)
         so_far = _Progressed(plan, ConversionContext.of(view))
@@ -266,7 +288,7 @@ class _Conversion:
             self._iceberg,
             _SliceChange(change, view, self._branch, target_rule),
             ref=self._branch,
-            snapshot_properties={ROWS_UNCHANGED: "true", **record},
+            snapshot_properties={ROWS_UNCHANGED: "true", **record, **self._snapshot_properties},
         )
         outcome.move(self._iceberg)
         self._committed_locations.update(delete.file_path for delete in change.added_delete_files)

@@ -1,6 +1,7 @@
 """One round of upkeep: what is due is done, within the budgets, and nothing is waited for (MT-84, MT-85).
 
 merge levels, or a base      `compaction.levels`, one try: a lost race is planned anew in the next round
+convert equality deletes     where they are many files, or many keys for the rows of the table
 merge range deletes          where a base was merged, which needs few of them any more, or many files have come
 drop dead deletes            row and equality deletes whose data files were merged
 rewrite manifests            where planning a scan reads many
@@ -19,8 +20,10 @@ from pyiceberg.table import Table as IcebergTable
 from tableformat.commit.metadata_commit import refresh
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.table_diff import live_files
+from tableformat.errors import CommitConflictError
 from tableformat.maintenance.compaction.compact import CompactResult, compact_planned
 from tableformat.maintenance.compaction.levels import BASE_REASON, LevelOptions, full_levels, plan_levels
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.delete_files.drop_dead_deletes import DropDeadDeletesResult, drop_dead_deletes
 from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeDeletesResult, merge_range_deletes
 from tableformat.maintenance.expiry.expire_snapshots import ExpireResult, expire_snapshots
@@ -32,7 +35,7 @@ from tableformat.maintenance.upkeep.ledger import Ledger
 from tableformat.maintenance.upkeep.policy import UpkeepPolicy
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
-from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -46,9 +49,19 @@ from tableformat.properties import (
 EXPIRED_AT_ONCE: Final = 32
 """Snapshots past their retention from which they are expired: each time the manifests of both sides are read."""
 _DELETE_FILES_MAX: Final = 64
-"""Row and equality delete files from which those that match nothing are looked for."""
+"""Row and equality delete files from which those that match nothing are looked for; equality delete files from which
+they are converted, because with more of them no reader keeps the rows that it found (decision 16)."""
+_KEYS_SHARE: Final = 0.1
+"""MT-89: keys of equality deletes, as a share of the rows, from which they are converted."""
 
-UpkeepJob = CompactResult | MergeRangeDeletesResult | DropDeadDeletesResult | RewriteManifestsResult | ExpireResult
+UpkeepJob = (
+    CompactResult
+    | ConvertResult
+    | MergeRangeDeletesResult
+    | DropDeadDeletesResult
+    | RewriteManifestsResult
+    | ExpireResult
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +72,8 @@ class UpkeepResult(HtmlResult):
     """The results of the jobs that were due, in order."""
     is_over: bool = True
     """Whether the next round would find nothing: False after a merge, which may have filled the next level."""
+    lost_conversion_count: int = 0
+    """Conversions that were given up for commits of others."""
     duration_seconds: float = 0.0
     dry_run: bool = False
 
@@ -72,8 +87,10 @@ class UpkeepResult(HtmlResult):
 
     @property
     def lost_race_count(self) -> int:
-        """Merges that met a commit of others that made them wrong; they are planned anew in a later round."""
-        return sum(job.failed_group_count for job in self.jobs if isinstance(job, CompactResult))
+        """Merges and conversions that met a commit of others that made them wrong; they are planned anew in a later
+        round."""
+        merges = sum(job.failed_group_count for job in self.jobs if isinstance(job, CompactResult))
+        return merges + self.lost_conversion_count
 
     @property
     def expired_snapshot_count(self) -> int:
@@ -86,9 +103,9 @@ class UpkeepResult(HtmlResult):
 
     @property
     def written_bytes(self) -> int:
-        """Bytes of new data files and range delete files."""
+        """Bytes of new data files, range delete files and row deletes."""
         return sum(job.written_bytes for job in self.jobs if isinstance(job, CompactResult)) + sum(
-            job.rewritten_bytes for job in self.jobs if isinstance(job, MergeRangeDeletesResult)
+            job.rewritten_bytes for job in self.jobs if isinstance(job, MergeRangeDeletesResult | ConvertResult)
         )
 
 
@@ -132,7 +149,11 @@ def run_round(
     round_ = _Round(iceberg, branch, policy, executor, dry_run, progress or silent)
     jobs = tuple(round_.jobs())
     return UpkeepResult(
-        jobs=jobs, is_over=round_.is_over, duration_seconds=time.perf_counter() - started, dry_run=dry_run
+        jobs=jobs,
+        is_over=round_.is_over,
+        lost_conversion_count=round_.lost_conversion_count,
+        duration_seconds=time.perf_counter() - started,
+        dry_run=dry_run,
     )
 
 
@@ -146,6 +167,10 @@ def delete_files(view: SnapshotView) -> list[DeleteFile]:
     """The live delete files of the snapshot."""
     files = live_files(view.io, view.metadata, manifests_of(view), ManifestContent.DELETES)
     return [file for file in files if isinstance(file, DeleteFile)]
+
+
+def _data_manifests(view: SnapshotView) -> list[ManifestFile]:
+    return [each for each in manifests_of(view) if each.content is ManifestContent.DATA]
 
 
 class _Round:
@@ -165,12 +190,14 @@ class _Round:
         self._dry_run = dry_run
         self._progress = progress
         self.is_over = True
+        self.lost_conversion_count = 0
 
     def jobs(self) -> Iterator[UpkeepJob]:
         if not published_to(self._iceberg.metadata, self._branch):  # MT-30
             merged = self._merge_levels()
             if merged is not None:
                 yield merged
+            yield from self._convert_equality_deletes()
             yield from self._merge_range_deletes(everything=merged is not None and has_base(merged))
             if merged is not None and self._delete_file_count(but=DeleteKind.RANGE) >= _DELETE_FILES_MAX:
                 yield drop_dead_deletes(self._iceberg, self._branch, dry_run=self._dry_run, progress=self._progress)
@@ -213,6 +240,33 @@ class _Round:
         )
         self.is_over = not result.group_count
         return result
+
+    def _convert_equality_deletes(self) -> Iterator[ConvertResult]:
+        """MT-89: those that merges left, when resolving them at each first read costs more than it takes to write their
+        rows down; MT-85: one try."""
+        view = self._view()
+        equality = [each for each in delete_files(view) if each.kind is DeleteKind.EQUALITY]
+        key_count = sum(each.record_count for each in equality)
+        row_count = sum(each.added_rows_count + each.existing_rows_count for each in _data_manifests(view))
+        if not equality or (len(equality) < _DELETE_FILES_MAX and key_count < _KEYS_SHARE * row_count):
+            return
+        ledger = Ledger.of(view.metadata, view.snapshot)
+        if not ledger.bytes_left(self._policy.write_amplification):
+            return
+        try:
+            yield convert_deletes(
+                self._iceberg,
+                self._branch,
+                partial_progress=False,
+                executor=self._executor,
+                dry_run=self._dry_run,
+                progress=self._progress,
+                kinds={DeleteKind.EQUALITY},
+                attempts=1,
+                snapshot_properties=ledger.entry(view.sequence_number),
+            )
+        except CommitConflictError:
+            self.lost_conversion_count += 1
 
     def _merge_range_deletes(self, *, everything: bool) -> Iterator[MergeRangeDeletesResult]:
         """MT-82: those of one size, as data files are; all of them where a base left, which needs few of them."""

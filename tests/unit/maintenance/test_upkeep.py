@@ -13,9 +13,11 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError
 from tableformat.maintenance.compaction.compact import CompactResult
 from tableformat.maintenance.compaction.levels import BASE_REASON, full_levels
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.upkeep import rounds
 from tableformat.maintenance.upkeep.background import Background
 from tableformat.maintenance.upkeep.ledger import Ledger
+from tableformat.metadata.content_file import DeleteKind
 from tableformat.storage.location import local_path
 from tableformat.testing.acts import interrupted_by
 
@@ -264,3 +266,96 @@ def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     assert [group.reasons for group in merge.plan.groups] == [(BASE_REASON,)]
     assert table.scan().count() == 20_000
     assert (table.inspect.data_files().num_rows, table.inspect.delete_files().num_rows) == (1, 0)
+
+
+CONVERSION_ALONE = {"tableformat.upkeep.files-per-level": "100", "commit.manifest.min-count-to-merge": "1000"}
+"""Nothing else is due."""
+
+
+def upserts(table: tf.Table, count: int, *, ids: int = 40) -> dict[tuple[str, int], str]:
+    """A base of many rows, and upserts of one row each; the rows that are left."""
+    table.append(rows("a", range(ids), "base"))
+    left = {("a", each): "base" for each in range(ids)}
+    for number in range(count):
+        table.upsert(rows("a", [number], f"p{number}"))
+        left["a", number] = f"p{number}"
+    return left
+
+
+def kinds_of(table: tf.Table) -> set[DeleteKind]:
+    return {each.kind for each in rounds.delete_files(table.refresh().view)}
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_equality_deletes_of_many_keys_are_converted(tmp_path: Path, version: str) -> None:
+    """MT-89: range deletes stay what they are."""
+    table = table_of(tmp_path, "off", **CONVERSION_ALONE, **{"format-version": version})
+    left = upserts(table, 5)
+    table.delete_prefix({"id1": "a", "id2": 30})
+    assert table.maintenance.upkeep(dry_run=True)[0].jobs != ()
+    (result,) = table.maintenance.upkeep()
+    (converted,) = result.jobs
+    assert isinstance(converted, ConvertResult)
+    assert (converted.removed_equality_delete_file_count, converted.removed_range_delete_file_count) == (5, 0)
+    assert result.written_bytes == converted.rewritten_bytes > 0
+    assert table.maintenance.upkeep()[0].jobs == ()
+    assert kinds_of(table) == {DeleteKind.RANGE, DeleteKind.POSITION if version == "2" else DeleteKind.DELETION_VECTOR}
+    del left["a", 30]
+    assert found(table) == left
+    assert table.verify(deep=True).is_clean
+    assert table.maintenance.convert_deletes().removed_range_delete_file_count == 1
+    assert found(table) == left
+
+
+def test_few_keys_in_few_files_are_not_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-89"""
+    table = table_of(tmp_path, "off", **CONVERSION_ALONE)
+    left = upserts(table, 3)
+    assert table.maintenance.upkeep()[0].jobs == ()
+    monkeypatch.setattr(rounds, "_DELETE_FILES_MAX", 3)
+    assert table.maintenance.upkeep()[0].jobs != ()
+    assert kinds_of(table) == {DeleteKind.POSITION}
+    assert found(table) == left
+
+
+def test_what_a_conversion_writes_counts_as_rewritten(tmp_path: Path) -> None:
+    """MT-84, MT-89"""
+    table = table_of(tmp_path, "off", **CONVERSION_ALONE)
+    upserts(table, 5)
+    before = Ledger.of(table.metadata, table.view.snapshot)
+    table.maintenance.upkeep()
+    after = Ledger.of(table.refresh().metadata, table.view.snapshot)
+    assert after.written_bytes == before.written_bytes
+    assert (after.new_data_file_count, after.new_delete_file_count) == (0, 0)
+    assert after.rewritten_bytes > before.rewritten_bytes
+    tight = table_of(tmp_path / "tight", "off", **CONVERSION_ALONE, **{"tableformat.upkeep.write-amplification": "1"})
+    upserts(tight, 5)
+    assert tight.maintenance.upkeep()[0].jobs == ()
+
+
+def test_a_conversion_that_meets_a_commit_is_given_up(tmp_path: Path) -> None:
+    """MT-85, MT-89"""
+    table = table_of(tmp_path, "off", **CONVERSION_ALONE)
+    left = upserts(table, 5)
+    with interrupted_by(lambda: another_handle(table).maintenance.compact(rewrite_all=True)):
+        (result,) = table.maintenance.upkeep()
+    assert (result.lost_race_count, result.jobs, result.is_over) == (1, (), True)
+    assert found(table) == left
+    table.upsert(rows("a", range(20), "again"))
+    left |= {("a", each): "again" for each in range(20)}
+    assert table.maintenance.upkeep()[0].lost_race_count == 0
+    assert DeleteKind.EQUALITY not in kinds_of(table)
+    assert found(table) == left
+
+
+def test_a_conversion_of_some_kinds_leaves_no_record(tmp_path: Path) -> None:
+    """MT-14, MT-89: of the others nothing was searched."""
+    table = table_of(tmp_path, "off", **{"write.target-file-size-bytes": "1"})
+    for number in range(4):
+        table.append(rows("a", range(10 * number, 10 * number + 10), "base"))
+    table.delete_rows(rows("a", range(0, 40, 3), "").select(["id1", "id2"]))
+    table.delete_prefix({"id1": "a", "id2": 25})
+    convert_deletes(table.iceberg, "main", kinds={DeleteKind.EQUALITY}, max_commits=4)
+    assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
+    assert table.maintenance.convert_deletes().removed_range_delete_file_count == 1
+    assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
