@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
+import json
 import re
 import shlex
 from pathlib import Path
@@ -15,6 +17,8 @@ from tableformat.cli.main import app
 
 BLOCK: Final = re.compile(r"```(python|console)\n(.*?)```|<!-- setup\n(.*?)-->", re.DOTALL)
 """A block that is shown, or a set-up that is not."""
+_SHOWN_BY: Final = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
+"""The method by which a notebook shows a value."""
 
 
 def run_document(path: Path) -> int:
@@ -46,6 +50,36 @@ def run_python(block: str, names: dict[str, object], path: Path) -> int:
             assert printed == stated[1], f"{path.name} states {stated[1]!r}, and printed is {printed!r}"
             checked += 1
     return checked
+
+
+def run_notebook(path: Path) -> int:
+    """Run the code of a notebook in the current directory, in order. How many stored outputs were compared: what was
+    printed is the same text, what was shown is of the same kinds, since snapshot ids and times differ."""
+    names: dict[str, object] = {}
+    checked = 0
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        printed, shown = run_cell("".join(cell["source"]), names, str(path))
+        outputs = cell["outputs"]
+        stored = "".join(line for each in outputs if each["output_type"] == "stream" for line in each["text"])
+        assert printed == stored, f"{path.name} states {stored!r}, and printed is {printed!r}"
+        for each in outputs:
+            for kind in each.get("data", {}):
+                assert kind == "text/plain" or getattr(shown, _SHOWN_BY[kind])(), f"{path.name}: {kind} of {shown!r}"
+        checked += len(outputs)
+    return checked
+
+
+def run_cell(source: str, names: dict[str, object], path: str) -> tuple[str, object]:
+    """What the code prints, and the value of its last line where that is an expression."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(tree, path, "exec"), names)
+        value = eval(compile(ast.Expression(last.value), path, "eval"), names) if last is not None else None
+    return output.getvalue(), value
 
 
 def run_commands(block: str) -> int:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from documents import BLOCK, run_document
+from documents import BLOCK, run_document, run_notebook
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -20,6 +20,12 @@ WITH_CODE = sorted(name for name, path in PAGES.items() if BLOCK.search(path.rea
 def test_a_page_prints_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_document(PAGES[name]) >= 1
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.ipynb")), ids=lambda path: path.name)
+def test_a_notebook_shows_what_it_stores(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_notebook(path) >= 1
 
 
 def test_every_page_is_in_the_contents_and_the_reverse() -> None:
