@@ -10,7 +10,7 @@ from typing import Final
 
 from tableformat.corpus.specification import RULE_DOCUMENTS
 
-_RULE: Final = re.compile(r"(?m)^### ([A-Z]{2}-\d+) (.+)\n\n((?:.+\n)+?(?:(?<=:\n)\n(?:.+\n)+|(?=\n)))")
+_RULE: Final = re.compile(r"(?m)^### ([A-Z]{2}-\d+) (.+)\n\n((?:.+\n)+?(?:(?<=:\n)\n(?:.+\n)+|(?=\n|\Z)))")
 """A heading, and the lines up to the first empty one; a list that the paragraph announces is part of it."""
 ICEBERG_RULES: Final = tuple(f"DA-{number}" for number in range(1, 11))
 """Those that restate the Apache Iceberg specification; all others are this format's own."""
