@@ -7,12 +7,15 @@ and manifests are ours and come last. Moments are UTC milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.errors import SnapshotNotFoundError, nearest_hint
 from tableformat.metadata.column_bounds import from_bound
@@ -204,16 +207,22 @@ def manifests_in(view: SnapshotView, manifests: Iterable[ManifestFile]) -> pa.Ta
 def partitions_table(view: SnapshotView) -> pa.Table:
     """Rows, files and deletes of each partition; one row for an unpartitioned table. Deleted rows are counted too.
 
-    Deletes that reach every partition (FM-5) are in none of them, and so in no row.
+    Files of several specs are of one partition where all fields that the table has had agree; a field that a spec lacks
+    is null, and the row's spec is that of the file that came last. Deletes that reach every partition (FM-5) are in
+    none of them, and so in no row.
     """
     groups: dict[tuple[int, tuple[Any, ...]], list[ManifestEntry]] = {}
     for entry in _live_entries(view):
         groups.setdefault((entry.file.spec_id, entry.file.partition), []).append(entry)
     if any(spec.fields for spec in view.metadata.partition_specs):
         groups = {group: entries for group, entries in groups.items() if group[1] or _has_data(entries)}
-    rows = [_partition_row(entries, view.metadata) for entries in groups.values()]
+    merged: dict[tuple[tuple[int, Any], ...], list[ManifestEntry]] = {}
+    for (spec_id, values), entries in groups.items():
+        merged.setdefault(_by_field(view.metadata.specs()[spec_id], values), []).extend(entries)
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in view.metadata.snapshots}
+    rows = [_partition_row(entries, snapshots) for entries in merged.values()]
     table = pa.Table.from_pylist(rows, schema=_PARTITIONS)
-    partition = partition_column(view.metadata, [entries[0].file for entries in groups.values()])
+    partition = partition_column(view.metadata, [entries[0].file for entries in merged.values()])
     if partition is None:
         return table.drop_columns(["spec_id"])
     return table.add_column(0, pa.field("partition", partition.type, nullable=False), partition)
@@ -336,18 +345,24 @@ def _cell(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
 
 
+def _by_field(spec: PartitionSpec, values: tuple[Any, ...]) -> tuple[tuple[int, Any], ...]:
+    """The values by field id, without nulls."""
+    fields = zip(spec.fields, values, strict=True)
+    return tuple(sorted(((field.field_id, value) for field, value in fields if value is not None), key=itemgetter(0)))
+
+
 def _has_data(entries: Iterable[ManifestEntry]) -> bool:
     return any(entry.file.content is FileContent.DATA for entry in entries)
 
 
-def _partition_row(entries: Sequence[ManifestEntry], metadata: TableMetadata) -> dict[str, Any]:
+def _partition_row(entries: Sequence[ManifestEntry], snapshots: Mapping[int, Snapshot]) -> dict[str, Any]:
     data = [entry.file for entry in entries if entry.file.content is FileContent.DATA]
     positional = [entry.file for entry in entries if entry.file.content is FileContent.POSITION_DELETES]
     equality = [entry.file for entry in entries if entry.file.content is FileContent.EQUALITY_DELETES]
-    snapshots = [snapshot for entry in entries if (snapshot := metadata.snapshot_by_id(entry.snapshot_id)) is not None]
-    latest = max(snapshots, key=lambda snapshot: snapshot.timestamp_ms, default=None)
+    dated = [(snapshots[entry.snapshot_id], entry.file) for entry in entries if entry.snapshot_id in snapshots]
+    latest, newest = max(dated, key=lambda pair: pair[0].timestamp_ms, default=(None, entries[0].file))
     return {
-        "spec_id": entries[0].file.spec_id,
+        "spec_id": newest.spec_id,
         "record_count": sum(file.record_count for file in data),
         "file_count": len(data),
         "total_data_file_size_in_bytes": sum(file.file_size_bytes for file in data),

@@ -18,6 +18,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotLogEntry, Sum
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, TimestampType, UUIDType
 
+import tableformat as tf
 from tableformat.errors import SnapshotNotFoundError
 from tableformat.metadata import metadata_tables as inspect
 from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, DataFile, DeleteFile, FileContent
@@ -176,6 +177,25 @@ def test_partitions_sum_up_their_files(view: SnapshotView) -> None:
         (0, 10, 1, 0, 7),
         (1, 10, 1, 0, 7),
     ]
+
+
+def test_partitions_of_several_specs_are_one_where_all_fields_agree(tmp_path: Path) -> None:
+    """The row has the spec of the file that came last."""
+    catalog = tf.open_catalog(str(tmp_path))
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("db.t", schema, partition_by=["v"])
+    one = pa.table({"id": [1, 2], "v": ["a", None]}, schema=schema)
+    table.append(one)
+    table.update_spec().rename_field("v", "w").commit()
+    table.append(one)
+    table.update_spec().add_field("id", "bucket[2]", "b").commit()
+    table.append(one.slice(0, 1))
+    rows = table.inspect.partitions().to_pylist()
+    found = [(row["partition"]["w"], row["partition"]["b"] is None, row["file_count"], row["spec_id"]) for row in rows]
+    newest = table.metadata.default_spec_id
+    renamed = rows[1]["spec_id"]
+    assert sorted(found, key=repr) == [("a", False, 1, newest), ("a", True, 2, renamed), (None, True, 2, renamed)]
 
 
 def snapshot(snapshot_id: int, parent: int | None) -> Snapshot:
