@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
@@ -91,7 +92,20 @@ def _rows(inspect: Inspect, name: str) -> pa.Table:
     if name.lower() == POSITION_DELETES:
         _refuse_too_many(inspect)
     rows = _TABLES[name.lower()](inspect)
-    return _with_kind_beside(rows) if "data_file" in rows.column_names else rows
+    if "data_file" in rows.column_names:
+        rows = _with_kind_beside(rows)
+    return rows.cast(pa.schema([field.with_type(_readable(field.type)) for field in rows.schema]))
+
+
+def _readable(arrow: pa.DataType) -> pa.DataType:
+    """Bounds and partitions of columns that the catalog does not read, or not on every Spark, are text."""
+    if pat.is_time(arrow) or (pat.is_timestamp(arrow) and arrow.unit == "ns"):
+        return pa.string()
+    if pat.is_struct(arrow):
+        return pa.struct([field.with_type(_readable(field.type)) for field in arrow])
+    if pat.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_readable(arrow.value_type)))
+    return arrow
 
 
 def _with_kind_beside(entries: pa.Table) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -44,6 +45,19 @@ IS_UUID: Final = "tableformat.uuid"
 _COMMENT: Final = "comment"
 _CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 _EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
+_BOUNDED_TEXT: Final = re.compile(r"(?:var)?char\((\d+)\)")
+_told: Final[set[tuple[str, str]]] = set()
+"""Columns and their types that this process has told of."""
+_INSTEAD: Final = {
+    "variant": "keep the value as STRING, by to_json and parse_json",
+    "interval": "keep it as a number, or as two moments",
+    "timestamp_ntz(": "the table is made from Python with nanoseconds, and rows of it are read and written there",
+    "timestamp_ltz(": "the table is made from Python with nanoseconds, and rows of it are read and written there",
+    "geometry": "keep it as BINARY, in the form WKB",
+    "geography": "keep it as BINARY, in the form WKB",
+}
+"""How the name of a type begins that tables lack, and what to do."""
+logger = logging.getLogger(__name__)
 _DECIMAL: Final = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 _TO_SPARK: Final[dict[type[IcebergType], str]] = {
     BooleanType: "boolean",
@@ -116,7 +130,8 @@ def spark_type(iceberg_type: IcebergType, column: str) -> SparkType:
     if name is None:
         nested = " inside another type" if isinstance(iceberg_type, UUIDType) else ""
         raise UnsupportedFeatureError(
-            f"column {column!r} has the type {iceberg_type}{nested}, which Spark cannot read."
+            f"column {column!r} has the type {iceberg_type}{nested}, which the catalog for Spark does not read. "
+            "Read and write the table from Python."
         )
     return name
 
@@ -131,14 +146,7 @@ def iceberg_type(spark: SparkType, column: str) -> IcebergType:
     Raises InvalidArgumentError naming the column for a type that Iceberg has no counterpart of.
     """
     if isinstance(spark, str):
-        decimal = _DECIMAL.fullmatch(spark)
-        if decimal:
-            return DecimalType(int(decimal[1]), int(decimal[2]))
-        if spark == _BY_BYTES:
-            return _FROM_SPARK["string"]
-        if spark not in _FROM_SPARK:
-            raise InvalidArgumentError(f"column {column!r}: tables have no type for Spark's {spark}.")
-        return _FROM_SPARK[spark]
+        return _without_parts(spark, column)
     match spark["type"]:
         case "struct":
             return StructType(*(_nested(field, f"{column}.{field['name']}") for field in spark["fields"]))
@@ -156,7 +164,41 @@ def iceberg_type(spark: SparkType, column: str) -> IcebergType:
                 value_type=iceberg_type(spark["valueType"], f"{column}.value"),
                 value_required=not spark["valueContainsNull"],
             )
-    raise InvalidArgumentError(f"column {column!r}: tables have no type for Spark's {spark['type']}.")
+    raise _no_type(spark["type"], column)
+
+
+def _without_parts(spark: str, column: str) -> PrimitiveType:
+    decimal = _DECIMAL.fullmatch(spark)
+    if decimal:
+        return DecimalType(int(decimal[1]), int(decimal[2]))
+    if spark == _BY_BYTES:
+        return _FROM_SPARK["string"]
+    if _BOUNDED_TEXT.fullmatch(spark):
+        return _text_without_bound(spark, column)
+    if spark not in _FROM_SPARK:
+        raise _no_type(spark, column)
+    return _FROM_SPARK[spark]
+
+
+def _no_type(spark: str, column: str) -> InvalidArgumentError:
+    instead = next((f": {what}" for begin, what in _INSTEAD.items() if spark.startswith(begin)), "")
+    return InvalidArgumentError(f"column {column!r}: tables have no type for Spark's {spark}{instead}.")
+
+
+def _text_without_bound(spark: str, column: str) -> PrimitiveType:
+    """SP-37: CHAR(n) and VARCHAR(n) are STRING, as in Iceberg, and the process says so once."""
+    if (column, spark) not in _told:
+        _told.add((column, spark))
+        bound = spark.partition("(")[2].rstrip(")")
+        logger.warning(
+            "column %r: %s is kept as STRING, and nothing holds its length. A constraint does: "
+            "CHECK (char_length(%s) <= %s).",
+            column,
+            spark,
+            column,
+            bound,
+        )
+    return StringType()
 
 
 def _nested(field: dict[str, Any], column: str) -> NestedField:
