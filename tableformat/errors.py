@@ -11,6 +11,7 @@
     │   ├── CatalogNotFoundError
     │   ├── NamespaceNotFoundError
     │   ├── TableNotFoundError
+    │   ├── ViewNotFoundError
     │   └── SnapshotNotFoundError       a snapshot, tag or branch
     ├── AlreadyExistsError
     ├── RowsRefusedError                rows that do not fit the schema; carries the report
@@ -107,12 +108,16 @@ class TableNotFoundError(NotFoundError):
     """A table that the catalog does not have, or metadata that is not there."""
 
 
+class ViewNotFoundError(NotFoundError):
+    """A view that the catalog does not have."""
+
+
 class SnapshotNotFoundError(NotFoundError):
     """A snapshot id, time, tag or branch that the table does not have."""
 
 
 class AlreadyExistsError(TableFormatError):
-    """A namespace, table, tag or branch of that name exists."""
+    """A namespace, table, view, tag or branch of that name exists."""
 
 
 class RowsRefusedError(TableFormatError, ValueError):

@@ -22,6 +22,7 @@ _MODULES: Final = (
     "ddl.tables",
     "ddl.alter",
     "ddl.like",
+    "ddl.views",
     "reads.scans",
     "states.read_options",
     "states.table_places",

@@ -31,6 +31,7 @@ from tableformat.catalogs.names import Identifier, check_name, check_namespace, 
 from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
 from tableformat.catalogs.unreachable import creation_without_answer, type_outages
+from tableformat.catalogs.views.view_store import ViewStore, views_of
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
@@ -39,6 +40,7 @@ from tableformat.errors import (
     NamespaceNotFoundError,
     TableNotFoundError,
     UnsupportedFeatureError,
+    ViewNotFoundError,
     nearest_hint,
 )
 from tableformat.maintenance.running.progress import Progress
@@ -102,6 +104,8 @@ class Catalog:
         type_outages(backend)
         self.iceberg = backend
         """The PyIceberg catalog behind this one."""
+        self.views: ViewStore = views_of(backend)
+        """What the catalog's views are changed by, for engines that have SQL."""
         self._opened: tuple[str, dict[str, str]] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -193,6 +197,10 @@ class Catalog:
                 raise InvalidArgumentError(
                     f"namespace {dotted(namespace)!r} still has namespaces: {', '.join(nested)}. Drop them first."
                 )
+            if views := ", ".join(self.list_views(namespace)):
+                raise InvalidArgumentError(
+                    f"namespace {dotted(namespace)!r} still has views: {views}. Drop them first."
+                )
             try:
                 self.iceberg.drop_namespace(identifier_parts(namespace))
             except IcebergNamespaceNotEmptyError as error:
@@ -241,6 +249,30 @@ class Catalog:
         check_namespace(namespace)
         with self._named(namespace):
             return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))
+
+    def list_views(self, namespace: Identifier | None = None) -> list[str]:
+        """Views of a namespace, or of all, as `list_tables` has tables; Spark's SQL makes and reads them (SQ-26).
+
+        >>> catalog.list_views("db")
+        []
+        """
+        if namespace is None:
+            names = self.list_namespaces(recursive=True)
+            return sorted(view for name in names for view in self.list_views(name))
+        with self._named(namespace):
+            return sorted(map(identifier_text, self.views.list(identifier_parts(namespace))))
+
+    def drop_view(self, identifier: Identifier) -> None:
+        """Drop a view. Raises ViewNotFoundError with the nearest name.
+
+        >>> catalog.drop_view("db.opening_days")
+        Traceback (most recent call last):
+        tableformat.errors.ViewNotFoundError: no view 'db.opening_days'.
+        """
+        check_name(identifier)
+        if not self.views.drop(identifier_parts(identifier)):
+            near = nearest_hint(dotted(identifier), self.list_views(identifier_parts(identifier)[:-1]))
+            raise ViewNotFoundError(f"no view {dotted(identifier)!r}.{near}")
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Whether there is a table of that name. InvalidArgumentError for a name without a namespace.
@@ -296,9 +328,9 @@ class Catalog:
                     creation.commit_transaction()
                 return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self)
         except (TableAlreadyExistsError, AlreadyExistsError) as error:
-            if exist_ok:
+            if exist_ok and not self._is_view(identifier):
                 return self.load_table(identifier)
-            raise _exists_already(identifier) from error
+            raise self._exists_already(identifier) from error
 
     def stage_table(
         self,
@@ -329,8 +361,8 @@ class Catalog:
             properties=properties or {},
             range_partitions=range_partitions,
         )
-        if self.iceberg.table_exists(identifier_parts(identifier)):
-            raise _exists_already(identifier)
+        if self.iceberg.table_exists(identifier_parts(identifier)) or self._is_view(identifier):
+            raise self._exists_already(identifier)
         with self._named(identifier), refusals_of_version(new.format_version, self.iceberg.name):
             creation = self.iceberg.create_table_transaction(
                 identifier_parts(identifier), new.schema, location, new.spec, new.sort_order, new.properties
@@ -368,7 +400,7 @@ class Catalog:
             try:
                 return Table(self.iceberg.register_table(identifier_parts(identifier), metadata_location), catalog=self)
             except TableAlreadyExistsError as error:
-                raise _exists_already(identifier) from error
+                raise self._exists_already(identifier) from error
 
     def adopt_table(
         self, identifier: Identifier, *, key: Sequence[str] | None = None, dry_run: bool = False
@@ -403,7 +435,7 @@ class Catalog:
                     catalog=self,
                 )
             except TableAlreadyExistsError as error:
-                raise _exists_already(to_identifier) from error
+                raise self._exists_already(to_identifier) from error
 
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
         """Take a table out of the catalog; with `purge` its files are removed as well.
@@ -492,12 +524,17 @@ class Catalog:
         except (NoSuchTableError, NoSuchIdentifierError) as error:
             raise TableNotFoundError(f"no table {dotted(identifier)!r}.{self._nearest_table(identifier)}") from error
 
+    def _is_view(self, identifier: Identifier) -> bool:
+        return self.views.load(identifier_parts(identifier)) is not None
+
+    def _exists_already(self, identifier: Identifier) -> AlreadyExistsError:
+        kind = "view" if self._is_view(identifier) else "table"
+        return AlreadyExistsError(f"{kind} {dotted(identifier)!r} exists already.")
+
     def _nearest_table(self, identifier: Identifier) -> str:
+        if self._is_view(identifier):
+            return " It is a view: Spark's SQL reads it."
         namespace = identifier_parts(identifier)[:-1]
         if not namespace or not self.iceberg.namespace_exists(identifier_parts(namespace)):
             return f" Namespaces: {', '.join(self.list_namespaces()) or 'none'}."
         return nearest_hint(dotted(identifier), self.list_tables(namespace))
-
-
-def _exists_already(identifier: Identifier) -> AlreadyExistsError:
-    return AlreadyExistsError(f"table {dotted(identifier)!r} exists already.")

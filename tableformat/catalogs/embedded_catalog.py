@@ -405,13 +405,13 @@ class EmbeddedCatalog(SqlCatalog):
         """Metadata files are immutable, so what was parsed, or written by this catalog, is not parsed again."""
         known = self._parsed.get(location)
         if known is None:
-            metadata = _parse_metadata(self._file_io_of(location), location)
-            known = (metadata, self._file_io_of(location, metadata.properties))
+            metadata = _parse_metadata(self.file_io_of(location), location)
+            known = (metadata, self.file_io_of(location, metadata.properties))
             self._remember(location, *known)
         return known
 
-    def _file_io_of(self, location: str, properties: Properties = EMPTY_DICT) -> FileIO:
-        """LK-3: of a table that the catalog names at its former place, one that opens its files where they are."""
+    def file_io_of(self, location: str, properties: Properties = EMPTY_DICT) -> FileIO:
+        """LK-3: of what the catalog names at its former place, one that opens the files where they are."""
         root = self.place.root
         former = self.place.former_root_of(location, self._load_file_io(location=root))
         if former is None or root is None:

@@ -21,9 +21,12 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Identifier
+from pyiceberg.view import View
 
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.views.sql_views import SqlViews
+from tableformat.catalogs.views.view_store import views_of
 from tableformat.commit.read_only import CATALOG_FILE
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, UnsupportedFeatureError
 from tableformat.maintenance.running.progress import Progress, silent
@@ -99,6 +102,7 @@ def relocate_here(
     if not dry_run:
         for table in elsewhere if outside == FORGET else ():
             catalog.drop_table(table.name())
+        _relocate_views(catalog)
         _rename_namespaces(catalog, catalog.place.rename)
         catalog.settle()
     return _result(catalog.place.root, found, started, dry_run=dry_run)
@@ -147,6 +151,8 @@ def relocate_to(
             else:
                 target.point_to(name, there.metadata_location, place)
     if target is not None and not dry_run:
+        if not tables:
+            _copy_views(source, target, replace=replace)
         _bring_catalog_file(target, io, root)
     return _result(root, found, started, dry_run=dry_run)
 
@@ -160,6 +166,38 @@ def _namespaces(catalog: Catalog, parent: Identifier = ()) -> Iterator[Identifie
     for namespace in catalog.list_namespaces(parent):
         yield namespace
         yield from _namespaces(catalog, namespace)
+
+
+def _views(catalog: Catalog) -> Iterator[View]:
+    store = views_of(catalog)
+    for namespace in _namespaces(catalog):
+        for name in store.list(namespace):
+            view = store.load(name)
+            if view is not None:
+                yield view
+
+
+def _relocate_views(catalog: EmbeddedCatalog) -> None:
+    """LK-6: a view has no files but its metadata, which is written anew where it is."""
+    store = SqlViews(catalog)
+    for view in _views(catalog):
+        io = store.io_of(view)
+        if isinstance(io, RelocatedFileIO):
+            store.put(view, view.metadata.model_copy(update={"location": io.actual(view.metadata.location)}))
+
+
+def _copy_views(source: Catalog, target: EmbeddedCatalog, *, replace: bool) -> None:
+    """LK-6: views go with all tables, to directories of their own; one that is there stays, or with `replace` becomes
+    the source's. They find their tables where they are, for their names are the same."""
+    store = SqlViews(target)
+    views = list(_views(source))
+    _copy_namespaces(source, target, {view.name()[:-1] for view in views})
+    for view in views:
+        there = store.load(view.name())
+        if there is None:
+            store.register(view.name(), view.metadata)
+        elif replace and there.metadata.versions != view.metadata.versions:
+            store.put(there, view.metadata.model_copy(update={"location": there.metadata.location}))
 
 
 def _is_foreign(catalog: EmbeddedCatalog, table: IcebergTable) -> bool:

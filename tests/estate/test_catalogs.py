@@ -14,15 +14,21 @@ import pyarrow as pa
 import pytest
 from everything import NAME, STEPS, create, rows
 from postgres_server import postgres_uri
-from pyiceberg.types import StringType
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
 from servers import BUCKET, moto, rest_server
 
 import tableformat as tf
+from tableformat.catalogs.views.view_metadata import ViewDefinition
 from tableformat.errors import (
+    AlreadyExistsError,
     CommitConflictError,
+    InvalidArgumentError,
+    NamespaceNotFoundError,
     StorageError,
     TableNotFoundError,
     UnsupportedFeatureError,
+    ViewNotFoundError,
 )
 from tableformat.maintenance.maintenance import Maintenance
 from tableformat.testing.table_rows import live_tuples
@@ -223,3 +229,44 @@ def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path
         table.append(rows(("a", 1, "x")))
     with pytest.raises(StorageError, match="cannot be reached"):
         tf.open_catalog("rest", **client)
+
+
+def test_views_of_a_rest_service(rest: dict[str, str]) -> None:
+    """SQ-26, SQ-27: the service keeps them, and both kinds of names are one."""
+    with tf.open_catalog("views", **rest) as catalog:
+        catalog.create_namespace("views")
+        catalog.create_table("views.t", pa.schema([("a", pa.int64())]))
+        name = ("views", "v")
+        view = catalog.views.create(name, view_of("SELECT a FROM t"), {"comment": "c"})
+        assert catalog.list_views() == ["views.v"]
+        assert catalog.list_tables("views") == ["views.t"]
+        changed = catalog.views.replace(view, view_of("SELECT a + 1 FROM t", column="c"), {"k": "1"})
+        assert (changed.properties, [each.version_id for each in changed.versions]) == ({"k": "1"}, [1, 2])
+        again = catalog.views.replace(changed, view_of("SELECT a + 1 FROM t", column="c"), {"k": "2"})
+        assert [each.version_id for each in again.history()] == [1, 2]
+        found = catalog.views.load(name)
+        assert found is not None
+        query = found.sql_for("spark")
+        assert query is not None
+        assert (query.sql, found.schema().column_names, found.properties) == ("SELECT a + 1 FROM t", ["c"], {"k": "2"})
+        for change, error in (
+            (lambda: catalog.views.create(name, view_of("SELECT 1"), {}), AlreadyExistsError),
+            (lambda: catalog.views.create(("views", "t"), view_of("SELECT 1"), {}), AlreadyExistsError),
+            (lambda: catalog.views.create(("nowhere", "v"), view_of("SELECT 1"), {}), NamespaceNotFoundError),
+            (lambda: catalog.create_table("views.v", pa.schema([("a", pa.int64())])), AlreadyExistsError),
+            (lambda: catalog.views.rename(name, ("views", "t")), AlreadyExistsError),
+            (lambda: catalog.views.rename(("views", "w"), ("views", "x")), ViewNotFoundError),
+            (lambda: catalog.drop_view("views.t"), ViewNotFoundError),
+            (lambda: catalog.drop_namespace("views"), InvalidArgumentError),
+        ):
+            with pytest.raises(error):
+                change()
+        catalog.views.rename(name, ("views", "w"))
+        assert catalog.list_views("views") == ["views.w"]
+        catalog.drop_view("views.w")
+        assert catalog.list_views() == []
+
+
+def view_of(sql: str, column: str = "b") -> ViewDefinition:
+    schema = Schema(NestedField(0, column, LongType()))
+    return ViewDefinition(sql=sql, dialect="spark", schema=schema, default_namespace=("views",))

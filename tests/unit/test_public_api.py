@@ -71,6 +71,7 @@ ERRORS = [
     "UnknownColumnError",
     "UnknownOptionError",
     "UnsupportedFeatureError",
+    "ViewNotFoundError",
 ]
 COMMIT = ("application_id", "batch_id", "snapshot_properties")
 
@@ -145,6 +146,8 @@ CATALOG = {
     "range_partitions=None, exist_ok=False",
     "load_table": "identifier, *, branch='main'",
     "list_tables": "namespace=None",
+    "list_views": "namespace=None",
+    "drop_view": "identifier",
     "table_exists": "identifier",
     "drop_table": "identifier, *, purge=False",
     "rename_table": "from_identifier, to_identifier",

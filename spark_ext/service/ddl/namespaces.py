@@ -49,7 +49,7 @@ def alter_namespace(session: Session, request: Request) -> None:
 
 @method("drop_namespace")
 def drop_namespace(session: Session, request: Request) -> bool:
-    """With `cascade` its tables are dropped from the catalog first; their files stay."""
+    """With `cascade` its tables and views are dropped from the catalog first; their files stay."""
     _check_exists(session, request.namespace)
     if request.arguments["cascade"]:
         _drop_content(session, request.namespace)
@@ -60,6 +60,8 @@ def drop_namespace(session: Session, request: Request) -> bool:
 def _drop_content(session: Session, namespace: tuple[str, ...]) -> None:
     for table in session.catalog.iceberg.list_tables(namespace):
         session.catalog.drop_table(table)
+    for view in session.catalog.views.list(namespace):
+        session.catalog.views.drop(view)
     for child in session.catalog.iceberg.list_namespaces(namespace):
         _drop_content(session, tuple(child))
         session.catalog.drop_namespace(tuple(child))

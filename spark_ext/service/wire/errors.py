@@ -26,6 +26,7 @@ from tableformat.errors import (
     TableNotFoundError,
     UnknownColumnError,
     UnsupportedFeatureError,
+    ViewNotFoundError,
 )
 
 _SQL_STATES: Final[dict[type[TableFormatError], str]] = {
@@ -34,6 +35,7 @@ _SQL_STATES: Final[dict[type[TableFormatError], str]] = {
     CatalogNotFoundError: "42704",
     NamespaceNotFoundError: "42704",
     TableNotFoundError: "42P01",
+    ViewNotFoundError: "42P01",
     SnapshotNotFoundError: "42704",
     AlreadyExistsError: "42710",
     RowsRefusedError: "22000",

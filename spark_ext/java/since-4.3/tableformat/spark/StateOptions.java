@@ -4,18 +4,18 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.RelationCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableContext;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Options that choose a state of a table, those of `read_options.py`: Spark loads the table with them. */
-interface StateOptions extends TableCatalog {
+interface StateOptions extends RelationCatalog {
   /** What writes do with their options is decided where they are planned. */
   @Override default Table loadTable(Identifier identifier, TableContext context, CaseInsensitiveStringMap options)
       throws NoSuchTableException {
     if (options.isEmpty() || !context.writePrivileges().isEmpty()) {
-      return TableCatalog.super.loadTable(identifier, context, options);
+      return RelationCatalog.super.loadTable(identifier, context, options);
     }
     LakeCatalog catalog = (LakeCatalog) this;
     if (context.timeTravel().isPresent()) {

@@ -4,7 +4,9 @@ import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
 /** What Python raised, as the exceptions that Spark's callers expect. */
@@ -24,6 +26,11 @@ final class Errors {
   /** Another commit came in between; nothing was written. */
   static RuntimeException conflict(String message) {
     return unchecked(analysis("TABLEFORMAT_COMMIT_CONFLICT", "40001", message, null));
+  }
+
+  /** SQ-28, as Spark calls it where it looks itself. */
+  static RuntimeException recursiveView(String message) {
+    return unchecked(analysis("RECURSIVE_VIEW", "42K0H", message, null));
   }
 
   /** A statement that this catalog does not carry out. */
@@ -49,6 +56,17 @@ final class Errors {
       throw new TableAlreadyExistsException(table);
     }
     throw error.is("NamespaceNotFoundError") ? noSuchNamespace(table.namespace()) : translated(error);
+  }
+
+  /** `target` is the name that the view is to have. */
+  static RuntimeException forView(RemoteException error, Identifier view, Identifier target) {
+    if (error.is("AlreadyExistsError")) {
+      throw unchecked(new ViewAlreadyExistsException(target));
+    }
+    if (error.is("ViewNotFoundError")) {
+      throw unchecked(new NoSuchViewException(view));
+    }
+    throw error.is("NamespaceNotFoundError") ? noSuchNamespace(target.namespace()) : translated(error);
   }
 
   static RuntimeException forNamespace(RemoteException error, String[] namespace) throws NoSuchNamespaceException {

@@ -33,7 +33,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public final class LakeCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, TableMaking, Procedures, Transactions,
-        Changelogs, StateOptions {
+        Changelogs, StateOptions, Views {
   private static final String PYTHON = "python";
 
   private String name;
@@ -159,17 +159,21 @@ public final class LakeCatalog
   }
 
   @Override public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    return identifiers("list_tables", namespace);
+  }
+
+  private Identifier[] identifiers(String method, String[] namespace) throws NoSuchNamespaceException {
     JsonNode names;
     try {
-      names = sidecar.call("list_tables", Json.namespace(namespace)).result();
+      names = sidecar.call(method, Json.namespace(namespace)).result();
     } catch (RemoteException error) {
       throw Errors.forNamespace(error, namespace);
     }
-    Identifier[] tables = new Identifier[names.size()];
-    for (int i = 0; i < tables.length; i++) {
-      tables[i] = Identifier.of(namespace, names.get(i).asText());
+    Identifier[] found = new Identifier[names.size()];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = Identifier.of(namespace, names.get(i).asText());
     }
-    return tables;
+    return found;
   }
 
   @Override public Table loadTable(Identifier identifier) throws NoSuchTableException {
@@ -340,6 +344,41 @@ public final class LakeCatalog
     String[] namespace = to.namespace();
     return namespace.length > 1 && namespace[0].equals(name)
         ? Identifier.of(Arrays.copyOfRange(namespace, 1, namespace.length), to.name()) : to;
+  }
+
+  // -- views
+
+  /** Null where there is no view of that name. */
+  LakeView view(Identifier identifier) {
+    JsonNode view = call("load_view", Json.table(identifier)).result();
+    return view.isNull() ? null : LakeView.parse(name, view);
+  }
+
+  Identifier[] namesOfViews(String[] namespace) throws NoSuchNamespaceException {
+    return identifiers("list_views", namespace);
+  }
+
+  /** Creates or replaces a view; `method` says which. */
+  LakeView putView(String method, Identifier identifier, LakeView view) {
+    return LakeView.parse(name, changeView(method, identifier, identifier, view.arguments(identifier, name)));
+  }
+
+  /** Whether there was a view of that name. */
+  boolean deleteView(Identifier identifier) {
+    return callOnce("drop_view", Json.table(identifier)).result().asBoolean();
+  }
+
+  void moveView(Identifier from, Identifier to) {
+    Identifier target = withoutCatalog(to);
+    changeView("rename_view", from, target, Json.table(from).set("to", Json.identifier(target)));
+  }
+
+  private JsonNode changeView(String method, Identifier identifier, Identifier target, ObjectNode arguments) {
+    try {
+      return sidecar.callOnce(method, arguments).result();
+    } catch (RemoteException error) {
+      throw Errors.forView(error, identifier, target);
+    }
   }
 
   // -- functions: the partition transforms, in the namespace "system", where users call them, and in none, where Spark looks

@@ -19,7 +19,7 @@ final class LakeCommand extends CommandPlan {
   private final Supplier<JsonNode> action;
 
   /**
-   * `action` does it, and gives the rows, each with a value or null for every one of `columns`, which are texts and longs;
+   * `action` does it, and gives the rows, each with a value or null for every one of `columns`, which are texts, longs and booleans;
    * none of both for a statement without a result.
    */
   LakeCommand(String text, StructType columns, Supplier<JsonNode> action) {
@@ -40,7 +40,8 @@ final class LakeCommand extends CommandPlan {
       for (int i = 0; i < values.length; i++) {
         JsonNode value = row.get(i);
         boolean isLong = columns.apply(i).dataType() instanceof LongType;
-        values[i] = value.isNull() ? null : isLong ? (Object) value.asLong() : value.asText();
+        values[i] = value.isNull() ? null
+            : isLong ? (Object) value.asLong() : value.isBoolean() ? (Object) value.asBoolean() : value.asText();
       }
       rows.add(RowFactory.create(values));
     }

@@ -8,6 +8,7 @@ import scala.runtime.BoxedUnit;
 public final class SqlExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser((session, parser) -> new SqlParser(parser));
+    ViewStatements.readViews(extensions);
     return BoxedUnit.UNIT;
   }
 }

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** The statements of the SQL extension, told from all others by their first words (specs/spark-sql.md). */
 final class SqlStatements {
-  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC");
+  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "DROP");
   private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
   private static final StructType NO_ROWS = new StructType();
 
@@ -32,6 +32,10 @@ final class SqlStatements {
 
   /** The plan of a statement, null where it is Spark's, or of another catalog. A syntax error is a ParseException. */
   static LogicalPlan parse(SqlCursor in, ParserInterface spark) throws ParseException {
+    LogicalPlan view = ViewStatements.parse(in.text(), spark);
+    if (view != null) {
+      return view;
+    }
     if (in.take("ALTER", "TABLE") && in.isAtName()) {
       return alterTable(in, spark);
     }

@@ -1,0 +1,253 @@
+"""Views of a SQL catalog, beside its tables: rows of the same database table, told apart by their type.
+
+The layout is that of version 1 of Iceberg's JDBC catalog, which reads and writes the same rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NoSuchNamespaceError
+from pyiceberg.io import FileIO
+from pyiceberg.typedef import Identifier
+from pyiceberg.view import View
+from pyiceberg.view.metadata import ViewMetadata
+from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.views.view_metadata import (
+    ViewDefinition,
+    new_metadata,
+    parse_view,
+    replaced_metadata,
+    view_bytes,
+)
+from tableformat.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    MovedLakeError,
+    NamespaceNotFoundError,
+    UnsupportedFeatureError,
+    ViewNotFoundError,
+)
+from tableformat.metadata.identifiers import identifier_text
+from tableformat.metadata.new_names import check_new_name
+from tableformat.storage.relocated_io import RelocatedFileIO
+from tableformat.storage.storage import delete_if_present, read_bytes, write_bytes
+
+_VIEW: Final = "VIEW"
+_METADATA_SUFFIX: Final = ".gz.metadata.json"
+
+
+class SqlViews:
+    """A `ViewStore` over a SQL catalog."""
+
+    def __init__(self, catalog: SqlCatalog) -> None:
+        self._catalog = catalog
+
+    def list(self, namespace: Identifier) -> list[Identifier]:
+        if not self._catalog.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"no namespace {identifier_text(namespace)!r}")
+        if not self._has_views:
+            return []
+        name = Catalog.namespace_to_string(namespace)
+        found = select(IcebergTables.table_name).where(
+            IcebergTables.catalog_name == self._catalog.name,
+            IcebergTables.table_namespace == name,
+            IcebergTables.iceberg_type == _VIEW,
+        )
+        with self._catalog.engine.connect() as connection:
+            return sorted((*namespace, each) for each in connection.execute(found).scalars())
+
+    def load(self, identifier: Identifier) -> View | None:
+        row = self._row(identifier)
+        if row is None:
+            return None
+        location = row[0]
+        return _StoredView(identifier, parse_view(read_bytes(self._io(location), location), location), location)
+
+    def create(
+        self,
+        identifier: Identifier,
+        definition: ViewDefinition,
+        properties: Mapping[str, str],
+        location: str | None = None,
+    ) -> View:
+        self._check_new(identifier)
+        root = location.rstrip("/") if location else self._new_location(identifier)
+        return self._insert(identifier, new_metadata(definition, root, properties))
+
+    def register(self, identifier: Identifier, metadata: ViewMetadata) -> View:
+        """Add a view with metadata that it has in another catalog, in a directory of its own."""
+        self._check_new(identifier)
+        return self._insert(identifier, metadata.model_copy(update={"location": self._new_location(identifier)}))
+
+    def _insert(self, identifier: Identifier, metadata: ViewMetadata) -> View:
+        file = self._write(metadata, version=0)
+        row = {**self._names(identifier), "metadata_location": file, "iceberg_type": _VIEW}
+        try:
+            with self._catalog.engine.begin() as connection:
+                connection.execute(insert(IcebergTables).values(**row))
+        except IntegrityError as error:
+            delete_if_present(self._io(file), file)
+            raise AlreadyExistsError(
+                f"{identifier_text(identifier)!r} exists already, as a table or as a view."
+            ) from error
+        return _StoredView(identifier, metadata, file)
+
+    def replace(self, view: View, definition: ViewDefinition, properties: Mapping[str, str]) -> View:
+        assert isinstance(view, _StoredView), "views come from the store that changes them"
+        self.refuse_change(view)
+        return self.put(view, replaced_metadata(view.metadata, definition, properties))
+
+    def put(self, view: View, metadata: ViewMetadata) -> View:
+        """Compare and set of the metadata file. The one before the last is removed: nothing names it any more."""
+        assert isinstance(view, _StoredView), "views come from the store that changes them"
+        identifier, file = view.name(), self._write(metadata, version=_version_of(view.file) + 1)
+        before = self._row(identifier)
+        swap = (
+            update(IcebergTables)
+            .where(*self._is(identifier), IcebergTables.metadata_location == view.file)
+            .values(metadata_location=file, previous_metadata_location=view.file)
+        )
+        with self._catalog.engine.begin() as connection:
+            swapped = connection.execute(swap).rowcount
+        if swapped < 1:
+            delete_if_present(self._io(file), file)
+            raise CommitConflictError(
+                f"view {identifier_text(identifier)} was changed by another writer. Nothing was changed. Run the "
+                "statement again."
+            )
+        if before is not None and before[1] is not None:
+            self._remove(before[1])
+        return _StoredView(identifier, metadata, file)
+
+    def rename(self, identifier: Identifier, to: Identifier) -> None:
+        self._check_new(to)
+        names = self._names(to)
+        renamed = update(IcebergTables).where(*self._is(identifier))
+        try:
+            with self._catalog.engine.begin() as connection:
+                count = connection.execute(
+                    renamed.values(table_namespace=names["table_namespace"], table_name=names["table_name"])
+                ).rowcount
+        except IntegrityError as error:
+            raise AlreadyExistsError(f"{identifier_text(to)!r} exists already, as a table or as a view.") from error
+        if count < 1:
+            raise ViewNotFoundError(f"no view {identifier_text(identifier)!r}.")
+
+    def drop(self, identifier: Identifier) -> bool:
+        """Its metadata files go with it."""
+        row = self._row(identifier)
+        if row is None:
+            return False
+        self._refuse_read_only()
+        with self._catalog.engine.begin() as connection:
+            dropped = connection.execute(delete(IcebergTables).where(*self._is(identifier))).rowcount > 0
+        for file in row:
+            if dropped and file is not None:
+                self._remove(file)
+        return dropped
+
+    def refuse_change(self, view: View) -> None:
+        """LK-4, LK-5, as for tables."""
+        self._refuse_read_only()
+        if isinstance(self._catalog, EmbeddedCatalog) and isinstance(view, _StoredView):
+            place = self._catalog.place
+            if isinstance(self._io(view.file), RelocatedFileIO) or place.is_foreign(view.metadata.location):
+                raise MovedLakeError(
+                    identifier_text(view.name()), location=view.metadata.location, lake=place.root or ""
+                )
+
+    def io_of(self, view: View) -> FileIO:
+        """What opens the view's metadata file."""
+        assert isinstance(view, _StoredView), "views come from the store that changes them"
+        return self._io(view.file)
+
+    @property
+    def _has_views(self) -> bool:
+        return bool(self._catalog._schema_version == "v1")
+
+    def _check_new(self, identifier: Identifier) -> None:
+        if not self._has_views:
+            raise UnsupportedFeatureError(
+                f"catalog {self._catalog.name!r} has a database of an older layout, which cannot have views: its "
+                "table iceberg_tables lacks the column iceberg_type, VARCHAR(5). Add it, and open the catalog again."
+            )
+        self._refuse_read_only()
+        check_new_name(identifier, "view")
+        if not self._catalog.namespace_exists(identifier[:-1]):
+            raise NamespaceNotFoundError(
+                f"no namespace {identifier_text(identifier[:-1])!r}. create_namespace() makes one."
+            )
+
+    def _refuse_read_only(self) -> None:
+        if isinstance(self._catalog, EmbeddedCatalog):
+            self._catalog.refuse_read_only()
+
+    def _new_location(self, identifier: Identifier) -> str:
+        """A directory that no table can have, whatever is renamed, so that no table's orphans are looked for in it."""
+        namespace = Catalog.namespace_to_string(identifier[:-1])
+        table_like = self._catalog._resolve_table_location(None, namespace, identifier[-1])
+        return f"{table_like.rpartition('/')[0]}/view-{uuid.uuid4()}"
+
+    def _write(self, metadata: ViewMetadata, *, version: int) -> str:
+        file = f"{metadata.location}/metadata/{version:05d}-{uuid.uuid4()}{_METADATA_SUFFIX}"
+        write_bytes(self._io(file), file, view_bytes(metadata))
+        return file
+
+    def _remove(self, file: str) -> None:
+        """LK-4: not where a lake that was copied names files of another one."""
+        io = self._io(file)
+        is_foreign = isinstance(self._catalog, EmbeddedCatalog) and self._catalog.place.is_foreign(file)
+        if not isinstance(io, RelocatedFileIO) and not is_foreign:
+            delete_if_present(io, file)
+
+    def _io(self, location: str) -> FileIO:
+        if isinstance(self._catalog, EmbeddedCatalog):
+            return self._catalog.file_io_of(location)
+        return self._catalog._load_file_io(location=location)
+
+    def _row(self, identifier: Identifier) -> tuple[str, str | None] | None:
+        """The current metadata file and the one before."""
+        if not self._has_views:
+            return None
+        found = select(IcebergTables.metadata_location, IcebergTables.previous_metadata_location).where(
+            *self._is(identifier)
+        )
+        with self._catalog.engine.connect() as connection:
+            row = connection.execute(found).first()
+        return None if row is None or row[0] is None else (row[0], row[1])
+
+    def _is(self, identifier: Identifier) -> tuple[ColumnElement[bool], ...]:
+        names = self._names(identifier)
+        return (
+            *(getattr(IcebergTables, column) == value for column, value in names.items()),
+            IcebergTables.iceberg_type == _VIEW,
+        )
+
+    def _names(self, identifier: Identifier) -> dict[str, Any]:
+        return {
+            "catalog_name": self._catalog.name,
+            "table_namespace": Catalog.namespace_to_string(identifier[:-1]),
+            "table_name": identifier[-1],
+        }
+
+
+class _StoredView(View):
+    """A view with the metadata file that it was read from."""
+
+    def __init__(self, identifier: Identifier, metadata: ViewMetadata, file: str) -> None:
+        super().__init__(identifier, metadata)
+        self.file = file
+
+
+def _version_of(file: str) -> int:
+    """The number that the metadata file's name begins with; -1 for a name of another kind."""
+    number = file.rsplit("/", 1)[-1].partition("-")[0]
+    return int(number) if number.isdecimal() else -1
