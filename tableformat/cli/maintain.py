@@ -100,6 +100,30 @@ def rewrite_manifests(
     emit_result(session, handle, result)
 
 
+def compute_table_stats(
+    context: typer.Context,
+    table: WritableTableArgument,
+    *,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", metavar="NAME", help="Count this column; may be repeated. Default all."),
+    ] = None,
+    snapshot: Annotated[
+        int | None, typer.Option(metavar="ID", help="The snapshot that is counted; default the head.")
+    ] = None,
+    dry_run: DryRunOption = False,
+    branch: JobBranchOption = None,
+) -> None:
+    """Count the distinct values of columns for the optimizers of engines, in a statistics file."""
+    session = Session.of(context)
+    handle = session.writable_table(table, branch)
+    with running(session, handle, dry_run=dry_run) as progress:
+        result = handle.maintenance.compute_table_stats(
+            column or None, snapshot_id=snapshot, dry_run=dry_run, progress=progress
+        )
+    emit_result(session, handle, result)
+
+
 def publish(
     context: typer.Context,
     table: WritableTableArgument,

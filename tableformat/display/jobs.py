@@ -25,6 +25,7 @@ from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFiles
 from tableformat.maintenance.publish import PublishResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
 from tableformat.maintenance.run_jobs import JobReport, JobStatus, RunResult
+from tableformat.maintenance.statistics.compute_table_stats import ComputeTableStatsResult
 
 _LISTED = 20
 """Locations that are shown; JSON has all of them."""
@@ -94,6 +95,17 @@ def _position_deletes(result: RewritePositionDeleteFilesResult, name: str) -> Re
     files = f"{result.rewritten_delete_files_count:,} became {result.added_delete_files_count:,}"
     size = f"{text.size(result.rewritten_bytes)} before"
     return _page(result, name, "position deletes rewritten", [("files", files), ("size", size)])
+
+
+def _counted(result: ComputeTableStatsResult, name: str) -> RenderableType:
+    if result.snapshot_id is None:
+        return Text(f"{name}: no snapshot yet; nothing to count.")
+    counts = result.distinct_counts or (None,) * len(result.columns)
+    told: Rows = [
+        (column, "to be counted" if count is None else f"{count:,}")
+        for column, count in zip(result.columns, counts, strict=True)
+    ]
+    return _page(result, name, "distinct values counted", told)
 
 
 def _manifests(result: RewriteManifestsResult, name: str) -> RenderableType:
@@ -212,6 +224,7 @@ _RENDERED: dict[type, Callable[[Any, str], RenderableType]] = {
     DropDeadDeletesResult: _dropped,
     MergeRangeDeletesResult: _merged,
     RewriteManifestsResult: _manifests,
+    ComputeTableStatsResult: _counted,
     RewritePositionDeleteFilesResult: _position_deletes,
     PublishResult: _published,
     ExpireResult: _expired,

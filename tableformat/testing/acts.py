@@ -184,6 +184,7 @@ _OTHER_JOBS: Final = st.sampled_from(
         Job("rewrite_position_delete_files"),
         Job("drop_dead_deletes"),
         Job("rewrite_manifests"),
+        Job("compute_table_stats"),
     ]
 )
 _JOBS: Final[st.SearchStrategy[Act]] = st.one_of(

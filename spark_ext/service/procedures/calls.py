@@ -23,6 +23,7 @@ _MODULES: Final = (
     "replication",
     "partition_statistics",
     "changelog_views",
+    "statistics",
 )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from spark_ext.service.reads.appended_files import appended_files
+from spark_ext.service.reads.column_statistics import column_statistics, distinct_counts
 from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
@@ -28,8 +29,8 @@ _ALIVE: Final = {DELETED: pa.scalar(False)}
 
 
 @method("estimate")
-def estimate(session: Session, request: Request) -> dict[str, int]:
-    """Size and rows of the files to read, before deletes."""
+def estimate(session: Session, request: Request) -> dict[str, Any]:
+    """Size and rows of the files to read, before deletes; and what is known of the columns in `statistics_of`."""
     if (appends := request.arguments.get("appends")) is not None:
         files = appended_files(session.view(Pin.from_json(request.arguments["pin"])), appends)
         return {
@@ -37,7 +38,14 @@ def estimate(session: Session, request: Request) -> dict[str, int]:
             "record_count": sum(file.record_count for file in files),
         }
     plan = _plan(session, request)
-    return {"data_bytes": plan.data_bytes, "record_count": plan.record_count}
+    size = {"data_bytes": plan.data_bytes, "record_count": plan.record_count}
+    columns = request.arguments.get("statistics_of")
+    if columns is None:
+        return size
+    view = session.view(Pin.from_json(request.arguments["pin"]))
+    files = [task.data_file for task in plan.tasks]
+    counts = distinct_counts(view.metadata, view.snapshot)
+    return {**size, "columns": column_statistics(columns, view.schema, files, counts)}
 
 
 @method("scan_files")

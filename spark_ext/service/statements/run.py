@@ -10,7 +10,7 @@ from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Session
 from spark_ext.service.statements.statement import Rows, handler_of
 
-_MODULES: Final = ("refs", "layout", "ranges")
+_MODULES: Final = ("refs", "layout", "ranges", "analyze")
 
 
 @method("run_statement")

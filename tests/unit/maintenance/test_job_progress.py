@@ -30,6 +30,7 @@ JOBS: dict[str, tuple[str, Callable[..., Any]]] = {
         lambda job, **options: job.rewrite_position_delete_files(rewrite_all=True, **options),
     ),
     "rewrite_manifests": ("manifests", lambda job, **options: job.rewrite_manifests(**options)),
+    "compute_table_stats": ("groups of data files", lambda job, **options: job.compute_table_stats(**options)),
     "publish": ("data files", lambda job, **options: job.publish(**options)),
     "expire_snapshots": ("unneeded files", lambda job, **options: job.expire_snapshots(older_than=FUTURE, **options)),
     "remove_orphan_files": (

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -19,6 +20,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -72,12 +74,17 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   @Override public Statistics estimateStatistics() {
     if (estimate == null) {
-      estimate = table.catalog().call("estimate", arguments()).result();
+      ObjectNode arguments = arguments();
+      if (Sessions.active().sessionState().conf().cboEnabled()) {
+        arguments.set("statistics_of", Json.array(required.fieldNames()));
+      }
+      estimate = table.catalog().call("estimate", arguments).result();
     }
     long fullRowBytes = Math.max(1, table.rowType().defaultSize());
     double share = Math.min(1.0, (double) Math.max(1, required.defaultSize()) / fullRowBytes);
     long bytes = Math.max(1, (long) (estimate.get("data_bytes").asLong() * share));
     long rows = estimate.get("record_count").asLong();
+    Map<NamedReference, ColumnStatistics> columns = ColumnEstimates.of(estimate.get("columns"), required);
     return new Statistics() {
       @Override public OptionalLong sizeInBytes() {
         return OptionalLong.of(bytes);
@@ -85,6 +92,10 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
       @Override public OptionalLong numRows() {
         return OptionalLong.of(rows);
+      }
+
+      @Override public Map<NamedReference, ColumnStatistics> columnStats() {
+        return columns;
       }
     };
   }

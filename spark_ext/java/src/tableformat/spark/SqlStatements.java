@@ -1,6 +1,7 @@
 package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.Set;
@@ -19,7 +20,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** The statements of the SQL extension, told from all others by their first words (specs/spark-sql.md). */
 final class SqlStatements {
-  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "DROP");
+  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DROP");
   private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
   private static final StructType NO_ROWS = new StructType();
 
@@ -45,6 +46,9 @@ final class SqlStatements {
     if (in.take("CREATE", "TABLE") || in.take("CREATE", "OR", "REPLACE", "TABLE") || in.take("REPLACE", "TABLE")) {
       return newTable(in, spark);
     }
+    if (in.take("ANALYZE", "TABLE")) {
+      return analyze(in);
+    }
     if (in.take("EXPLAIN")) {
       return explain(in, spark);
     }
@@ -61,6 +65,28 @@ final class SqlStatements {
         : SqlRanges.isAt(in) ? found -> new SqlRanges(found, spark).change() : null;
     TableNames.Target table = clause == null ? null : TableNames.ours(name);
     return table == null ? null : command(in, table, clause.apply(in), NO_ROWS);
+  }
+
+  /** Spark's own statement, which it carries out for tables of its session catalog alone (SQ-29). */
+  private static LogicalPlan analyze(SqlCursor in) {
+    TableNames.Target table = in.isAtName() ? TableNames.ours(in.names("a table")) : null;
+    if (table == null) {
+      return null;
+    }
+    if (in.isAt("PARTITION")) {
+      throw Errors.unsupported(
+          "ANALYZE TABLE: statistics are those of a whole snapshot. Leave PARTITION out.");
+    }
+    in.expect("COMPUTE", "STATISTICS");
+    ObjectNode statement = Json.object().put("name", "analyze").put("noscan", in.take("NOSCAN")).putNull("columns");
+    if (!in.take("FOR", "ALL", "COLUMNS") && in.take("FOR", "COLUMNS")) {
+      ArrayNode columns = statement.putArray("columns");
+      do {
+        columns.add(in.name("a column"));
+      } while (in.takeSign(","));
+    }
+    in.expectEnd("NOSCAN or FOR COLUMNS");
+    return command(in, table, statement, NO_ROWS);
   }
 
   private static LogicalPlan showRangePartitions(SqlCursor in) {

@@ -1,0 +1,1 @@
+"""Theta sketches: how many distinct values a column has, in a few kilobytes, as Iceberg's statistics files have it."""

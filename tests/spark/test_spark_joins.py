@@ -1,0 +1,110 @@
+"""What the optimizer is told of columns (SP-38)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("at", pa.date32(), nullable=False),
+        ("name", pa.string()),
+        ("price", pa.decimal128(9, 2)),
+    ]
+)
+
+
+@contextmanager
+def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, former in before.items():
+            if former is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, former)
+
+
+def plan(frame: DataFrame, mode: str = "simple") -> str:
+    return str(frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def table(lake: Catalog, namespace: str) -> Table:
+    """A hundred rows, ten names, one null in ten."""
+    created = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
+    ids = list(range(100))
+    created.append(
+        pa.table(
+            {
+                "id": ids,
+                "at": pa.array(ids, pa.int32()).cast(pa.date32()),
+                "name": [None if each % 10 == 0 else f"n{each % 10}" for each in ids],
+                "price": [Decimal(each) for each in ids],
+            },
+            schema=SCHEMA,
+        )
+    )
+    return created
+
+
+def test_analyze_counts_for_the_optimizer(spark: SparkSession, table: Table) -> None:
+    """SQ-29, SP-38."""
+    name = f"lake.{table.name}"
+    assert spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS NOSCAN").collect() == []
+    assert table.refresh().metadata.statistics == []
+    assert spark.sql(f"analyze table {name} compute statistics for columns ID, name;").collect() == []
+    (file,) = table.refresh().metadata.statistics
+    assert [(each.fields, each.properties) for each in file.blob_metadata] == [
+        ([1], {"ndv": "100"}),
+        ([3], {"ndv": "9"}),
+    ]
+    (row,) = spark.sql(f"CALL lake.system.compute_table_stats('{table.name}', columns => array('at'))").collect()
+    (file,) = table.refresh().metadata.statistics
+    assert row.asDict() == {"statistics_file": file.statistics_path}
+    table.append(
+        pa.table({"id": [1000], "at": pa.array([5], pa.date32()), "name": ["x"], "price": [None]}, schema=SCHEMA)
+    )
+    with settings(spark, {"spark.sql.cbo.enabled": "true"}):
+        whole = plan(spark.table(name), "cost")
+        assert "rowCount=101" in whole
+        statistics = spark.table(name)._jdf.queryExecution().optimizedPlan().stats().attributeStats()
+        known = {
+            pair._1().name(): pair._2() for pair in (statistics.toSeq().apply(n) for n in range(statistics.size()))
+        }
+        described = {
+            column: [each.toString() for each in (stat.distinctCount(), stat.nullCount(), stat.min(), stat.max())]
+            for column, stat in known.items()
+        }
+        assert described == {
+            "id": ["Some(100)", "Some(0)", "Some(0)", "Some(1000)"],
+            "at": ["Some(100)", "Some(0)", "Some(0)", "Some(99)"],
+            "name": ["Some(9)", "Some(10)", "None", "None"],
+            "price": ["None", "Some(1)", "Some(0.00)", "Some(99.00)"],
+        }
+        chosen = spark.sql(f"SELECT * FROM {name} WHERE name = 'n1'")._jdf.queryExecution().optimizedPlan().stats()
+        assert 8 <= int(chosen.rowCount().get()) <= 13, "one name of nine, of 91 rows that have one"
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
+    assert len(table.refresh().metadata.statistics) == 2
+    for statement, error, match in (
+        (f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR COLUMNS nme", AnalysisException, "nme.*name"),
+        (f"ANALYZE TABLE {name} COMPUTE STATISTIC", ParseException, "STATISTICS"),
+        (f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR name", ParseException, "FOR COLUMNS"),
+        (f"ANALYZE TABLE {name} PARTITION (id = 1) COMPUTE STATISTICS", AnalysisException, "PARTITION"),
+        (f"ANALYZE TABLE {name}x COMPUTE STATISTICS", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND"),
+    ):
+        with pytest.raises(error, match=match):
+            spark.sql(statement)
