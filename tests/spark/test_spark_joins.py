@@ -1,4 +1,4 @@
-"""What the optimizer is told of columns (SP-38)."""
+"""Joins of tables that are partitioned alike (SP-40), and what the optimizer is told of columns (SP-38)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tableformat import Catalog, Table
 
+STORAGE_PARTITIONED = {
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+"""As Iceberg's documentation sets them."""
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),
@@ -40,6 +48,36 @@ def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
 
 def plan(frame: DataFrame, mode: str = "simple") -> str:
     return str(frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))  # type: ignore[union-attr]
+
+
+def exchanges(frame: DataFrame) -> int:
+    return plan(frame).count("Exchange hashpartitioning")
+
+
+@pytest.mark.parametrize("partitioning", ["bucket(4, id)", "days(at), bucket(2, id)", "id"])
+def test_tables_that_are_partitioned_alike_are_joined_where_they_lie(
+    spark: SparkSession, lake: Catalog, namespace: str, partitioning: str
+) -> None:
+    """SP-40."""
+    for name, ids in (("a", "range(0, 40)"), ("b", "range(20, 60)")):
+        spark.sql(f"CREATE TABLE lake.{namespace}.{name} (id BIGINT, at DATE) PARTITIONED BY ({partitioning})")
+        days = "date_add(DATE'2026-01-01', CAST(id % 3 AS INT))"
+        spark.sql(f"INSERT INTO lake.{namespace}.{name} SELECT id % 30, {days} FROM {ids}")
+    spark.sql(f"DELETE FROM lake.{namespace}.a WHERE id = 7")
+    joined_tables = f"lake.{namespace}.a JOIN lake.{namespace}.b USING (id, at)"
+    query = f"SELECT id, at, count(*) FROM {joined_tables} GROUP BY id, at ORDER BY id, at"
+    expected = [tuple(row) for row in spark.sql(query).collect()]
+    assert expected
+    with settings(spark, {**STORAGE_PARTITIONED, "spark.sql.iceberg.planning.preserve-data-grouping": "false"}):
+        assert exchanges(spark.sql(query)) > 0
+    with settings(spark, STORAGE_PARTITIONED):
+        joined = spark.sql(query)
+        assert exchanges(joined) == 0, plan(joined)
+        assert [tuple(row) for row in joined.collect()] == expected
+        spark.sql(f"ALTER TABLE lake.{namespace}.b ADD PARTITION FIELD bucket(3, id)")
+        spark.sql(f"INSERT INTO lake.{namespace}.b VALUES (1, DATE'2026-01-02')")
+        assert exchanges(spark.sql(query)) > 0, "files of two specs are in no partitions of one"
+        assert len(spark.sql(query).collect()) >= len(expected)
 
 
 @pytest.fixture

@@ -191,6 +191,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "partition_type": spark_partition_type(partition_arrow_type(metadata)),
         "partition_fields": spark_partition_type(default_partition_type(metadata)),
         "partitioning": _partitioning(metadata.spec(), metadata),
+        "spec_id": metadata.default_spec_id,
         "pruning_columns": _pruning_columns(view, key),
         "key": list(key),
         "checks": check_conditions(metadata.properties),

@@ -8,6 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -18,9 +20,13 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -29,7 +35,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * A read of one snapshot. Python plans it in two steps: sizes while Spark optimises, then, when all filters are known,
  * the files with their deleted positions.
  */
-final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
   private final LakeTable table;
   private final StructType required;
   private final Predicate[] predicates;
@@ -37,6 +43,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private Predicate[] runtimePredicates = {};
   private JsonNode estimate;
   private ScanFiles files;
+
+  /** Null where the partitioning is not reported. */
+  private final Grouping grouping;
 
   /** A stream has options of its own, of which some have names of a batch's. */
   private boolean isOfStream = false;
@@ -46,6 +55,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
     this.required = required;
     this.predicates = predicates;
     this.options = options;
+    this.grouping = Grouping.of(table);
   }
 
   @Override public StructType readSchema() {
@@ -118,8 +128,23 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
     files = null;
   }
 
+  /** SP-40. */
+  @Override public Partitioning outputPartitioning() {
+    Map<InternalRow, List<FileTask>> groups = isOfStream || grouping == null ? null : groups();
+    return groups == null
+        ? new UnknownPartitioning(0) : new KeyGroupedPartitioning(grouping.transforms(), groups.size());
+  }
+
   @Override public InputPartition[] planInputPartitions() {
-    return Splits.of(files().tasks(), ReadOptions.splitSize(options), ReadOptions.fileOpenCost(options));
+    Map<InternalRow, List<FileTask>> groups = grouping == null ? null : groups();
+    long splitSize = ReadOptions.splitSize(options);
+    long openCost = ReadOptions.fileOpenCost(options);
+    return groups == null
+        ? Splits.of(files().tasks(), splitSize, openCost) : Splits.ofGroups(groups, splitSize, openCost);
+  }
+
+  private Map<InternalRow, List<FileTask>> groups() {
+    return files().byPartition(grouping.fields(), grouping.specId());
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
@@ -136,7 +161,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   private ScanFiles files() {
     if (files == null) {
-      ObjectNode arguments = arguments().set("columns", Json.array(required.fieldNames()));
+      ArrayNode columns = Json.array(required.fieldNames());
+      if (grouping != null) {
+        Stream.of(MetadataColumns.SPEC_ID, MetadataColumns.PARTITION)
+            .filter(name -> !List.of(required.fieldNames()).contains(name)).forEach(columns::add);
+      }
+      ObjectNode arguments = arguments().set("columns", columns);
       table.noteRead(allPredicates());
       files = ScanFiles.of(table.catalog().call("scan_files", arguments));
     }

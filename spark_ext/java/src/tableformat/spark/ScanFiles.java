@@ -4,10 +4,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.sources.Filter;
@@ -68,6 +71,31 @@ final class ScanFiles {
 
   List<FileTask> tasks() {
     return tasks;
+  }
+
+  /**
+   * The files of each partition, by the values of `fields`, which the planner was asked for with `_partition` and
+   * `_spec_id`; null where a file is of another spec than `specId`.
+   */
+  Map<InternalRow, List<FileTask>> byPartition(StructType fields, int specId) {
+    int specPlace = constants.fieldIndex(MetadataColumns.SPEC_ID);
+    int place = constants.fieldIndex(MetadataColumns.PARTITION);
+    StructType known = (StructType) constants.apply(place).dataType();
+    UnsafeProjection comparable = UnsafeProjection.create(fields);
+    Map<InternalRow, List<FileTask>> result = new LinkedHashMap<>();
+    for (FileTask task : tasks) {
+      if (task.constants().getInt(specPlace) != specId) {
+        return null;
+      }
+      InternalRow partition = task.constants().getStruct(place, known.size());
+      Object[] values = new Object[fields.size()];
+      for (int i = 0; i < values.length; i++) {
+        values[i] = Constants.value(partition, known.fieldIndex(fields.apply(i).name()), fields.apply(i).dataType());
+      }
+      InternalRow key = comparable.apply(new GenericInternalRow(values)).copy();
+      result.computeIfAbsent(key, each -> new ArrayList<>()).add(task);
+    }
+    return result;
   }
 
   /** Reads the columns `required`, metadata columns among them, of a table whose files can have `stored`. */

@@ -3,6 +3,8 @@ package tableformat.spark;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -27,6 +29,17 @@ final class Splits {
     return packed(stretches(files, target), target, openCost);
   }
 
+  /** The same for each partition by itself. */
+  static InputPartition[] ofGroups(Map<InternalRow, List<FileTask>> groups, long splitSize, long fileOpenCost) {
+    List<InputPartition> partitions = new ArrayList<>();
+    groups.forEach((key, files) -> {
+      for (InputPartition partition : of(files, splitSize, fileOpenCost)) {
+        partitions.add(new FilePartition(((FilePartition) partition).files(), key));
+      }
+    });
+    return partitions.toArray(new InputPartition[0]);
+  }
+
   private static List<FileTask> stretches(List<FileTask> files, long target) {
     List<FileTask> stretches = new ArrayList<>();
     for (FileTask file : files) {
@@ -44,7 +57,7 @@ final class Splits {
     long size = 0;
     for (FileTask stretch : stretches) {
       if (!current.isEmpty() && size + stretch.length() > target) {
-        partitions.add(new FilePartition(current.toArray(new FileTask[0])));
+        partitions.add(new FilePartition(current.toArray(new FileTask[0]), null));
         current.clear();
         size = 0;
       }
@@ -52,7 +65,7 @@ final class Splits {
       size += stretch.length() + openCost;
     }
     if (!current.isEmpty()) {
-      partitions.add(new FilePartition(current.toArray(new FileTask[0])));
+      partitions.add(new FilePartition(current.toArray(new FileTask[0]), null));
     }
     return partitions.toArray(new InputPartition[0]);
   }
