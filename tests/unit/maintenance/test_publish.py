@@ -217,6 +217,7 @@ def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) 
         lambda: main.delete_prefix({"id1": "a"}),
         lambda: main.upsert(rows("a", [1])),
         lambda: main.delete(where="id2 = 1", mode="scan"),
+        lambda: main.delete(where="id2 < 10", mode="scan"),
         lambda: main.overwrite(rows("z", [1])),
     ):
         with pytest.raises(InvalidArgumentError, match="only appends are committed"):
@@ -226,6 +227,32 @@ def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) 
     main.refresh().drop_branch("ingest")
     main.delete_prefix({"id1": "a", "id2": 2})
     assert live_tuples(main) == [*(row for row in TEN_ROWS if row[1] != 2), ("b", 1, "x")]
+
+
+def test_dead_deletes_stay_on_the_target(tmp_path: Path) -> None:
+    """MT-30: a change that only removes delete files is none that publishing could carry either."""
+    main = keyed_table(tmp_path)
+    main.append(rows("a", range(10)))
+    main.delete_prefix({"id1": "a", "id2": 3})
+    main.maintenance.compact(rewrite_all=True)
+    main.create_branch("ingest")
+    main.set_properties(**TARGET)
+    before = main.refresh().snapshot_id
+    with pytest.raises(InvalidArgumentError, match="only appends are committed"):
+        main.maintenance.drop_dead_deletes()
+    assert main.refresh().snapshot_id == before
+
+
+def test_an_append_to_the_target_may_add_range_partitions(tmp_path: Path) -> None:
+    """MT-30, RP-9: it is an append, whatever ranges its rows ask for."""
+    main = keyed_table(tmp_path)
+    main.range_partitions.define(tf.RangePartitions(on=["id2"], bounds=[(0, 10)], step=10, on_demand=True))
+    main.append(rows("a", [1]))
+    main.create_branch("ingest")
+    main.set_properties(**TARGET)
+    main.append(rows("a", [25]))
+    assert main.range_partitions.list()["partition"].to_pylist() == ["[0, 10)", "[20, 30)"]
+    assert live_tuples(main) == [("a", 1, "x"), ("a", 25, "x")]
 
 
 def test_appends_and_writes_during_publishing(tmp_path: Path) -> None:
