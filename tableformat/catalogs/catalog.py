@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
-    NoSuchIdentifierError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
     TableAlreadyExistsError,
 )
 from pyiceberg.exceptions import NamespaceNotEmptyError as IcebergNamespaceNotEmptyError
@@ -27,6 +23,7 @@ from tableformat.arguments import checked_arguments, checked_methods
 from tableformat.catalogs.adopt_table import AdoptResult, adopt_table
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.name_errors import NameErrors
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
@@ -37,8 +34,6 @@ from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
-    NamespaceNotFoundError,
-    TableNotFoundError,
     UnsupportedFeatureError,
     ViewNotFoundError,
     nearest_hint,
@@ -106,6 +101,7 @@ class Catalog:
         """The PyIceberg catalog behind this one."""
         self.views: ViewStore = views_of(backend)
         """What the catalog's views are changed by, for engines that have SQL."""
+        self._names = NameErrors(backend, self.views)
         self._opened: tuple[str, dict[str, str]] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -191,7 +187,7 @@ class Catalog:
         ['db']
         """
         check_namespace(namespace)
-        with self._named(namespace):
+        with self._names.typed(namespace):
             nested = self.list_namespaces(namespace) if self.namespace_exists(namespace) else []
             if nested:
                 raise InvalidArgumentError(
@@ -220,7 +216,7 @@ class Catalog:
         """
         if parent != ():
             check_namespace(parent)
-        with self._named(parent):
+        with self._names.typed(parent):
             names = [identifier_text(name) for name in self.iceberg.list_namespaces(identifier_parts(parent))]
         if recursive:
             names += [inner for name in names for inner in self.list_namespaces(name, recursive=True)]
@@ -247,7 +243,7 @@ class Catalog:
             names = self.list_namespaces(recursive=True)
             return sorted(table for name in names for table in self.list_tables(name))
         check_namespace(namespace)
-        with self._named(namespace):
+        with self._names.typed(namespace):
             return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))
 
     def list_views(self, namespace: Identifier | None = None) -> list[str]:
@@ -259,7 +255,7 @@ class Catalog:
         if namespace is None:
             names = self.list_namespaces(recursive=True)
             return sorted(view for name in names for view in self.list_views(name))
-        with self._named(namespace):
+        with self._names.typed(namespace):
             return sorted(map(identifier_text, self.views.list(identifier_parts(namespace))))
 
     def drop_view(self, identifier: Identifier) -> None:
@@ -323,14 +319,14 @@ class Catalog:
                 range_partitions=range_partitions,
             )
             version = format_version_of_new(properties or {})
-            with self._named(identifier), refusals_of_version(version, self.iceberg.name):
+            with self._names.typed(identifier), refusals_of_version(version, self.iceberg.name):
                 with creation_without_answer(self.iceberg, dotted(identifier)):
                     creation.commit_transaction()
                 return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self)
         except (TableAlreadyExistsError, AlreadyExistsError) as error:
-            if exist_ok and not self._is_view(identifier):
+            if exist_ok and not self._names.is_view(identifier):
                 return self.load_table(identifier)
-            raise self._exists_already(identifier) from error
+            raise self._names.exists_already(identifier) from error
 
     def stage_table(
         self,
@@ -361,9 +357,9 @@ class Catalog:
             properties=properties or {},
             range_partitions=range_partitions,
         )
-        if self.iceberg.table_exists(identifier_parts(identifier)) or self._is_view(identifier):
-            raise self._exists_already(identifier)
-        with self._named(identifier), refusals_of_version(new.format_version, self.iceberg.name):
+        if self.iceberg.table_exists(identifier_parts(identifier)) or self._names.is_view(identifier):
+            raise self._names.exists_already(identifier)
+        with self._names.typed(identifier), refusals_of_version(new.format_version, self.iceberg.name):
             creation = self.iceberg.create_table_transaction(
                 identifier_parts(identifier), new.schema, location, new.spec, new.sort_order, new.properties
             )
@@ -384,7 +380,7 @@ class Catalog:
         'ingest'
         """
         check_name(identifier)
-        with self._named(identifier):
+        with self._names.typed(identifier):
             return Table(self.iceberg.load_table(identifier_parts(identifier)), catalog=self, branch=branch)
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
@@ -396,11 +392,11 @@ class Catalog:
         """
         check_name(identifier)
         check_new_name(identifier_parts(identifier), "table")
-        with self._named(identifier):
+        with self._names.typed(identifier):
             try:
                 return Table(self.iceberg.register_table(identifier_parts(identifier), metadata_location), catalog=self)
             except TableAlreadyExistsError as error:
-                raise self._exists_already(identifier) from error
+                raise self._names.exists_already(identifier) from error
 
     def adopt_table(
         self, identifier: Identifier, *, key: Sequence[str] | None = None, dry_run: bool = False
@@ -428,14 +424,14 @@ class Catalog:
         check_name(from_identifier)
         check_name(to_identifier)
         check_new_name(identifier_parts(to_identifier), "table")
-        with self._named(from_identifier, to_identifier):
+        with self._names.typed(from_identifier, to_identifier):
             try:
                 return Table(
                     self.iceberg.rename_table(identifier_parts(from_identifier), identifier_parts(to_identifier)),
                     catalog=self,
                 )
             except TableAlreadyExistsError as error:
-                raise self._exists_already(to_identifier) from error
+                raise self._names.exists_already(to_identifier) from error
 
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
         """Take a table out of the catalog; with `purge` its files are removed as well.
@@ -449,7 +445,7 @@ class Catalog:
         []
         """
         check_name(identifier)
-        with self._named(identifier):
+        with self._names.typed(identifier):
             table = self.iceberg.load_table(identifier_parts(identifier))
             locations: frozenset[str] = frozenset()
             if purge:
@@ -498,7 +494,7 @@ class Catalog:
         for name in names:
             check_name(name)
             if not self.table_exists(name):
-                raise TableNotFoundError(f"no table {dotted(name)!r}.{self._nearest_table(name)}")
+                raise self._names.not_found(name)
         return relocate_to(
             self.iceberg,
             os.fspath(to),
@@ -508,33 +504,3 @@ class Catalog:
             dry_run=dry_run,
             progress=progress,
         )
-
-    @contextmanager
-    def _named(self, identifier: Identifier, new_identifier: Identifier | None = None) -> Iterator[None]:
-        """Turn PyIceberg's not-found errors into ours, with the nearest name. A namespace is missed where something is
-        to be put, at `new_identifier`."""
-        try:
-            yield
-        except NoSuchNamespaceError as error:
-            namespace = dotted(new_identifier or identifier)
-            raise NamespaceNotFoundError(
-                f"no namespace for {namespace!r}.{nearest_hint(namespace.split('.')[0], self.list_namespaces())} "
-                "create_namespace() makes one."
-            ) from error
-        except (NoSuchTableError, NoSuchIdentifierError) as error:
-            raise TableNotFoundError(f"no table {dotted(identifier)!r}.{self._nearest_table(identifier)}") from error
-
-    def _is_view(self, identifier: Identifier) -> bool:
-        return self.views.load(identifier_parts(identifier)) is not None
-
-    def _exists_already(self, identifier: Identifier) -> AlreadyExistsError:
-        kind = "view" if self._is_view(identifier) else "table"
-        return AlreadyExistsError(f"{kind} {dotted(identifier)!r} exists already.")
-
-    def _nearest_table(self, identifier: Identifier) -> str:
-        if self._is_view(identifier):
-            return " It is a view: Spark's SQL reads it."
-        namespace = identifier_parts(identifier)[:-1]
-        if not namespace or not self.iceberg.namespace_exists(identifier_parts(namespace)):
-            return f" Namespaces: {', '.join(self.list_namespaces()) or 'none'}."
-        return nearest_hint(dotted(identifier), self.list_tables(namespace))
