@@ -23,7 +23,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate lint format dist \
+.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite lint format dist \
 	jars test-spark smoke-spark bench soak fuzz corpus docs clean
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
 	@echo "make test-estate  every verb and job on REST, Glue and SQL catalogs, started on loopback; needs Maven and Java"
+	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
 	@echo "make test-spark   tests/spark on another Spark: make test-spark SPARK=3.5; smoke-spark runs one test of seconds"
@@ -101,6 +102,14 @@ test-estate: setup .estate/rest-server/.ready
 
 .estate/rest-server/.ready: tests/estate/rest_server/pom.xml
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+# Iceberg's tests are jars of its own, and some of its classes are ours there: tests/iceberg_suite/run_suite.py says which.
+test-iceberg-suite: setup .spark-4.1/.ready build/iceberg-suite/jars/.ready
+	$(BIN)/python tests/iceberg_suite/run_suite.py $(CLASSES)
+
+build/iceberg-suite/jars/.ready: tests/iceberg_suite/pom.xml
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DexcludeTransitive=true -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
 test-wheel: setup
