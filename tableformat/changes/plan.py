@@ -18,10 +18,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.changes.range import ChangeRange, parent_of
-from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
+from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files, manifests_of_snapshot
 from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison, bind_filter, to_expression
 from tableformat.filters.file_statistics import partition_value_statistics
@@ -116,14 +116,6 @@ def plan_snapshot(
         for change_type, expression in filters.items()
         for task in pair.tasks(change_type, expression)
     )
-
-
-def changes_no_row(snapshot: Snapshot) -> bool:
-    """CF-4: snapshots that store the same rows otherwise: compaction, conversion, manifest rewrites, by any writer."""
-    summary = snapshot.summary
-    if summary is None:
-        return False
-    return summary.operation is Operation.REPLACE or summary.additional_properties.get(ROWS_UNCHANGED) == "true"
 
 
 class _Pair:

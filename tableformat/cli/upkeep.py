@@ -125,8 +125,8 @@ def upkeep(
     yes: YesOption = False,
     branch: JobBranchOption = None,
 ) -> None:
-    """Do now what writers do with tableformat.upkeep=writer: merge small files in levels, and expire old snapshots as
-    far as the table says."""
+    """Do now what writers do with tableformat.upkeep=writer: merge small files in levels, convert equality deletes that
+    are many, and expire old snapshots as far as the table says."""
     from rich.text import Text
 
     session = Session.of(context)

@@ -35,6 +35,14 @@ _RESERVED_PREFIXES: Final = ("added-", "removed-", "deleted-", "total-")
 _RESERVED_NAMES: Final = frozenset({"operation", "changed-partition-count"})
 
 
+def changes_no_row(snapshot: Snapshot) -> bool:
+    """CF-4: snapshots that store the same rows otherwise: compaction, conversion, manifest rewrites, by any writer."""
+    summary = snapshot.summary
+    if summary is None:
+        return False
+    return summary.operation is Operation.REPLACE or summary.additional_properties.get(ROWS_UNCHANGED) == "true"
+
+
 def check_snapshot_properties(properties: Mapping[str, str]) -> None:
     """Raise InvalidArgumentError for names that the summary computes itself, and for values that are no text."""
     for name, value in properties.items():

@@ -17,8 +17,9 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.option_values import BRANCH, check_options, moment_of, number_of
 from spark_ext.service.wire.expressions import pruning_filter
-from tableformat.changes.plan import ChangeTask, changes_no_row, plan_snapshot
+from tableformat.changes.plan import ChangeTask, plan_snapshot
 from tableformat.changes.range import ChangeRange, change_range, newest_at, view_until
+from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.change_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from tableformat.metadata.snapshot_choice import ancestors

@@ -11,7 +11,7 @@ from typing import Final
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from spark_ext.service.states.option_values import number_of
-from tableformat.changes.plan import changes_no_row
+from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.commit.table_diff import lineage
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile

@@ -15,7 +15,7 @@ from spark_ext.service.reads.scans import DELETED, positions_of_tasks
 from spark_ext.service.session import Session
 from spark_ext.service.streams.stream_options import SKIP_OPTIONS, StreamOptions
 from spark_ext.service.streams.stream_part import Part, Piece
-from tableformat.changes.plan import changes_no_row
+from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile

@@ -12,7 +12,8 @@ from spark_ext.service.changes.change_rows import add_changes
 from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.session import Session
 from spark_ext.service.streams.stream_part import Part, Piece
-from tableformat.changes.plan import ChangeTask, ChangeType, changes_no_row, plan_snapshot
+from tableformat.changes.plan import ChangeTask, ChangeType, plan_snapshot
+from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
 from tableformat.merge_on_read.task import NarrowedTask
 from tableformat.metadata.manifests.manifest_list import had_parent

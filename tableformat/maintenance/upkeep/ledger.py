@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.snapshots import Snapshot
 
-from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
+from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.metadata.snapshot_choice import ancestors
 
 PLANNED_UNTIL: Final = "tableformat.upkeep.planned-until"
@@ -55,7 +55,7 @@ class Ledger:
                 written += _number(summary, WRITTEN_BYTES)
                 rewritten += _number(summary, REWRITTEN_BYTES)
             added = _number(summary, _ADDED_BYTES)
-            if _is_of_a_job(snapshot):
+            if changes_no_row(snapshot):
                 rewritten += added
             else:
                 new_bytes += added
@@ -80,14 +80,6 @@ class Ledger:
             WRITTEN_BYTES: str(self.written_bytes),
             REWRITTEN_BYTES: str(self.rewritten_bytes),
         }
-
-
-def _is_of_a_job(snapshot: Snapshot) -> bool:
-    """Rewrites, and conversions, which take rows out of the table's metadata that were deleted before."""
-    if snapshot.summary is None:
-        return False
-    is_conversion = snapshot.summary.additional_properties.get(ROWS_UNCHANGED) == "true"
-    return snapshot.summary.operation is Operation.REPLACE or is_conversion
 
 
 def _summary(snapshot: Snapshot) -> Mapping[str, str]:

@@ -17,11 +17,13 @@ class UpkeepMetrics:
     """Rounds that found something due."""
     merged_data_file_count: int = 0
     added_data_file_count: int = 0
+    converted_delete_file_count: int = 0
+    """Equality delete files whose rows are named by position now."""
     written_bytes: int = 0
-    """Data files and range delete files."""
+    """Data files, range delete files and row deletes."""
     expired_snapshot_count: int = 0
     lost_race_count: int = 0
-    """Merges that were given up for commits of others; their files were removed."""
+    """Merges and conversions that were given up for commits of others; their files were removed."""
     skipped_count: int = 0
     """Times that another process was at it."""
     failure_count: int = 0
@@ -34,6 +36,7 @@ class UpkeepMetrics:
         self.round_count += bool(result.jobs)
         self.merged_data_file_count += result.merged_data_file_count
         self.added_data_file_count += result.added_data_file_count
+        self.converted_delete_file_count += result.converted_delete_file_count
         self.written_bytes += result.written_bytes
         self.expired_snapshot_count += result.expired_snapshot_count
         self.lost_race_count += result.lost_race_count

@@ -93,6 +93,11 @@ class UpkeepResult(HtmlResult):
         return merges + self.lost_conversion_count
 
     @property
+    def converted_delete_file_count(self) -> int:
+        """Equality delete files whose rows are named by position now (MT-89)."""
+        return sum(job.removed_equality_delete_file_count for job in self.jobs if isinstance(job, ConvertResult))
+
+    @property
     def expired_snapshot_count(self) -> int:
         return sum(job.expired_snapshots_count for job in self.jobs if isinstance(job, ExpireResult))
 

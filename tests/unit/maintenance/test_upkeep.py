@@ -298,6 +298,7 @@ def test_equality_deletes_of_many_keys_are_converted(tmp_path: Path, version: st
     assert isinstance(converted, ConvertResult)
     assert (converted.removed_equality_delete_file_count, converted.removed_range_delete_file_count) == (5, 0)
     assert result.written_bytes == converted.rewritten_bytes > 0
+    assert result.converted_delete_file_count == 5
     assert table.maintenance.upkeep()[0].jobs == ()
     assert kinds_of(table) == {DeleteKind.RANGE, DeleteKind.POSITION if version == "2" else DeleteKind.DELETION_VECTOR}
     del left["a", 30]
