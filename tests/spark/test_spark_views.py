@@ -71,6 +71,16 @@ def test_a_view_means_what_it_meant_when_it_was_made(spark: SparkSession, db: st
         spark.sql(f"CREATE VIEW {db}.v AS SELECT *, CAST('x' AS INT) AS nothing FROM {db}.t WHERE id = 1")
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
+    spark.sql(f"CREATE NAMESPACE {db}.beside")
+    spark.sql(f"USE {db}.beside")
+    try:
+        spark.sql(f"CREATE VIEW inner_view (a, b) AS SELECT id, id FROM {db}.t WHERE id = 2")
+        spark.sql("CREATE VIEW outer_view AS SELECT * FROM inner_view")
+    finally:
+        spark.sql("USE spark_catalog.default")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW inner_view AS SELECT 'of the session' AS a")
+    assert rows(spark, f"SELECT * FROM {db}.beside.outer_view") == [(2, 2)]
+    spark.sql("DROP VIEW inner_view")
     spark.sql(f"ALTER TABLE {db}.t ADD COLUMN later INT")
     assert rows(spark, f"SELECT * FROM {db}.v") == [(1, "a", None)]
     spark.sql(f"CREATE VIEW {db}.nested AS SELECT named_struct('a', array(1.5)) AS s, map('k', id) AS m FROM {db}.v")
@@ -129,6 +139,7 @@ def test_what_no_view_can_be(spark: SparkSession, db: str) -> None:
         ),
         ("CREATE VIEW lake.nowhere.x AS SELECT 1 AS a", "SCHEMA_NOT_FOUND"),
         (f"ALTER VIEW {db}.v SET TBLPROPERTIES ('format-version' = '2')", "format-version"),
+        (f"ALTER VIEW {db}.v SET TBLPROPERTIES ('spark.query-column-names' = 'x')", "query-column-names"),
         (f"INSERT INTO {db}.v VALUES (1)", "v"),
         (f"DELETE FROM {db}.v", "v"),
         (f"UPDATE {db}.v SET id = 7", "v"),

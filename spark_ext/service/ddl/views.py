@@ -27,8 +27,8 @@ _SCHEMA_MODE: Final = "spark.schema-mode"
 _STATED: Final = ("provider", "location")
 """What a view shows among its properties, as a table does, and nobody sets."""
 _FORMAT_VERSION: Final = "format-version"
-_OF_SPARK: Final = frozenset({"owner", "table_type", QUERY_COLUMNS})
-"""What Spark adds to the properties, or the catalog does."""
+_OF_SPARK: Final = frozenset({"owner", "table_type"})
+"""What Spark adds to the properties."""
 _PLAIN: Final = "VIEW"
 
 
@@ -172,7 +172,7 @@ def _stated_properties(view: View) -> dict[str, str]:
 
 
 def _refuse_reserved(properties: Mapping[str, str]) -> None:
-    set_by_hand = sorted(properties.keys() & {*_STATED, _FORMAT_VERSION})
+    set_by_hand = sorted(properties.keys() & {*_STATED, _FORMAT_VERSION, QUERY_COLUMNS})
     if set_by_hand:
         raise InvalidArgumentError(
             f"{', '.join(set_by_hand)}: a view says this of itself, and no statement sets it. Nothing was changed."

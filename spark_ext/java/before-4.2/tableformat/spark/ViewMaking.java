@@ -95,8 +95,6 @@ final class ViewMaking {
         }
       });
     }
-    SchemaUtils$.MODULE$.checkColumnNameDuplication(
-        Scala.seq(query.schema().fieldNames()), Sessions.active().sessionState().conf().caseSensitiveAnalysis());
     return query;
   }
 
@@ -118,7 +116,10 @@ final class ViewMaking {
       fields[i] = new StructField(
           names.isEmpty() ? field.name() : names.get(i)._1(), field.dataType(), field.nullable(), metadata);
     }
-    return new StructType(fields);
+    StructType named = new StructType(fields);
+    SchemaUtils$.MODULE$.checkColumnNameDuplication(
+        Scala.seq(named.fieldNames()), Sessions.active().sessionState().conf().caseSensitiveAnalysis());
+    return named;
   }
 
   private static void addTemporary(String name, Set<String> functions) {

@@ -65,9 +65,21 @@ final class ViewReads extends Rule<LogicalPlan> {
     }
   }
 
+  /** Inside of a view names are looked up where it was made, and views of the session are none of them. */
   private static TableNames.Target target(UnresolvedRelation relation) {
     List<String> parts = Scala.list(relation.multipartIdentifier());
-    return isTemporary(parts) ? null : TableNames.ours(parts);
+    List<String> place = Scala.list(AnalysisContext$.MODULE$.get().catalogAndNamespace());
+    if (place.isEmpty()) {
+      return isTemporary(parts) ? null : TableNames.ours(parts);
+    }
+    List<String> full = new ArrayList<>();
+    if (parts.size() == 1) {
+      full.addAll(place);
+    } else if (!Sessions.active().sessionState().catalogManager().isCatalogRegistered(parts.get(0))) {
+      full.add(place.get(0));
+    }
+    full.addAll(parts);
+    return TableNames.ours(full);
   }
 
   private static LogicalPlan read(UnresolvedRelation relation) {
