@@ -42,6 +42,8 @@ from tableformat.storage.storage import delete_if_present, read_bytes, write_byt
 
 _VIEW: Final = "VIEW"
 _METADATA_SUFFIX: Final = ".gz.metadata.json"
+_METADATA_PATH: Final = "write.metadata.path"
+_METADATA_CODEC: Final = "write.metadata.compression-codec"
 
 
 class SqlViews:
@@ -78,6 +80,7 @@ class SqlViews:
         properties: Mapping[str, str],
         location: str | None = None,
     ) -> View:
+        _check_properties(properties)
         self._check_new(identifier)
         root = location.rstrip("/") if location else self._new_location(identifier)
         return self._insert(identifier, new_metadata(definition, root, properties))
@@ -103,6 +106,9 @@ class SqlViews:
     def replace(self, view: View, definition: ViewDefinition, properties: Mapping[str, str]) -> View:
         assert isinstance(view, _StoredView), "views come from the store that changes them"
         self.refuse_change(view)
+        # What another writer left stays; what is set is looked at.
+        before = view.metadata.properties
+        _check_properties({name: value for name, value in properties.items() if before.get(name) != value})
         return self.put(view, replaced_metadata(view.metadata, definition, properties))
 
     def put(self, view: View, metadata: ViewMetadata) -> View:
@@ -251,3 +257,12 @@ def _version_of(file: str) -> int:
     """The number that the metadata file's name begins with; -1 for a name of another kind."""
     number = file.rsplit("/", 1)[-1].partition("-")[0]
     return int(number) if number.isdecimal() else -1
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    """UnsupportedFeatureError for a place or a codec of the metadata other than the only one."""
+    if _METADATA_PATH in properties or properties.get(_METADATA_CODEC, "gzip").lower() != "gzip":
+        raise UnsupportedFeatureError(
+            f"a view's metadata is compressed by gzip and lies in its location: leave out {_METADATA_PATH!r} and "
+            f"{_METADATA_CODEC!r}, or choose a location."
+        )

@@ -141,6 +141,15 @@ def test_tables_and_views_share_their_names(
     assert (catalog.list_tables(), catalog.list_views()) == (["db.t"], ["db.v"])
 
 
+def test_a_place_of_the_metadata_is_refused(catalog: Catalog) -> None:
+    for properties in ({"write.metadata.path": "/elsewhere"}, {"write.metadata.compression-codec": "none"}):
+        with pytest.raises(UnsupportedFeatureError, match="choose a location"):
+            catalog.views.create(("db", "w"), definition("1"), properties)
+        with pytest.raises(UnsupportedFeatureError, match="choose a location"):
+            catalog.views.replace(loaded(catalog), definition("2"), properties)
+    assert catalog.list_views("db") == ["db.v"]
+
+
 def test_of_two_writers_the_second_is_told(catalog: Catalog, tmp_path: Path) -> None:
     mine, theirs = loaded(catalog), loaded(catalog)
     catalog.views.replace(theirs, definition("SELECT 2"), {})

@@ -114,7 +114,8 @@ final class ScanFiles {
     int[][] constantPlaces = new int[layouts.size()][];
     for (int i = 0; i < readers.length; i++) {
       JsonNode layout = layouts.get(i);
-      StructType physical = layout.has("names") ? Schemas.renamed(columns, names(layout.get("names"))) : columns;
+      StructType physical = Schemas.notRequired(columns, lacking(layout));
+      physical = layout.has("names") ? Schemas.renamed(physical, names(layout.get("names"))) : physical;
       if (needsRowIndex) {
         physical = physical.add(ParquetFiles.rowIndexColumn());
       }
@@ -151,7 +152,7 @@ final class ScanFiles {
 
   /** Columns that the table does not have, and those that the layout says its files lack, are constants. */
   private int[] constantPlaces(StructType required, int[] readPlaces, JsonNode layout) {
-    List<String> lacking = layout.has("constants") ? List.of(Json.strings(layout.get("constants"))) : List.of();
+    List<String> lacking = lacking(layout);
     int[] result = places(required, constants);
     for (int i = 0; i < result.length; i++) {
       if (readPlaces[i] >= 0 && !lacking.contains(required.apply(i).name())) {
@@ -159,6 +160,11 @@ final class ScanFiles {
       }
     }
     return result;
+  }
+
+  /** The columns whose values the manifest says, which the files need not have. */
+  private static List<String> lacking(JsonNode layout) {
+    return layout.has("constants") ? List.of(Json.strings(layout.get("constants"))) : List.of();
   }
 
   private static Map<Long, String> names(JsonNode names) {

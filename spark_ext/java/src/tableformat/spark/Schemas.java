@@ -1,5 +1,6 @@
 package tableformat.spark;
 
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.types.ArrayType;
@@ -59,6 +60,17 @@ final class Schemas {
       fields[i] = new StructField(
           field.name(), isUuid(known) ? DataTypes.BinaryType : typeWithIds(field.dataType(), known.dataType()),
           field.nullable(), known.metadata());
+    }
+    return new StructType(fields);
+  }
+
+  /** The columns, of which a file may lack those that are named, whatever the table says. */
+  static StructType notRequired(StructType schema, List<String> names) {
+    StructField[] fields = new StructField[schema.size()];
+    for (int i = 0; i < fields.length; i++) {
+      StructField field = schema.apply(i);
+      boolean nullable = field.nullable() || names.contains(field.name());
+      fields[i] = new StructField(field.name(), field.dataType(), nullable, field.metadata());
     }
     return new StructType(fields);
   }
