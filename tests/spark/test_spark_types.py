@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog
@@ -64,6 +65,32 @@ def test_values_come_back(spark: SparkSession, lake: Catalog, namespace: str, na
     table.delete_prefix({"id": 1})
     frame = spark.table(f"lake.{namespace}.t").orderBy("id")
     assert [row.asDict(True)["w"] for row in frame.collect()] == expected[1:]
+
+
+def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-37."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT, c CHAR(3), v VARCHAR(2)) USING iceberg")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN more VARCHAR(7)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'longer', 'x', 'y')")
+    assert [tuple(row) for row in spark.table(name).collect()] == [(1, "longer", "x", "y")]
+    assert [field.dataType.simpleString() for field in spark.table(name).schema] == ["int", *["string"] * 3]
+    for spark_type, instead in (
+        ("INTERVAL DAY", "a number"),
+        *([("VARIANT", "to_json")] if spark.version > "4" else []),
+    ):
+        with pytest.raises(AnalysisException, match=instead):
+            spark.sql(f"CREATE TABLE lake.{namespace}.u (id INT, v {spark_type})")
+    schema = pa.schema([("id", pa.int32()), ("at", pa.timestamp("ns", "UTC")), ("t", pa.time64("us"))])
+    nanos = lake.create_table((namespace, "n"), schema, properties={"format-version": "3"})
+    moment = pa.array([1_700_000_000_123_456_789], schema.field("at").type)
+    nanos.append(pa.table({"id": pa.array([1], pa.int32()), "at": moment, "t": [time(1, 2, 3)]}, schema=schema))
+    with pytest.raises(AnalysisException, match="from Python"):
+        spark.sql(f"SELECT id FROM lake.{nanos.name}").collect()
+    metrics = "readable_metrics.at.lower_bound, readable_metrics.t.upper_bound"
+    assert [tuple(row) for row in spark.sql(f"SELECT {metrics} FROM lake.{nanos.name}.files").collect()] == [
+        ("2023-11-14 22:13:20.123456789Z", "01:02:03.000000")
+    ]
 
 
 _OF_OTHER_FILES = {
