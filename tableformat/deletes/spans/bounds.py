@@ -37,36 +37,36 @@ def key_bounds(data: DataFile, key: KeyColumns) -> KeyBounds:
 
     A column is known by its null count (a file written before the column was added has none: it may read as null or as
     a default). With nulls the lower side is null; all null, the upper side too. Floats also need a NaN count: unknown,
-    neither side is known, above 0, NaN tops every bound. CorruptFileError when a bound's bytes are no value of the
-    column.
+    neither side is known, above 0, NaN tops every bound. CorruptFileError when the bytes of a bound that is needed are
+    no value of the column.
     """
-    lower, upper = b"", b""
-    lower_is_open = upper_is_open = False
+    return KeyBounds(_side(data, key, is_upper=False), _side(data, key, is_upper=True) + AFTER_MARKER)
+
+
+def _side(data: DataFile, key: KeyColumns, *, is_upper: bool) -> bytes:
+    """The encoded values of one side, of the leading columns that it knows; the bounds of others are not looked at."""
+    side = b""
     for field_id, key_type in zip(key.field_ids, key.types, strict=True):
-        column_lower, column_upper = _column_bounds(data, field_id, key_type)
-        lower_is_open = lower_is_open or column_lower is None
-        upper_is_open = upper_is_open or column_upper is None
-        if lower_is_open and upper_is_open:
+        value = _column_bound(data, field_id, key_type, is_upper=is_upper)
+        if value is None:
             break
-        lower += b"" if lower_is_open or column_lower is None else column_lower
-        upper += b"" if upper_is_open or column_upper is None else column_upper
-    return KeyBounds(lower, upper + AFTER_MARKER)
+        side += value
+    return side
 
 
-def _column_bounds(data: DataFile, field_id: int, key_type: PrimitiveType) -> tuple[bytes | None, bytes | None]:
-    """Encoded smallest and largest value of a column, None where unknown."""
+def _column_bound(data: DataFile, field_id: int, key_type: PrimitiveType, *, is_upper: bool) -> bytes | None:
+    """Encoded smallest or largest value of a column, None where unknown."""
     null_count = (data.null_value_counts or {}).get(field_id)
     if null_count is None:
-        return None, None
-    if null_count > 0 and null_count == (data.value_counts or {}).get(field_id):
-        return NULL_MARKER, NULL_MARKER
-    nan_count: int | None = 0
+        return None
+    is_all_null = null_count > 0 and null_count == (data.value_counts or {}).get(field_id)
+    if is_all_null or (null_count and not is_upper):
+        return NULL_MARKER
     if family_of(key_type) is KeyFamily.FLOAT:
         nan_count = (data.nan_value_counts or {}).get(field_id)
-        if nan_count is None:
-            return (NULL_MARKER if null_count else None), None
-    lower = NULL_MARKER if null_count else _bound(data, field_id, key_type, is_upper=False)
-    return lower, None if nan_count else _bound(data, field_id, key_type, is_upper=True)
+        if nan_count is None or (nan_count and is_upper):
+            return None
+    return _bound(data, field_id, key_type, is_upper=is_upper)
 
 
 def _bound(data: DataFile, field_id: int, key_type: PrimitiveType, *, is_upper: bool) -> bytes | None:
