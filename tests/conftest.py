@@ -59,8 +59,9 @@ SPARK_OF_MAKE_TEST: Final = frozenset(
         "v3",
     )
 )
-"""A test of each mechanism: `make test` runs these of tests/spark and leaves out tests/memory, `make check` and CI run
-all."""
+"""A test of each mechanism: `make test` runs these of tests/spark, `make check` and CI run all."""
+NOT_OF_MAKE_TEST: Final = ("tests/memory/", "tests/integration/test_wheel.py")
+"""`make test-memory` and `make test-wheel` are these alone."""
 IS_MAKE_TEST: Final = "TABLEFORMAT_MAKE_TEST" in os.environ
 
 MEMORY: Final = Path("/dev/shm")
@@ -81,7 +82,7 @@ database of examples keeps it as small as it is by then, and the next run goes o
 assert engine.MAX_SHRINKING_SECONDS > SHRINKING_SECONDS
 engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 settings.register_profile("ci", max_examples=50, derandomize=True, **_COMMON)
-settings.register_profile("dev", max_examples=50, **_COMMON)
+settings.register_profile("dev", max_examples=30 if "TABLEFORMAT_MAKE_TEST" in os.environ else 50, **_COMMON)
 settings.register_profile("soak", max_examples=5_000, **_COMMON)
 # One of many rounds of `make soak`, each with a seed of its own; failures are repeated by seed.
 settings.register_profile("round", max_examples=int(os.environ.get("SOAK_EXAMPLES", "100")), database=None, **_COMMON)
@@ -136,7 +137,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_of_make_test(item: pytest.Item) -> bool:
-    if item.nodeid.startswith("tests/memory/"):
+    if item.nodeid.startswith(NOT_OF_MAKE_TEST):
         return False
     return "tests/spark/" not in item.nodeid or item.path.name in SPARK_OF_MAKE_TEST
 
