@@ -42,12 +42,14 @@ def attached_table(connection: DuckDBPyConnection, path: tuple[str, ...]) -> tup
     attached = attachments.get(connection, {})
     ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
     full = {1: (database, schema, *path), 2: (database, *path)}.get(len(path), path)
-    if len(full) != 3 or full[0] not in attached:
+    name_of = {each.casefold(): each for each in attached}
+    if len(full) != 3 or full[0].casefold() not in name_of:
         return None
-    for identifier in attached[full[0]].snapshot_ids:
+    database = name_of[full[0].casefold()]
+    for identifier in attached[database].snapshot_ids:
         *namespace, name = identifier_parts(identifier)
         if (identifier_text(namespace).casefold(), name.casefold()) == (full[1].casefold(), full[2].casefold()):
-            return full[0], attached[full[0]].catalog.load_table(identifier)
+            return database, attached[database].catalog.load_table(identifier)
     return None
 
 

@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetPartitionStatisticsUpdate, TableRequirement, TableUpdate
 
 from tableformat.commit.metadata_commit import commit_metadata, refresh
-from tableformat.errors import CommitConflictError, InvalidArgumentError
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind, FileContent
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestEntry
 from tableformat.metadata.manifests.manifest_list import manifests_of
@@ -27,7 +27,7 @@ from tableformat.metadata.partition_column import partition_column
 from tableformat.metadata.snapshot_choice import view_at
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.storage.location_provider import location_provider
-from tableformat.storage.storage import size_bytes, write_bytes
+from tableformat.storage.storage import delete_if_present, size_bytes, write_bytes
 
 _FIELD_ID: Final = "PARQUET:field_id"
 _OF_VECTORS: Final = 3
@@ -74,7 +74,13 @@ def compute_partition_statistics(iceberg: IcebergTable, snapshot_id: int) -> str
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink)
     size = write_bytes(iceberg.io, location, sink.getvalue().to_pybytes())
-    _name(iceberg, snapshot_id, location, size)
+    try:
+        _name(iceberg, snapshot_id, location, size)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        delete_if_present(iceberg.io, location)
+        raise
     return location
 
 

@@ -74,6 +74,8 @@ def test_a_required_partition_column_that_only_directories_say(
     spark.sql(f"CREATE TABLE {name} (id INT, day INT NOT NULL) USING iceberg PARTITIONED BY (day)")
     call(spark, f"add_files('{namespace}.t', '`parquet`.`{tmp_path}/files`')")
     assert rows(spark, name) == [(1, 7), (2, 7)]
+    with pytest.raises(AnalysisException, match="no Parquet files at"):
+        call(spark, f"add_files('{namespace}.t', '`parquet`.`{tmp_path}/elsewhere`')")
 
 
 def test_files_of_a_table_and_of_a_directory_are_added(

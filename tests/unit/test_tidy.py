@@ -218,6 +218,7 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/catalogs/embedded_catalog.py",
         "tableformat/catalogs/views/sql_views.py",  # whose metadata files no table's metadata names
         "tableformat/maintenance/conversion/convert_files.py",
+        "tableformat/maintenance/partition_statistics.py",
         "tableformat/maintenance/running/head_jobs.py",
         "tableformat/maintenance/statistics/compute_table_stats.py",
         "tableformat/metadata/owned_files.py",

@@ -37,7 +37,8 @@ class SourceFile:
 def source_files(source: Mapping[str, Any], io: FileIO, wanted: Mapping[str, str]) -> list[SourceFile]:
     """SP-35: the files of the partitions that have the `wanted` values, in the order of their locations.
 
-    UnsupportedFeatureError for another format than Parquet, InvalidArgumentError for a column that is no partition's.
+    UnsupportedFeatureError for another format than Parquet, InvalidArgumentError for a directory without files
+    and for a column that is no partition's.
     """
     if source["format"].lower() != "parquet":
         raise UnsupportedFeatureError(
@@ -45,6 +46,8 @@ def source_files(source: Mapping[str, Any], io: FileIO, wanted: Mapping[str, str
             "its rows over by INSERT INTO ... SELECT or CREATE TABLE ... AS SELECT."
         )
     found = sorted(_files(source, io), key=lambda file: file.location)
+    if not found and "path" in source:
+        raise InvalidArgumentError(f"there are no Parquet files at {source['path']}. Nothing was changed.")
     columns = sorted({name for file in found for name in file.values} | set(source.get("partition_columns", ())))
     unknown = sorted(set(wanted) - set(columns))
     if unknown:

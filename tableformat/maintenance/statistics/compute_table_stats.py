@@ -5,6 +5,7 @@ data files -> alive rows -> a sketch a column -> united -> one Puffin file -> `s
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Sequence
@@ -36,6 +37,8 @@ from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
 from tableformat.storage.location_provider import location_provider
 from tableformat.storage.storage import delete_if_present, write_bytes
+
+logger = logging.getLogger(__name__)
 
 _TASK_BYTES: Final = 512 * 1024 * 1024
 """Data files that one task reads, at most, unless one is larger."""
@@ -183,17 +186,20 @@ def _blob(field: NestedField, sketch: ThetaSketch, view: SnapshotView) -> Blob:
 
 def _kept_blobs(view: SnapshotView, counted: set[int]) -> list[Blob]:
     """Of the statistics file that the snapshot has, which the new one takes the place of: what it says of other
-    columns. Compressed blobs, which other writers make, are left out."""
+    columns. Compressed blobs, which other writers make, are left out, with a warning in the log."""
     assert view.snapshot is not None, "a snapshot was read"
     known = next((each for each in view.metadata.statistics if each.snapshot_id == view.snapshot.snapshot_id), None)
     if known is None:
         return []
     location, size = known.statistics_path, known.file_size_in_bytes
-    blobs = [
-        blob
-        for blob in read_footer(view.io, location, size).blobs
-        if blob.compression_codec is None and not counted.intersection(blob.fields)
-    ]
+    others = [blob for blob in read_footer(view.io, location, size).blobs if not counted.intersection(blob.fields)]
+    blobs = [blob for blob in others if blob.compression_codec is None]
+    if len(blobs) < len(others):
+        logger.warning(
+            "%d compressed statistics of other columns in %s are not carried over; count these columns too",
+            len(others) - len(blobs),
+            location,
+        )
     return [
         (blob, read_blob(view.io, location, offset=blob.offset, length_bytes=blob.length_bytes, file_size_bytes=size))
         for blob in blobs

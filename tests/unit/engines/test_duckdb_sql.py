@@ -71,6 +71,7 @@ class TestTimeTravel:
             "ANTI JOIN old ON items.id = old.id"
         )
         assert new == [(3, 2)]
+        assert attached.rows("SELECT count(*) FROM LAKE.DB.ITEMS AT (VERSION => 'two')") == [(2,)]
         assert attached.rows("SELECT items.id FROM db.items AT (VERSION => 'two') ORDER BY ALL LIMIT 1") == [(1,)]
 
     def test_columns_are_those_of_the_snapshot(self, attached: Attached) -> None:
