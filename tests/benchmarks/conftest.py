@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from measuring import heading, show
 from nine_million_rows import NineMillionRows, benchmark_directory, nine_million_rows
+
+# The JVM of tests is held back from its second compiler (tests/conftest.py); what users wait for has it.
+os.environ.pop("JDK_JAVA_OPTIONS", None)
 
 
 @pytest.fixture(scope="session")

@@ -26,8 +26,8 @@ from tableformat.testing.replacing import replaced
 
 _ROWS = 1_000_000
 _ROUNDS = 9
-_ROUNDS_IN_SPARK = 6
-_WARM_UPS = 2
+_ROUNDS_IN_SPARK = 10
+_WARM_UPS = 4
 _COLUMNS = [
     pa.field("ts", pa.timestamp("us"), nullable=False),
     pa.field("id", pa.int64(), nullable=False),

@@ -115,6 +115,8 @@ TYPES: tuple[tuple[pa.DataType, list[Any], tuple[Any, Any]], ...] = (
     (pa.date32(), [date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29)], (date(1970, 1, 1), date(2024, 2, 29))),
     (pa.bool_(), [False, True], (None, True)),
     (pa.timestamp("us"), [datetime(1969, 1, 1), datetime(2024, 1, 1)], (datetime(1970, 1, 1), None)),
+    (pa.int64(), [-(2**63), -1, 5, 6, 2**63 - 1], (5, 2**63 - 1)),
+    (pa.int32(), [-(2**31), 0, 5, 2**31 - 1], (-(2**31), 5)),
 )
 
 
@@ -141,6 +143,35 @@ def test_tasks_refuse_what_python_refuses(spark: SparkSession, lake: Catalog, na
         assert kept[0] == kept[1], arrow_type
         assert result.refused is not None
         assert refused.refresh().scan().count() == len(result.refused) > 0
+
+
+TEXTS = (
+    tf.list_partitions("k", ["", "a\0", "𐍈"]),
+    tf.RangePartitions(on=["k"], bounds=[(None, None)]),
+    tf.RangePartitions(on=["k"], bounds=[]),
+    tf.RangePartitions(on=["k"], bounds=[tf.bound(lower="a", upper="a", upper_inclusive=True), ("b", None)]),
+)
+
+
+def test_tasks_take_single_texts_as_python_does(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """RP-2: list partitions, beside what only looks like them."""
+    schema = pa.schema([pa.field("k", pa.string(), nullable=False), pa.field("n", pa.int64())])
+    texts = pa.table({"k": ["", "a", "a\0", "b", "c", "𐍈"], "n": range(6)}, schema)
+    source = lake.create_table((namespace, "source"), schema)
+    source.append(texts)
+    for number, ranges in enumerate(TEXTS):
+        by_python, by_spark, refused = (
+            lake.create_table(
+                (namespace, f"{who}{number}"), schema, range_partitions=ranges if who != "refused" else None
+            )
+            for who in ("python", "spark", "refused")
+        )
+        by_python.append(texts, on_refused="divert")
+        options = {"on-refused": "divert", "refused-rows-table": refused.name}
+        spark.table(f"lake.{source.name}").writeTo(f"lake.{by_spark.name}").options(**options).append()
+        kept, expected = (sorted(t.refresh().scan().to_arrow()["n"].to_pylist()) for t in (by_spark, by_python))
+        assert kept == expected, ranges
+        assert len(kept) == (3, 6, 0, 4)[number]
 
 
 STEPS: tuple[dict[str, Any], ...] = (

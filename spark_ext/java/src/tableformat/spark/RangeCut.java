@@ -66,34 +66,6 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
     return (below == 0 || cuts[below - 1].isBelow(row)) && (below == cuts.length || !cuts[below].isBelow(row));
   }
 
-  /** Of sorted cuts of one column of numbers the first number above each, without the cuts that no number is above. */
-  static long[] firstAbove(RangeCut[] cuts) {
-    return Arrays.stream(cuts).filter(RangeCut::isBelowANumber).mapToLong(RangeCut::firstAbove).toArray();
-  }
-
-  private boolean isBelowANumber() {
-    return values.length == 0 ? !after : !(after && (Long) values[0] == Long.MAX_VALUE);
-  }
-
-  private long firstAbove() {
-    return values.length == 0 ? Long.MIN_VALUE : (Long) values[0] + (after ? 1 : 0);
-  }
-
-  /** How many of the sorted cuts lie below the number, by the first numbers above them. */
-  static int below(long[] firstAbove, long number) {
-    int from = 0;
-    int to = firstAbove.length;
-    while (from < to) {
-      int middle = (from + to) >>> 1;
-      if (firstAbove[middle] <= number) {
-        from = middle + 1;
-      } else {
-        to = middle;
-      }
-    }
-    return from;
-  }
-
   private static int compare(Object one, Object other) {
     if (one instanceof Long number) {
       return Long.compare(number, (Long) other);
@@ -119,6 +91,11 @@ record RangeCut(Object[] values, boolean after) implements Serializable {
         return decimal.toJavaBigDecimal();
       }
       return isUuid ? PartitionTransform.bytes(UUID.fromString(value.toString())) : value;
+    }
+
+    /** Whether its values are UTF8String. */
+    boolean isText() {
+      return type instanceof StringType && !isUuid;
     }
 
     boolean isNumber() {

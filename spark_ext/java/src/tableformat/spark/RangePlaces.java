@@ -3,10 +3,13 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.stream.StreamSupport;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 import tableformat.spark.RangeCut.RangeColumn;
 
 /** Range partitions as tasks know them: which rows may be written (RP-5), and which of them may share a file (RP-7). */
@@ -20,9 +23,11 @@ final class RangePlaces implements Serializable {
   /** The borders, sorted; null where files keep to them by the partition spec. */
   private final RangeCut[] borders;
   private final RangeSteps steps;
-  /** The same ends and borders of one column of whole numbers, dates or times, so that a row needs no object; else null. */
-  private final long[] takenNumbers;
-  private final long[] borderNumbers;
+  /** What a first column of whole numbers, dates or times tells without an object for each row; else null. */
+  private final LeadingNumbers takenNumbers;
+  private final LeadingNumbers borderNumbers;
+  /** The texts that exist, where nothing but single texts of one column does (list partitions); else null. */
+  private final Set<UTF8String> takenTexts;
   /** How many ends lay below the row before: rows mostly come in runs. Each task has places of its own. */
   private transient int lastBelow;
 
@@ -36,9 +41,9 @@ final class RangePlaces implements Serializable {
     this.taken = cuts(ranges.get("taken"));
     this.borders = cuts(ranges.get("borders"));
     this.steps = ranges.get("steps").isNull() ? null : new RangeSteps(ranges.get("steps"), columns[0].type());
-    boolean isNumber = columns.length == 1 && columns[0].isNumber();
-    this.takenNumbers = isNumber && taken != null ? RangeCut.firstAbove(taken) : null;
-    this.borderNumbers = isNumber && borders != null ? RangeCut.firstAbove(borders) : null;
+    this.takenNumbers = columns[0].isNumber() && taken != null ? LeadingNumbers.of(taken) : null;
+    this.takenTexts = columns.length == 1 && columns[0].isText() && taken != null ? singleTexts(taken) : null;
+    this.borderNumbers = columns[0].isNumber() && borders != null ? LeadingNumbers.of(borders) : null;
   }
 
   /** For rows that are the plan as text and the range columns in their order. */
@@ -61,6 +66,20 @@ final class RangePlaces implements Serializable {
         .map(cut -> RangeCut.of(cut, columns)).toArray(RangeCut[]::new);
   }
 
+  /** Null where the ends are not all a cut before and a cut after one text. */
+  private static Set<UTF8String> singleTexts(RangeCut[] ends) {
+    Set<UTF8String> texts = new HashSet<>();
+    for (int i = 0; i < ends.length; i += 2) {
+      boolean isSingle = i + 1 < ends.length && ends[i].values().length == 1 && !ends[i].after() && ends[i + 1].after()
+          && Arrays.equals(ends[i].values(), ends[i + 1].values());
+      if (!isSingle) {
+        return null;
+      }
+      texts.add((UTF8String) ends[i].values()[0]);
+    }
+    return texts;
+  }
+
   int[] ordinals() {
     return Arrays.stream(columns).mapToInt(RangeColumn::ordinal).toArray();
   }
@@ -70,13 +89,19 @@ final class RangePlaces implements Serializable {
     if (taken == null) {
       return true;
     }
-    if (takenNumbers != null) {
-      return !row.isNullAt(columns[0].ordinal()) && RangeCut.below(takenNumbers, columns[0].number(row)) % 2 == 1;
-    }
-    Object[] values = values(row);
-    if (values == null) {
+    if (hasNull(row)) {
       return false;
     }
+    if (takenTexts != null) {
+      return takenTexts.contains(row.getUTF8String(columns[0].ordinal()));
+    }
+    if (takenNumbers != null) {
+      int below = takenNumbers.below(columns[0].number(row));
+      if (below != LeadingNumbers.UNDECIDED) {
+        return below % 2 == 1;
+      }
+    }
+    Object[] values = values(row);
     if (!RangeCut.isAt(lastBelow, taken, values)) {
       lastBelow = RangeCut.below(taken, values);
     }
@@ -85,25 +110,33 @@ final class RangePlaces implements Serializable {
 
   /** RP-7: rows of different places are in different files. */
   Place place(InternalRow row) {
-    if (borderNumbers != null && !row.isNullAt(columns[0].ordinal())) {
-      long number = columns[0].number(row);
-      return new Place(RangeCut.below(borderNumbers, number), steps == null ? 0 : steps.ordinal(number));
-    }
-    Object[] values = borders == null ? null : values(row);
-    if (values == null) {
+    if (borders == null || hasNull(row)) {
       return ANY;
     }
+    if (borderNumbers != null) {
+      long number = columns[0].number(row);
+      int below = borderNumbers.below(number);
+      if (below != LeadingNumbers.UNDECIDED) {
+        return new Place(below, steps == null ? 0 : steps.ordinal(number));
+      }
+    }
+    Object[] values = values(row);
     return new Place(RangeCut.below(borders, values), steps == null ? 0 : steps.ordinal((Long) values[0]));
   }
 
-  /** Null where one of them is. */
+  private boolean hasNull(InternalRow row) {
+    for (RangeColumn column : columns) {
+      if (row.isNullAt(column.ordinal())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   private Object[] values(InternalRow row) {
     Object[] values = new Object[columns.length];
     for (int i = 0; i < values.length; i++) {
       RangeColumn column = columns[i];
-      if (row.isNullAt(column.ordinal())) {
-        return null;
-      }
       values[i] = column.comparable(row.get(column.ordinal(), column.type()));
     }
     return values;
