@@ -143,7 +143,10 @@ def test_range_deletes_are_merged(spark: SparkSession, table: Table) -> None:
 
 
 def test_rewrite_data_files(spark: SparkSession, table: Table) -> None:
-    answer = spark.sql(f"CALL lake.system.rewrite_data_files('{table.name}')")
+    """PR-22: our columns come where they are asked for."""
+    [planned] = spark.sql(f"CALL lake.system.rewrite_data_files('{table.name}', dry_run => true)").collect()
+    answer = spark.sql(f"CALL lake.system.rewrite_data_files('{table.name}', all_columns => true)")
+    assert answer.columns[:5] == planned.__fields__
     assert answer.dtypes[:5] == [
         ("rewritten_data_files_count", "int"),
         ("added_data_files_count", "int"),
@@ -231,7 +234,7 @@ def test_rewrite_position_delete_files(spark: SparkSession, table: Table) -> Non
     text = f"rewrite_position_delete_files(table => '{table.name}'"
     [planned] = call(spark, f"{text}, where => 'id1 = \"b\"', dry_run => true)")
     answer = spark.sql(f"CALL lake.system.{text}, where => 'id1 = \"b\"')")
-    assert answer.dtypes[:4] == [
+    assert answer.dtypes == [
         ("rewritten_delete_files_count", "int"),
         ("added_delete_files_count", "int"),
         ("rewritten_bytes_count", "bigint"),
@@ -239,10 +242,10 @@ def test_rewrite_position_delete_files(spark: SparkSession, table: Table) -> Non
     ]
     [row] = [each.asDict() for each in answer.collect()]
     assert (row["rewritten_delete_files_count"], row["added_delete_files_count"]) == (2, 1)
-    assert planned == {**row, "added_bytes_count": 0, "snapshot_id": planned["snapshot_id"]}
+    assert planned == {**row, "added_bytes_count": 0}
     assert 0 < row["added_bytes_count"] < row["rewritten_bytes_count"]
-    [row] = call(spark, f"{text}, options => map('rewrite-all', 'true'))")
-    assert row["added_delete_files_count"] == 2
+    [row] = call(spark, f"{text}, options => map('rewrite-all', 'true'), all_columns => true)")
+    assert (row["added_delete_files_count"], row["snapshot_id"]) == (2, table.refresh().snapshot_id)
     assert alive(spark, table) == expected
     assert "Did you mean 'rewrite-all'" in failure(spark, f"{text}, options => map('rewrite_all', 'true'))")
     assert "has one position delete file" in failure(spark, f"{text}, options => map('max-file-size-bytes', '9'))")
@@ -250,7 +253,7 @@ def test_rewrite_position_delete_files(spark: SparkSession, table: Table) -> Non
 
 def test_rewrite_manifests(spark: SparkSession, table: Table) -> None:
     answer = spark.sql(f"CALL lake.system.rewrite_manifests('{table.name}', false, 0)")
-    assert answer.dtypes[:2] == [("rewritten_manifests_count", "int"), ("added_manifests_count", "int")]
+    assert answer.dtypes == [("rewritten_manifests_count", "int"), ("added_manifests_count", "int")]
     assert answer.collect()[0].rewritten_manifests_count >= answer.collect()[0].added_manifests_count > 0
     assert alive(spark, table) == ALIVE
     assert "sort_by is not supported" in failure(spark, f"rewrite_manifests('{table.name}', sort_by => array('v'))")
@@ -262,9 +265,10 @@ def test_rewrite_manifests(spark: SparkSession, table: Table) -> None:
 
 def test_expire_snapshots(spark: SparkSession, table: Table) -> None:
     call(spark, f"rewrite_data_files('{table.name}', options => map('remove-dangling-deletes', 'true'))")
-    [planned] = call(spark, f"expire_snapshots('{table.name}', TIMESTAMP '2100-01-01', 2, 4, true, dry_run => true)")
-    answer = spark.sql(f"CALL lake.system.expire_snapshots('{table.name}', TIMESTAMP '2100-01-01', 2)")
-    assert answer.dtypes[:6] == [
+    text = f"expire_snapshots('{table.name}', TIMESTAMP '2100-01-01', 2"
+    [planned] = call(spark, f"{text}, 4, true, dry_run => true, all_columns => true)")
+    answer = spark.sql(f"CALL lake.system.{text})")
+    assert answer.dtypes == [
         (f"deleted_{kind}_count", "bigint")
         for kind in (
             "data_files",
@@ -276,16 +280,19 @@ def test_expire_snapshots(spark: SparkSession, table: Table) -> None:
         )
     ]
     [row] = [each.asDict() for each in answer.collect()]
-    assert row == planned
+    assert row == {name: planned[name] for name in row}
     assert row["deleted_data_files_count"] == 6
-    assert row["expired_snapshots_count"] == 9
+    assert planned["expired_snapshots_count"] == 9
     assert len(table.refresh().inspect.snapshots()) == 2
     assert alive(spark, table) == ALIVE
 
 
 def test_expire_some_snapshots(spark: SparkSession, table: Table) -> None:
     first, second, *_ = table.inspect.snapshots()["snapshot_id"].to_pylist()
-    [row] = call(spark, f"expire_snapshots(table => '{table.name}', snapshot_ids => array({first}, {second}))")
+    [row] = call(
+        spark,
+        f"expire_snapshots(table => '{table.name}', snapshot_ids => array({first}, {second}), all_columns => true)",
+    )
     assert row["expired_snapshots_count"] == 2
     head = table.refresh().snapshot_id
     assert str(head) in failure(spark, f"expire_snapshots('{table.name}', snapshot_ids => array({head}))")
@@ -306,12 +313,12 @@ def test_remove_orphan_files(spark: SparkSession, table: Table) -> None:
     orphan.write_bytes(b"x")
     os.utime(orphan, (time.time() - 10 * 86_400,) * 2)
     text = f"remove_orphan_files(table => '{table.name}'"
-    [planned] = call(spark, f"{text}, dry_run => true)")
+    [planned] = call(spark, f"{text}, dry_run => true, all_columns => true)")
     assert planned["orphan_file_location"].endswith("left over.parquet")
     assert not planned["is_removed"]
     assert orphan.exists()
     [removed] = call(spark, f"{text}, max_concurrent_deletes => 2, prefix_listing => true, stream_results => true)")
-    assert removed == {**planned, "is_removed": True}
+    assert removed == {"orphan_file_location": planned["orphan_file_location"]}
     assert not orphan.exists()
     assert call(spark, f"{text})") == []
     assert alive(spark, table) == ALIVE
@@ -382,7 +389,7 @@ def test_jobs_on_a_branch(spark: SparkSession, table: Table) -> None:
     """PR-4."""
     table.create_branch("audit")
     head = table.refresh().snapshot_id
-    [row] = call(spark, f"rewrite_data_files('{table.name}', branch => 'audit')")
+    [row] = call(spark, f"rewrite_data_files('{table.name}', branch => 'audit', all_columns => true)")
     assert row["rewritten_data_files_count"] == 6
     assert table.refresh().snapshot_id == head
     assert row["snapshot_id"] == table.metadata.refs["audit"].snapshot_id

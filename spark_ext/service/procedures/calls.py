@@ -10,7 +10,7 @@ from spark_ext.service.procedures.argument_values import python_value
 from spark_ext.service.procedures.procedure import SYSTEM, procedure_named, procedure_names
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Session
-from spark_ext.service.wire.arrow_stream import arrow_stream
+from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_arrow
 
 _MODULES: Final = (
     "snapshots",
@@ -48,7 +48,8 @@ def call_procedure(session: Session, request: Request) -> Answer:
     rows, views = procedure.run(
         lambda branch: session.load(request.table, branch=branch) if procedure.has_table else session, arguments
     )
-    return Answer({"views": [view.to_json() for view in views]}, [arrow_stream(rows)])
+    result = {"columns": spark_schema_of_arrow(rows.schema), "views": [view.to_json() for view in views]}
+    return Answer(result, [arrow_stream(rows)])
 
 
 def _argument(session: Session, value: dict[str, Any]) -> Any:

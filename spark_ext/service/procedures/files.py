@@ -21,6 +21,7 @@ _EXPIRED: Final = (
     "deleted_manifest_lists_count",
     "deleted_statistics_files_count",
 )
+_EXPIRED_HERE: Final = ("deleted_range_delete_files_count", "expired_snapshots_count", "freed_bytes")
 _MAX_CONCURRENT_DELETES: Final = Parameter("max_concurrent_deletes", "integer", "A hint of Iceberg's, without effect.")
 _STREAM_RESULTS: Final = Parameter("stream_results", "boolean", "A hint of Iceberg's, without effect.")
 
@@ -34,12 +35,8 @@ _STREAM_RESULTS: Final = Parameter("stream_results", "boolean", "A hint of Icebe
     Parameter("clean_expired_metadata", "boolean", "Only false: old schemas and partition specs stay."),
     DRY_RUN,
     Parameter("clean_expired_files", "boolean", "Whether files that no snapshot needs go; true by default."),
-    columns=pa.schema(
-        [
-            *((name, pa.int64()) for name in _EXPIRED),
-            *not_null(pa.int64(), "deleted_range_delete_files_count", "expired_snapshots_count", "freed_bytes"),
-        ]
-    ),
+    columns=pa.schema([(name, pa.int64()) for name in _EXPIRED]),
+    more_columns=not_null(pa.int64(), *_EXPIRED_HERE),
     on_branch=False,
 )
 def expire_snapshots(
@@ -67,8 +64,7 @@ def expire_snapshots(
         dry_run=dry_run,
         clean_expired_files=clean_expired_files,
     )
-    ours = ("deleted_range_delete_files_count", "expired_snapshots_count", "freed_bytes")
-    return [{name: getattr(result, name) for name in (*_EXPIRED, *ours)}]
+    return [{name: getattr(result, name) for name in (*_EXPIRED, *_EXPIRED_HERE)}]
 
 
 @procedure(
@@ -83,7 +79,8 @@ def expire_snapshots(
     Parameter("prefix_listing", "boolean", "A hint of Iceberg's, without effect."),
     _STREAM_RESULTS,
     Parameter("allow_recent", "boolean", "Take an older_than less than a day ago: nobody else writes to the table."),
-    columns=pa.schema([*not_null(pa.string(), "orphan_file_location"), *not_null(pa.bool_(), "is_removed")]),
+    columns=pa.schema(not_null(pa.string(), "orphan_file_location")),
+    more_columns=not_null(pa.bool_(), "is_removed"),
     changes_table=False,
     on_branch=False,
 )

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from spark_ext.service.session import Session
-from spark_ext.service.wire.arrow_stream import spark_schema_of_arrow
 from spark_ext.service.wire.spark_types import SparkType
 from tableformat.errors import InvalidArgumentError, NotFoundError, nearest_hint
 from tableformat.table import Table
@@ -95,6 +94,7 @@ class Parameter:
 
 _TABLE: Final = Parameter("table", "string", "Name of the table, such as 'db.t'.", is_required=True, role="table")
 _BRANCH: Final = Parameter(BRANCH, "string", "The branch that is read and changed, main by default.")
+_ALL_COLUMNS: Final = Parameter("all_columns", "boolean", "Answer our columns too, after Iceberg's; false by default.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,9 @@ class Procedure:
     description: str
     parameters: tuple[Parameter, ...]
     columns: pa.Schema
+    """Of each answer: Iceberg's, where Iceberg has the procedure."""
+    more_columns: pa.Schema
+    """Of an answer that was asked for them, after the others."""
     changes_table: bool
     function: Callable[..., Rows | WithViews]
 
@@ -123,7 +126,6 @@ class Procedure:
                 }
                 for each in self.parameters
             ],
-            "columns": spark_schema_of_arrow(self.columns),
             "changes_table": self.changes_table,
         }
 
@@ -135,16 +137,19 @@ class Procedure:
     def run(
         self, load: Callable[[str], Table | Session], arguments: Mapping[str, Any]
     ) -> tuple[pa.Table, Sequence[TemporaryView]]:
-        """PR-1, PR-4: the rows, and the views to make. `load` opens the table on a branch; `arguments` are those that
-        CALL names or defaults to NULL."""
+        """PR-1, PR-4, PR-22: the rows, and the views to make. `load` opens the table on a branch; `arguments` are those
+        that CALL names or defaults to NULL."""
         for parameter in self.parameters:
             if parameter.is_required and parameter != _TABLE and arguments.get(parameter.name) is None:
                 raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, and it is NULL.")
         given = {name: value for name, value in arguments.items() if value is not None}
         branch = given.pop(BRANCH, MAIN_BRANCH) if _BRANCH in self.parameters else MAIN_BRANCH
+        columns = self.columns
+        if self.more_columns and given.pop(_ALL_COLUMNS.name, False):
+            columns = pa.schema([*columns, *self.more_columns])
         answer = self.function(load(branch), **given)
         rows, views = (answer.rows, answer.views) if isinstance(answer, WithViews) else (answer, ())
-        return pa.Table.from_pylist([dict(row) for row in rows], self.columns), views
+        return pa.Table.from_pylist([dict(row) for row in rows], columns), views
 
 
 def _type_name(spark: SparkType | None) -> str:
@@ -165,15 +170,18 @@ _procedures: Final[dict[str, Procedure]] = {}
 def procedure(
     *parameters: Parameter,
     columns: pa.Schema,
+    more_columns: Iterable[pa.Field] = (),
     changes_table: bool = True,
     on_branch: bool = True,
     has_table: bool = True,
 ) -> Callable[[Callable[..., _Answer]], Callable[..., _Answer]]:
     """Make the function the procedure of its name: `def name(table, *, argument=default)`, which gives rows.
 
-    `on_branch` adds the parameter `branch` at the end: the function gets the table on it. Without `has_table` there is
-    no parameter `table` but those given, and the function gets the session.
+    `more_columns` are ours, of a procedure of Iceberg's: they add the parameter `all_columns`, and the function gives
+    them always (PR-22). `on_branch` adds the parameter `branch`: the function gets the table on it. Without `has_table`
+    there is no parameter `table` but those given, and the function gets the session.
     """
+    ours = pa.schema(more_columns)
 
     def register(function: Callable[..., _Answer]) -> Callable[..., _Answer]:
         name = function.__name__
@@ -182,8 +190,14 @@ def procedure(
         _procedures[name] = Procedure(
             name,
             described,
-            (*((_TABLE,) if has_table else ()), *parameters, *((_BRANCH,) if on_branch and has_table else ())),
+            (
+                *((_TABLE,) if has_table else ()),
+                *parameters,
+                *((_BRANCH,) if on_branch and has_table else ()),
+                *((_ALL_COLUMNS,) if ours else ()),
+            ),
             columns,
+            ours,
             changes_table,
             function,
         )

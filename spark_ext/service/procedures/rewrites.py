@@ -23,6 +23,7 @@ from tableformat.maintenance.compaction.row_order import order_of_table, parsed_
 from tableformat.table import Table
 
 DRY_RUN: Final = Parameter("dry_run", "boolean", "Change nothing, and say what would be; false by default.")
+_SNAPSHOT_ID: Final = pa.field("snapshot_id", pa.int64())
 _OPTIONS: Final = Options(
     "rewrite_data_files",
     keywords={
@@ -85,10 +86,12 @@ _CONVERSION_OPTIONS: Final = Options(
             *not_null(pa.int32(), "rewritten_data_files_count", "added_data_files_count"),
             *not_null(pa.int64(), "rewritten_bytes_count"),
             *not_null(pa.int32(), "failed_data_files_count", "removed_delete_files_count"),
-            *not_null(pa.int64(), "written_bytes_count", "deleted_rows_count"),
-            *not_null(pa.int32(), "commits_count"),
-            ("snapshot_id", pa.int64()),
         ]
+    ),
+    more_columns=(
+        *not_null(pa.int64(), "written_bytes_count", "deleted_rows_count"),
+        *not_null(pa.int32(), "commits_count"),
+        _SNAPSHOT_ID,
     ),
 )
 def rewrite_data_files(
@@ -216,9 +219,9 @@ def merge_range_deletes(table: Table, *, dry_run: bool = False) -> Rows:
         [
             *not_null(pa.int32(), "rewritten_delete_files_count", "added_delete_files_count"),
             *not_null(pa.int64(), "rewritten_bytes_count", "added_bytes_count"),
-            ("snapshot_id", pa.int64()),
         ]
     ),
+    more_columns=(_SNAPSHOT_ID,),
 )
 def rewrite_position_delete_files(
     table: Table, *, options: Mapping[str, str] | None = None, where: str | None = None, dry_run: bool = False
@@ -236,12 +239,8 @@ def rewrite_position_delete_files(
     Parameter("spec_id", "integer", "Only manifests of this partition spec; all by default."),
     Parameter("sort_by", array_of("string"), "Not supported: manifests are ordered by all partition fields."),
     DRY_RUN,
-    columns=pa.schema(
-        [
-            *not_null(pa.int32(), "rewritten_manifests_count", "added_manifests_count"),
-            ("snapshot_id", pa.int64()),
-        ]
-    ),
+    columns=pa.schema(not_null(pa.int32(), "rewritten_manifests_count", "added_manifests_count")),
+    more_columns=(_SNAPSHOT_ID,),
 )
 def rewrite_manifests(
     table: Table,

@@ -34,12 +34,16 @@ def after_table(found: Procedure) -> list[Parameter]:
 
 @pytest.mark.parametrize("name", procedure_names())
 def test_arguments_and_columns_are_as_specified(name: str) -> None:
+    """PR-22: ours stand behind the semicolon."""
     row, found = ROWS[name], named(name)
     assert re.findall(r"`([a-z_]+)`", row["arguments"]) == [each.name for each in after_table(found)]
     assert re.findall(r"\*\*`([a-z_]+)`\*\*", row["arguments"]) == [
         each.name for each in after_table(found) if each.is_required
     ]
-    assert re.findall(r"`([a-z_]+)`", row["result"]) == found.columns.names
+    icebergs, _, ours = row["result"].partition(";")
+    assert re.findall(r"`([a-z_]+)`", icebergs) == found.columns.names
+    assert re.findall(r"`([a-z_]+)`", ours) == found.more_columns.names
+    assert ("all_columns" in {each.name for each in found.parameters}) == bool(ours)
     assert "table" in {each.name for each in found.parameters[:2]}
     assert found.description.endswith(".")
 

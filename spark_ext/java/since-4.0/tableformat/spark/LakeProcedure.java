@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** A procedure that CALL runs: Python describes its parameters and columns, and does what it does. */
+/** A procedure that CALL runs: Python describes its parameters, and does what it does. */
 final class LakeProcedure implements UnboundProcedure {
   private final LakeCatalog catalog;
   private final JsonNode description;
@@ -107,7 +107,6 @@ final class LakeProcedure implements UnboundProcedure {
       if (table != null) {
         arguments.set("table", Json.identifier(table));
       }
-      StructType schema = Json.struct(description.get("columns"));
       Sidecar.Answer answer;
       try {
         answer = catalog.callOnce("call_procedure", arguments);
@@ -118,6 +117,7 @@ final class LakeProcedure implements UnboundProcedure {
         }
       }
       TemporaryViews.make(catalog.name(), answer.result().get("views"));
+      StructType schema = Json.struct(answer.result().get("columns"));
       return List.<Scan>of(new ArrowRows.Rows(schema, ArrowRows.read(answer.parts()[0], schema))).iterator();
     }
   }
