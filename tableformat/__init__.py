@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tableformat.operations.staged_write import StagedWrite
     from tableformat.operations.transaction import Transaction
     from tableformat.range_partitions.model import Bound, RangePartitions, bound, list_partitions
+    from tableformat.reports.open_telemetry import OpenTelemetryReporter
     from tableformat.scan.explain import ScanExplanation
     from tableformat.scan.plan import ScanPlan
     from tableformat.scan.scan import Scan
@@ -30,6 +31,7 @@ __all__ = [
     "Changes",
     "CommitResult",
     "ConvertResult",
+    "OpenTelemetryReporter",
     "RangePartitions",
     "Scan",
     "ScanExplanation",
@@ -66,6 +68,7 @@ _HOMES = {
     "RangePartitions": "range_partitions.model",
     "bound": "range_partitions.model",
     "list_partitions": "range_partitions.model",
+    "OpenTelemetryReporter": "reports.open_telemetry",
     "StagedFiles": "write.staged",
 }
 
