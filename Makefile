@@ -191,6 +191,13 @@ docs: setup $(DOCS)/.ready
 		tests/spark/test_docs_spark.py
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
 
+# What the guide shows, after it looks otherwise than before; Chromium takes the pictures.
+screenshots: setup
+	$(BIN)/python docs/pictures/screenshots.py
+
+notebooks: setup
+	$(BIN)/python docs/notebooks/store_outputs.py
+
 soak: setup
 	$(BIN)/python tests/soak/run_soak.py
 

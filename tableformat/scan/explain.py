@@ -115,7 +115,10 @@ def step_cells(step: StepMeasures) -> tuple[str, str, str, str, str]:
 
 def _ruled_out(pruning: dict[str, int]) -> str:
     by_partition, by_bounds = pruning["skipped_by_partition_count"], pruning["skipped_by_bounds_count"]
-    return f"{by_partition:,} by partition, {by_bounds:,} by column bounds"
+    manifests = (
+        f"{pruning['skipped_data_manifest_count']:,} of {pruning['data_manifest_count']:,} manifests with their files"
+    )
+    return f"{manifests}; of files {by_partition:,} by partition, {by_bounds:,} by column bounds"
 
 
 def _why(file: FileExplanation) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from tableformat.cli.main import app
 
 BLOCK: Final = re.compile(r"```(python|console)\n(.*?)```|<!-- setup\n(.*?)-->", re.DOTALL)
 """A block that is shown, or a set-up that is not."""
-_SHOWN_BY: Final = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
+SHOWN_BY: Final = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
 """The method by which a notebook shows a value."""
 
 
@@ -66,7 +66,7 @@ def run_notebook(path: Path) -> int:
         assert printed == stored, f"{path.name} states {stored!r}, and printed is {printed!r}"
         for each in outputs:
             for kind in each.get("data", {}):
-                assert kind == "text/plain" or getattr(shown, _SHOWN_BY[kind])(), f"{path.name}: {kind} of {shown!r}"
+                assert kind == "text/plain" or getattr(shown, SHOWN_BY[kind])(), f"{path.name}: {kind} of {shown!r}"
         checked += len(outputs)
     return checked
 

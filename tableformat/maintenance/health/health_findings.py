@@ -14,6 +14,7 @@ from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, 
 from tableformat.maintenance.health.health import Finding, TableHealth
 from tableformat.maintenance.health.health_statistics import measure
 from tableformat.maintenance.health.range_findings import range_findings
+from tableformat.markup.figures import counted
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import (
@@ -52,8 +53,8 @@ def _about_deletes(health: TableHealth, view: SnapshotView, branch: str) -> Iter
     if equality or ranges:
         yield Finding(
             name="keyed-deletes",
-            what=f"{equality:,} equality and {ranges:,} range delete files: every read compares keys of "
-            f"{health.partial_file_count:,} data files, {health.covered_file_count:,} more are dead weight, and other "
+            what=f"{_keyed_delete_files(equality, ranges)}: every read compares keys of "
+            f"{counted(health.partial_file_count, 'data file')}{_dead_weight(health.covered_file_count)}, and other "
             "engines refuse or misread the branch",
             command="table.maintenance.convert_deletes()"
             if target is None
@@ -69,9 +70,20 @@ def _about_deletes(health: TableHealth, view: SnapshotView, branch: str) -> Iter
     if health.dead_delete_file_count:
         yield Finding(
             name="dead-deletes",
-            what=f"{health.dead_delete_file_count:,} delete files match nothing any more",
+            what=f"{counted(health.dead_delete_file_count, 'delete file')} without a row left to delete",
             command="table.maintenance.drop_dead_deletes()",
         )
+
+
+def _keyed_delete_files(equality: int, ranges: int) -> str:
+    counts = ((equality, "equality delete file"), (ranges, "range delete file"))
+    return " and ".join(counted(count, noun) for count, noun in counts if count)
+
+
+def _dead_weight(covered: int) -> str:
+    if not covered:
+        return ""
+    return f", {covered:,} more {'is' if covered == 1 else 'are'} dead weight"
 
 
 def _about_files(health: TableHealth) -> Iterator[Finding]:
