@@ -45,13 +45,8 @@ from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
-from tableformat.commit.metadata_update import (
-    GZIP_SUFFIX,
-    apply_updates,
-    is_upgrade_to_v3,
-    metadata_bytes,
-    upgraded_to_v3,
-)
+from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_bytes
+from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
 from tableformat.errors import (
     CorruptFileError,

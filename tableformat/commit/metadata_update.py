@@ -1,4 +1,4 @@
-"""Applies a commit's updates to table metadata and serialises it, for catalogs that keep metadata files themselves.
+"""Applies a commit's updates to table metadata, for catalogs that keep metadata files themselves.
 
 PyIceberg's `update_table_metadata` ends with a deep copy of all snapshots, which costs more than the rest of a small
 commit, and knows no way to format version 3. The updates themselves are PyIceberg's.
@@ -6,7 +6,6 @@ commit, and knows no way to format version 3. The updates themselves are PyIcebe
 
 from __future__ import annotations
 
-import gzip
 import time
 from collections.abc import Sequence
 
@@ -22,12 +21,8 @@ from pyiceberg.table.update import (
     _TableMetadataUpdateContext,
     _update_table_metadata_log,
 )
-from pyiceberg.typedef import IcebergBaseModel
 
 from tableformat.errors import SnapshotNotFoundError
-
-GZIP_SUFFIX = ".gz.metadata.json"
-"""How readers know a compressed metadata file."""
 
 
 def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[TableUpdate]) -> TableMetadata:
@@ -96,16 +91,6 @@ def refuse_stale_snapshots(base: TableMetadata, updates: Sequence[TableUpdate]) 
             raise CommitFailedException("the table was upgraded to version 3, whose snapshots assign row ids")
         if isinstance(base, TableMetadataV3) and (snapshot.first_row_id or 0) < (base.next_row_id or 0):
             raise CommitFailedException(f"row id {snapshot.first_row_id} is taken; the table is at {base.next_row_id}")
-
-
-def metadata_bytes(metadata: TableMetadata, location: str) -> bytes:
-    """The metadata file's content, compressed when its name says so."""
-    if isinstance(metadata, TableMetadataV3) and metadata.next_row_id is None:
-        metadata = metadata.model_copy(update={"next_row_id": 0})
-    # The base class's method: PyIceberg 0.12 blocks it for version 3, though the model holds all of that version's
-    # fields.
-    text = IcebergBaseModel.model_dump_json(metadata).encode()
-    return gzip.compress(text, mtime=0) if location.endswith(GZIP_SUFFIX) else text
 
 
 def is_upgrade_to_v3(update: TableUpdate) -> bool:

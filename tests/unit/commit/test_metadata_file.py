@@ -1,0 +1,71 @@
+"""The content of metadata files, of which the snapshots are joined from what was written before."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import IcebergBaseModel
+
+import tableformat as tf
+from tableformat.commit.metadata_file import metadata_bytes
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+
+def parsed(metadata: TableMetadata, location: str = "00001-a.metadata.json") -> Any:
+    content = metadata_bytes(metadata, location)
+    return json.loads(gzip.decompress(content) if location.endswith(".gz.metadata.json") else content)
+
+
+def whole(metadata: TableMetadata) -> Any:
+    """As the model says it itself."""
+    return json.loads(IcebergBaseModel.model_dump_json(metadata))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_content_is_that_of_the_model(tmp_path: Path, version: int) -> None:
+    """Snapshots that are added, that expire from the front and from between, of tables by turns, and those of a table
+    that was loaded anew."""
+    with tf.open_catalog(str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+        properties = {"format-version": str(version), "write.metadata.compression-codec": "none"}
+        one, other = (catalog.create_table(f"db.{name}", SCHEMA, key=["id"], properties=properties) for name in "ab")
+        assert parsed(one.metadata)["snapshots"] == []
+        for number in range(4):
+            for table in (one, other):
+                table.append([{"id": number}])
+                assert parsed(table.metadata) == whole(table.metadata)
+        one.create_tag("kept", snapshot_id=one.history()["snapshot_id"][1].as_py())
+        one.maintenance.expire_snapshots(retain_last=2, older_than=one.metadata.snapshots[-1].timestamp_ms + 1)
+        one.append([{"id": 9}])
+        stored = Path(one.iceberg.metadata_location.removeprefix("file://"))
+        for table in (one, catalog.load_table("db.a"), other):
+            assert parsed(table.metadata) == whole(table.metadata)
+            assert parsed(table.metadata, "00001-a.gz.metadata.json") == whole(table.metadata)
+        assert json.loads(stored.read_text()) == whole(one.metadata)
+        assert len(one.metadata.snapshots) == 4
+
+
+def test_a_snapshot_is_serialised_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tf.open_catalog(str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA)
+        for number in range(20):
+            table.append([{"id": number}])
+        serialised: list[int] = []
+        dump = Snapshot.model_dump_json
+
+        def counted(snapshot: Snapshot, **options: Any) -> str:
+            serialised.append(snapshot.snapshot_id)
+            return dump(snapshot, **options)
+
+        monkeypatch.setattr(Snapshot, "model_dump_json", counted)
+        table.append([{"id": 20}])
+        assert serialised == [table.snapshot_id]
