@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_ext.service.wire.expressions import exact_filter, pruning_filter
 from tableformat import Catalog
+from tableformat.filters.filter_text import filter_text
 
 SCHEMA = Schema(
     NestedField(1, "a", LongType()),
@@ -154,3 +155,50 @@ def test_filters_never_change_the_rows(spark: SparkSession, lake: Catalog, names
         query = "SELECT to_json(struct(*)) AS row FROM {} WHERE " + where
         found = sorted(row.row for row in spark.sql(query.format(f"lake.{table.name}")).collect())
         assert found == sorted(row.row for row in spark.sql(query.format("held_rows")).collect()), where
+
+
+def transformed(name: str, column_name: str, *width: int) -> dict[str, Any]:
+    return {"transform": name, "arguments": [*(literal(each, "integer") for each in width), column(column_name)]}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "as_column"),
+    [
+        (
+            call("=", transformed("years", "at"), literal(-1)),
+            "at >= TIMESTAMP '1969-01-01 00:00:00' AND at < TIMESTAMP '1970-01-01 00:00:00'",
+        ),
+        (call(">", literal(-1), transformed("months", "day")), "day < DATE '1969-12-01'"),
+        (call("<=", transformed("days", "at"), literal(0, "date")), "at < TIMESTAMP '1970-01-02 00:00:00'"),
+        (
+            call("<>", transformed("days", "day"), literal(0, "date")),
+            "day < DATE '1970-01-01' OR day >= DATE '1970-01-02'",
+        ),
+        (call(">", transformed("hours", "at"), literal(-2)), "at >= TIMESTAMP '1969-12-31 23:00:00'"),
+        (call("IS_NULL", transformed("hours", "at")), "at IS NULL"),
+        (call("=", transformed("truncate", "s", 2), literal("ab", "string")), "s STARTS WITH 'ab'"),
+        (call("=", transformed("truncate", "s", 2), literal("a", "string")), "s = 'a'"),
+    ],
+)
+def test_comparisons_of_transforms_are_comparisons_of_the_column(predicate: dict[str, Any], as_column: str) -> None:
+    """SP-46."""
+    assert filter_text(exact(predicate) or AlwaysTrue()) == as_column
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        call("=", transformed("bucket", "a", 4), literal(2)),
+        call("=", transformed("truncate", "a", 10), literal(20)),
+        call("=", transformed("truncate", "s", 2), literal("abc", "string")),
+        call("<", transformed("truncate", "s", 2), literal("ab", "string")),
+        call("=", transformed("years", "at"), literal(None)),
+        call("=", transformed("years", "at"), literal(10**9)),
+        call("<=>", transformed("years", "at"), literal(1)),
+        call("=", transformed("years", "s"), literal(1)),
+        call("=", transformed("years", "nowhere"), literal(1)),
+    ],
+)
+def test_transforms_without_an_exact_filter(predicate: dict[str, Any]) -> None:
+    """SP-46."""
+    assert exact(predicate) is None

@@ -6,11 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+)
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -350,3 +359,140 @@ def rewrite_without(table: Table, column: str) -> None:
     rows = pq.read_table(path, partitioning=None).drop_columns([column]).replace_schema_metadata(None)
     bare = rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
     pq.write_table(bare, path)
+
+
+FUNCTIONS = {
+    "b": "lake.system.bucket(4, text)",
+    "t": "lake.system.truncate(2, text)",
+    "w": "lake.system.truncate(10, n)",
+    "y": "lake.system.years(at)",
+    "m": "lake.system.months(at)",
+    "d": "lake.system.days(at)",
+    "h": "lake.system.hours(at)",
+}
+"""Each asked of a table that is partitioned by it, by another, or by nothing."""
+OF_TRANSFORMS = [
+    *(
+        "{b} = 2",
+        "{b} IN (1, 3)",
+        "{b} <> 0",
+        "2 > {b}",
+        "NOT ({b} = 2)",
+        "{b} IS NULL",
+        "{b} IS NOT NULL",
+        "{b} <=> NULL",
+    ),
+    *(
+        "NOT ({b} <=> 2)",
+        "{t} = 'ab'",
+        "{t} = 'a'",
+        "{t} = 'abc'",
+        "NOT ({t} = 'abc')",
+        "{t} < 'b'",
+        "{t} IN ('ab', 'ü𝄞')",
+    ),
+    *(
+        "{w} = -10",
+        "{w} < 0",
+        "{w} = 2147483640",
+        "{y} = -1",
+        "{y} <> 0",
+        "{y} >= 0",
+        "{y} IN (-2, 54)",
+        "{m} = -1",
+        "{m} <= -1",
+    ),
+    *(
+        "NOT ({m} > -1)",
+        "{d} = DATE'1969-12-31'",
+        "{d} <> DATE'1969-12-31'",
+        "{d} < DATE'1970-01-01'",
+        "{h} = -1",
+        "{h} > -2",
+    ),
+    *(
+        "{h} IS NULL",
+        "{y} IS NOT NULL",
+        "{b} = 2 OR {y} = -1",
+        "{b} = 2 AND NOT ({y} = -1)",
+        "{b} = 2 AND n > 0",
+        "{b} = 1 OR n = 7",
+    ),
+    *("{y} < 1000000000", "{d} = DATE'9999-12-31'"),
+]
+
+
+def transformed(lake: Catalog, namespace: str) -> Table:
+    """Files of five specs, with nulls, moments before 1970, and the lowest integer, whose multiple wraps around."""
+    schema = pa.schema([("n", pa.int32()), ("text", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
+    table = lake.create_table((namespace, "t"), schema, partition_by=["bucket(4, text)", "year(at)"])
+    rows = pa.table(
+        {
+            "n": [-(2**31), -11, -10, -1, 0, 7, 2**31 - 1, None],
+            "text": ["ab", "abc", "a", "", "ü𝄞x", "b", None, "zz"],
+            "at": [
+                *(datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC), None),
+                *(datetime(1969, 1, 1, tzinfo=UTC), datetime(1968, 2, 29, 12, tzinfo=UTC)),
+                *(datetime(2024, 2, 29, 23, tzinfo=UTC), datetime(1969, 12, 31, 22, 30, tzinfo=UTC)),
+                datetime(1970, 1, 1, 0, 30, tzinfo=UTC),
+            ],
+        },
+        schema=schema,
+    )
+    table.append(rows)
+    specs: list[dict[str, Transform[Any, Any]]] = [
+        {"text": TruncateTransform(2), "at": MonthTransform()},
+        {"n": TruncateTransform(10), "at": DayTransform()},
+        {"text": BucketTransform(8), "at": HourTransform()},
+        {},
+    ]
+    for fields in specs:
+        with table.update_spec() as spec:
+            for field in table.iceberg.spec().fields:
+                spec.remove_field(field.name)
+            for column, transform in fields.items():
+                spec.add_field(column, transform, f"{column}_{transform}")
+        table.append(rows)
+    return table
+
+
+def test_functions_of_the_catalog_never_change_the_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-46: each predicate finds the rows that the functions' own values say, whatever files are partitioned by."""
+    table = transformed(lake, namespace)
+    columns = ", ".join(f"{call} AS {name}" for name, call in FUNCTIONS.items())
+    names = {name: name for name in FUNCTIONS}
+    known = ", ".join(f"({where.format(**names)}) AS p{i}" for i, where in enumerate(OF_TRANSFORMS))
+    rows = "to_json(named_struct('n', n, 'text', text, 'at', at, 'h', h))"
+    computed = spark.sql(f"SELECT {rows} r, {known} FROM (SELECT *, {columns} FROM lake.{table.name})").collect()
+    asked = [
+        f"SELECT {i} p, {rows.replace(', h)', ', ' + FUNCTIONS['h'] + ')')} r FROM lake.{table.name} WHERE {where}"
+        for i, where in enumerate(where.format(**FUNCTIONS) for where in OF_TRANSFORMS)
+    ]
+    found = spark.sql(" UNION ALL ".join(asked)).collect()
+    for i, where in enumerate(OF_TRANSFORMS):
+        assert sorted(row.r for row in found if row.p == i) == sorted(row.r for row in computed if row[f"p{i}"]), where
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "where", "file_count"),
+    [
+        ("bucket(4, text)", "lake.system.bucket(4, text) = 2", 1),
+        ("bucket(4, text)", "lake.system.bucket(4, text) IN (2, 3)", 2),
+        ("bucket(4, text)", "lake.system.bucket(3, text) = 2", 4),
+        ("days(at)", "lake.system.days(at) = DATE '2024-01-03'", 1),
+        ("days(at)", "lake.system.hours(at) < 473352 + 24", 1),
+        ("truncate(10, n)", "lake.system.truncate(10, n) <= 10", 2),
+    ],
+)
+def test_functions_of_the_catalog_rule_out_files(
+    spark: SparkSession, namespace: str, partition_by: str, where: str, file_count: int
+) -> None:
+    """SP-46: and what the partitions decide is asked of no row."""
+    name = f"lake.{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {name} PARTITIONED BY ({partition_by}) AS SELECT n, 't' || n text, "
+        "TIMESTAMP '2024-01-01' + make_interval(0, 0, 0, n div 10) at FROM (SELECT explode(sequence(0, 39)) n)"
+    )
+    frame = spark.table(name).where(where)
+    assert files_read(frame) == file_count
+    assert ("Filter (" in plan_of(frame)) == ("bucket(3" in where or "hours" in where)

@@ -16,6 +16,7 @@ from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.expressions import pruning_filter
+from spark_ext.service.wire.partition_predicates import PartitionPredicates
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
@@ -48,6 +49,14 @@ def estimate(session: Session, request: Request) -> dict[str, Any]:
     return {**size, "columns": column_statistics(columns, view.schema, files, counts)}
 
 
+@method("decided_predicates")
+def decided_predicates(session: Session, request: Request) -> list[int]:
+    """SP-46: the indexes of the predicates that hold for all rows or for none of each file to read."""
+    pin = Pin.from_json(request.arguments["pin"])
+    plan = session.plan(pin, _where(session, pin, request))
+    return PartitionPredicates(request.arguments["predicates"], session.view(pin)).decided_by(plan)
+
+
 @method("scan_files")
 def scan_files(session: Session, request: Request) -> Answer:
     """The files to read, each with its deleted positions, which are found here, in parallel, and cached.
@@ -75,8 +84,9 @@ def scan_files(session: Session, request: Request) -> Answer:
 
 
 def _plan(session: Session, request: Request) -> ScanPlan:
-    pin = Pin.from_json(request.arguments["pin"])
-    return session.plan(pin, _where(session, pin, request))
+    pin, arguments = Pin.from_json(request.arguments["pin"]), request.arguments
+    in_partitions = PartitionPredicates(arguments["predicates"], session.view(pin))
+    return in_partitions.narrowed(session.plan(pin, _where(session, pin, request)), arguments.get("decided", ()))
 
 
 def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
@@ -37,6 +38,7 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.schema import Schema
 
+from spark_ext.service.wire.transform_ranges import column_ranges
 from tableformat.errors import TableFormatError
 from tableformat.filters.bound_filter import bind_filter
 
@@ -115,7 +117,7 @@ def _exact(predicate: SparkExpression, schema: Schema) -> BooleanExpression | No
 
 def _bound_leaf(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
     try:
-        leaf = _leaf(predicate)
+        leaf = _leaf(predicate) or _leaf_of_transform(predicate, schema)
     except NoValueError:
         return None
     return leaf if leaf is not None and _binds(leaf, schema) else None
@@ -141,6 +143,41 @@ def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
         return None
     values = [literal_value(each) for each in literals]
     return _PREDICATES[operator](column, values) if operator == "IN" else _PREDICATES[operator](column, *values)
+
+
+def _leaf_of_transform(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
+    """SP-46: a comparison of a transform of one column with literals, as one of the column; else None."""
+    operator, arguments = _column_first(predicate)
+    called = transform_call(arguments[0]) if arguments else None
+    if called is None or not all(each.get("literal") is not None for each in arguments[1:]):
+        return None
+    values = [literal_value(each) for each in arguments[1:]]
+    try:
+        source = schema.find_type(".".join(called.column))
+        return column_ranges(operator, called.name, called.width, Reference(".".join(called.column)), source, values)
+    except (OverflowError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TransformCall:
+    """A transform of one column, as the catalog's functions are called: `system.bucket(4, id)`."""
+
+    name: str
+    width: int | None
+    """The number of buckets, or the width of `truncate`; None for transforms without one."""
+    column: tuple[str, ...]
+
+
+def transform_call(expression: SparkExpression) -> TransformCall | None:
+    """None for anything else."""
+    if "transform" not in expression:
+        return None
+    *widths, column = expression["arguments"]
+    if "column" not in column or any(each.get("literal") is None for each in widths):
+        return None
+    width = int(widths[0]["literal"]) if widths else None
+    return TransformCall(expression["transform"], width, tuple(column["column"]))
 
 
 def _column_first(predicate: SparkExpression) -> tuple[str, Sequence[SparkExpression]]:

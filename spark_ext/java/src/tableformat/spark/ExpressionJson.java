@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 
 /**
  * Spark's expressions as JSON.
@@ -17,7 +18,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
  * {"transform": "bucket", "arguments": [...]}   {"unknown": "what Spark calls it"}
  * </pre>
  *
- * Literals are as in ValueJson.
+ * A call of one of the catalog's functions is the transform of its name. Literals are as in ValueJson.
  */
 final class ExpressionJson {
   private ExpressionJson() {}
@@ -39,6 +40,9 @@ final class ExpressionJson {
     }
     if (expression instanceof Transform transform) {
       return Json.object().put("transform", transform.name()).set("arguments", of(transform.arguments()));
+    }
+    if (expression instanceof UserDefinedScalarFunc call && Transforms.isOurs(call)) {
+      return Json.object().put("transform", call.name()).set("arguments", of(call.children()));
     }
     if (expression instanceof Cast cast) {
       ObjectNode result = Json.object().put("operator", "CAST").set("arguments", of(cast.children()));

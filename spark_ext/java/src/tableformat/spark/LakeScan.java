@@ -39,6 +39,10 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private final LakeTable table;
   private final StructType required;
   private final Predicate[] predicates;
+
+  /** The indexes of the predicates that nobody asks of the rows. */
+  private final int[] decided;
+
   private final CaseInsensitiveStringMap options;
   private Predicate[] runtimePredicates = {};
   private JsonNode estimate;
@@ -50,10 +54,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   /** A stream has options of its own, of which some have names of a batch's. */
   private boolean isOfStream = false;
 
-  LakeScan(LakeTable table, StructType required, Predicate[] predicates, CaseInsensitiveStringMap options) {
+  LakeScan(
+      LakeTable table, StructType required, Predicate[] predicates, int[] decided, CaseInsensitiveStringMap options) {
     this.table = table;
     this.required = required;
     this.predicates = predicates;
+    this.decided = decided;
     this.options = options;
     this.grouping = Grouping.of(table);
   }
@@ -72,6 +78,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    if (decided.length > 0) {
+      throw new IllegalStateException("A stream of " + table.name() + " rules out no files by " + Arrays.toString(predicates));
+    }
     isOfStream = true;
     ObjectNode arguments = Json.object().putNull("changes");
     arguments.set("options", Json.object(options.asCaseSensitiveMap()));
@@ -175,6 +184,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   private ObjectNode arguments() {
     ObjectNode arguments = table.arguments().set("predicates", allPredicates());
+    ArrayNode indexes = arguments.putArray("decided");
+    Arrays.stream(decided).forEach(indexes::add);
     return isOfStream ? arguments : ReadOptions.added(arguments, options);
   }
 

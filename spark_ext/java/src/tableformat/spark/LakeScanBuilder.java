@@ -3,6 +3,8 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
@@ -27,6 +29,7 @@ final class LakeScanBuilder
   private final CaseInsensitiveStringMap options;
   private StructType required;
   private Predicate[] predicates = {};
+  private int[] decided = {};
   private Scan aggregated;
 
   LakeScanBuilder(LakeTable table, CaseInsensitiveStringMap options) {
@@ -35,10 +38,24 @@ final class LakeScanBuilder
     this.required = table.rowType();
   }
 
-  /** All predicates go to the planner and to the Parquet reader, and Spark applies all of them to the rows as well. */
+  /**
+   * All predicates go to the planner and to the Parquet reader, and Spark applies them to the rows as well, but for those with
+   * transforms that the partitions of all files decide (SP-46).
+   */
   @Override public Predicate[] pushPredicates(Predicate[] predicates) {
     this.predicates = predicates;
-    return predicates;
+    decided = decided(predicates);
+    return IntStream.range(0, predicates.length).filter(i -> Arrays.stream(decided).noneMatch(each -> each == i))
+        .mapToObj(i -> predicates[i]).toArray(Predicate[]::new);
+  }
+
+  private int[] decided(Predicate[] predicates) {
+    if (ReadOptions.areOfAppends(options) || Arrays.stream(predicates).noneMatch(Transforms::areCalledIn)) {
+      return new int[0];
+    }
+    ObjectNode arguments = table.arguments().set("predicates", ExpressionJson.of(predicates));
+    JsonNode answer = table.catalog().call("decided_predicates", arguments).result();
+    return IntStream.range(0, answer.size()).map(i -> answer.get(i).asInt()).toArray();
   }
 
   @Override public Predicate[] pushedPredicates() {
@@ -109,6 +126,6 @@ final class LakeScanBuilder
   }
 
   @Override public Scan build() {
-    return aggregated != null ? aggregated : new LakeScan(table, required, predicates, options);
+    return aggregated != null ? aggregated : new LakeScan(table, required, predicates, decided, options);
   }
 }

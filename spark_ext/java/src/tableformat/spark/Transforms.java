@@ -4,6 +4,8 @@ import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
@@ -28,6 +30,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class Transforms {
   static final String[] NAMES = {"bucket", "truncate", "years", "months", "days", "hours"};
 
+  private static final String CANONICAL = "tableformat.";
+
   private Transforms() {}
 
   /** Null when there is no function of that name. */
@@ -36,6 +40,17 @@ final class Transforms {
       return new RangePlaceFunction();
     }
     return Arrays.asList(NAMES).contains(name) ? new Unbound(name) : null;
+  }
+
+  /** Whether it is a function of this catalog, and not one of the same name of another. */
+  static boolean isOurs(UserDefinedScalarFunc call) {
+    return Arrays.asList(NAMES).contains(call.name()) && call.canonicalName().startsWith(CANONICAL + call.name());
+  }
+
+  /** Whether such a function is called anywhere in an expression. */
+  static boolean areCalledIn(Expression expression) {
+    return expression instanceof UserDefinedScalarFunc call && isOurs(call)
+        || Arrays.stream(expression.children()).anyMatch(Transforms::areCalledIn);
   }
 
   private record Unbound(String name) implements UnboundFunction {
@@ -103,7 +118,7 @@ final class Transforms {
     }
 
     @Override public String canonicalName() {
-      return "tableformat.bucket(" + source.catalogString() + ")";
+      return CANONICAL + "bucket(" + source.catalogString() + ")";
     }
 
     @Override public DataType[] inputTypes() {
@@ -147,7 +162,7 @@ final class Transforms {
     }
 
     @Override public String canonicalName() {
-      return "tableformat.truncate(" + source.catalogString() + ")";
+      return CANONICAL + "truncate(" + source.catalogString() + ")";
     }
 
     @Override public DataType[] inputTypes() {
@@ -201,7 +216,7 @@ final class Transforms {
     }
 
     @Override public String canonicalName() {
-      return "tableformat." + name + "(" + source.catalogString() + ")";
+      return CANONICAL + name + "(" + source.catalogString() + ")";
     }
 
     @Override public DataType[] inputTypes() {
