@@ -137,7 +137,8 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
     """Run one statement that may do what DuckDB itself does not with tables of an attached catalog:
 
     - `FROM db.t AT (VERSION => n)` reads a snapshot, `AT (VERSION => 'name')` a tag or a branch, `AT (TIMESTAMP => t)`
-      what was current then, in the connection's time zone where `t` has none. In SELECT, and in the query of INSERT.
+      what was current then, in the connection's time zone where `t` has none. In SELECT, and in the query of EXPLAIN,
+      CREATE TABLE AS and INSERT.
     - `INSERT INTO db.t [(columns)] [BY NAME] query` appends, `INSERT OR REPLACE INTO` upserts.
     - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` takes.
 

@@ -6,14 +6,13 @@ statement is read here, from DuckDB's tokens, and what follows is a query or a c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyiceberg.expressions import AlwaysTrue
 
 from tableformat.engines.attachment import attached_table, quoted
+from tableformat.engines.statement import QUERY_WORDS, StatementReader
 from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.filters.predicate import Where
@@ -24,64 +23,10 @@ if TYPE_CHECKING:
 
     from tableformat.table import Table
 
-_TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[\w$]+|\S')
-"""A name or a word whole; of anything else the first character is enough."""
-_QUERY_WORDS: Final = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    start: int
-
-    @property
-    def word(self) -> str:
-        return self.text.upper()
-
-
-class _Reader:
-    """The tokens of a statement, one after the other."""
-
-    def __init__(self, sql: str) -> None:
-        import duckdb
-
-        self._sql = sql
-        # DuckDB 1.5 leaves comments out, 2.0 does not; neither says where a token ends.
-        starts = [start for start, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment]
-        self._tokens = [_Token(found[0], start) for start in starts if (found := _TOKEN.match(sql, start))]
-
-    def took(self, *words: str) -> bool:
-        """Whether the next tokens are these words, which are behind now."""
-        if [token.word for token in self._tokens[: len(words)]] != list(words):
-            return False
-        del self._tokens[: len(words)]
-        return True
-
-    def next(self) -> str:
-        return self._tokens[0].word if self._tokens else ""
-
-    def after_next(self) -> str:
-        return self._tokens[1].word if len(self._tokens) > 1 else ""
-
-    def identifier(self) -> str:
-        text = self._tokens.pop(0).text
-        return text[1:-1].replace('""', '"') if text.startswith('"') else text
-
-    def path(self) -> tuple[str, ...]:
-        """`a.b.c`."""
-        names = [self.identifier()]
-        while self.took("."):
-            names.append(self.identifier())
-        return tuple(names)
-
-    def rest(self) -> str:
-        """What is left, without the semicolon at its end."""
-        return self._sql[self._tokens[0].start :].rstrip().rstrip(";") if self._tokens else ""
-
 
 def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
     """The rows of the statement's query, appended; `OR REPLACE` upserts them. None where the table is not ours."""
-    read = _Reader(sql)
+    read = StatementReader(sql)
     conflict = "" if not read.took("INSERT", "OR") else read.identifier().upper()
     if not read.took("INTO") and not read.took("INSERT", "INTO"):
         return None  # WITH ... INSERT, whose table DuckDB names in its error.
@@ -100,7 +45,7 @@ def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
     by_name = read.took("BY", "NAME")
     if not by_name:
         read.took("BY", "POSITION")
-    if read.next() not in _QUERY_WORDS:
+    if read.next() not in QUERY_WORDS:
         raise UnsupportedFeatureError(f"{read.rest()!r} is no query: rows come from SELECT, FROM, WITH or VALUES.")
     rows = connection.sql(with_past_states(connection, read.rest()))
     fitting = _with_types_of(connection.sql(f"FROM {place}"), rows, columns, by_name=by_name, name=table.name)
@@ -110,7 +55,7 @@ def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
 
 def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
     """`Table.delete` with the condition of the statement. None where the table is not ours."""
-    read = _Reader(sql)
+    read = StatementReader(sql)
     if not read.took("DELETE", "FROM"):
         return None
     target = _target(connection, read)
@@ -128,16 +73,16 @@ def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
     return table.delete(where)
 
 
-def _target(connection: DuckDBPyConnection, read: _Reader) -> tuple[str, Table] | None:
+def _target(connection: DuckDBPyConnection, read: StatementReader) -> tuple[str, Table] | None:
     """The table behind the name that comes next, with its view in SQL."""
     path = read.path()
     found = attached_table(connection, path)
     return None if found is None else (".".join(map(quoted, path)), found[1])
 
 
-def _column_list(read: _Reader) -> list[str] | None:
+def _column_list(read: StatementReader) -> list[str] | None:
     """`(a, b)`; None where there is none."""
-    if read.next() != "(" or read.after_next() in _QUERY_WORDS:
+    if read.next() != "(" or read.after_next() in QUERY_WORDS:
         return None
     read.took("(")
     columns = [read.identifier()]

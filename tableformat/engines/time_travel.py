@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tableformat.engines.attachment import attached_table, attachments, dataset_name
+from tableformat.engines.statement import StatementReader
 from tableformat.errors import InvalidArgumentError
 from tableformat.scan.scan import Scan
 
@@ -23,20 +24,37 @@ if TYPE_CHECKING:
 
 _CLAUSE: Final = re.compile(r"\bAT\s*\(", re.IGNORECASE)
 
+_ENDING_WITH_A_QUERY: Final = ("CREATE", "DESCRIBE", "EXPLAIN", "INSERT", "SUMMARIZE")
+
 
 def with_past_states(connection: DuckDBPyConnection, sql: str) -> str:
     """The statement with a dataset in place of each table of an attached catalog that has an `AT` clause.
 
     `VERSION => n` is a snapshot id, `VERSION => 'name'` a tag or a branch, `TIMESTAMP => t` what was current then, in
-    the time zone of the connection where `t` has none. The text as it is where no table has the clause, and where it is
-    no SELECT: DuckDB says what is wrong with it.
+    the time zone of the connection where `t` has none. The statement is a SELECT, or ends with one and keeps no more
+    than its rows: EXPLAIN, CREATE TABLE AS, INSERT. The text as it is where no table has the clause, and for all other
+    statements: DuckDB says what is wrong with them.
     """
     if not _CLAUSE.search(sql):
         return sql
-    tree = _tree(connection, sql)
-    found = [] if tree is None else [node for node in _nodes(tree) if node.get("at_clause")]
+    start, tree = _query(connection, sql)
+    found = [node for node in _nodes(tree) if node.get("at_clause")]
     taken_back = [_take_back(connection, node) for node in found]
-    return _text(connection, tree) if any(taken_back) else sql
+    if not any(taken_back):
+        return sql
+    query = _text(connection, tree)
+    return sql[:start] + (f"({query})" if sql[start] == "(" else query)
+
+
+def _query(connection: DuckDBPyConnection, sql: str) -> tuple[int, Any]:
+    """Where the query of the statement begins, and its syntax tree; None where there is none, or a view keeps it."""
+    read = StatementReader(sql)
+    starts = read.queries() if read.next() in _ENDING_WITH_A_QUERY else (0,)
+    for start in starts:
+        tree = _tree(connection, sql[start:])
+        if tree is not None:
+            return start, None if {"VIEW", "MACRO"} & set(sql[:start].upper().split()) else tree
+    return 0, None
 
 
 def _tree(connection: DuckDBPyConnection, sql: str) -> Any:

@@ -95,6 +95,25 @@ class TestTimeTravel:
         with pytest.raises(error, match=message):
             attached.run(f"FROM lake.db.items AT ({clause})")
 
+    def test_in_statements_that_end_with_a_query(self, attached: Attached) -> None:
+        past = f"lake.db.items AT (VERSION => {attached.first})"
+        attached.run(f"CREATE OR REPLACE TABLE memory.kept AS SELECT * FROM {past} WHERE id > 1")
+        assert attached.rows("FROM memory.kept") == [(2, "b", 2.0)]
+        attached.run(f"CREATE TEMP TABLE more (id) AS (SELECT id FROM {past})")
+        attached.run(f"INSERT INTO memory.kept (FROM {past} LIMIT 1)")
+        assert attached.rows("SELECT (SELECT count(*) FROM memory.kept), list(id) FROM more") == [(2, [1, 2])]
+        assert [row[0] for row in attached.rows(f"DESCRIBE SELECT id FROM {past}")] == ["id"]
+        assert [row[0] for row in attached.rows(f"SUMMARIZE SELECT id FROM {past}")] == ["id"]
+        ((kind, plan),) = attached.rows(f"EXPLAIN SELECT id FROM {past} WHERE id = 2")
+        assert (kind, "id" in plan) == ("physical_plan", True)
+        ((kind, plan),) = attached.rows(f"EXPLAIN (ANALYZE, FORMAT json) FROM {past}")
+        assert plan.lstrip().startswith("{")
+
+    def test_a_view_keeps_no_state(self, attached: Attached) -> None:
+        """It would outlive what is registered for it."""
+        with pytest.raises(duckdb.Error):
+            attached.run(f"CREATE VIEW memory.kept AS SELECT * FROM lake.db.items AT (VERSION => {attached.first})")
+
     def test_tables_of_others_are_left_to_duckdb(self, attached: Attached) -> None:
         attached.connection.execute("CREATE TABLE memory.own AS SELECT 1 AS a")
         with pytest.raises(duckdb.Error, match="time travel"):
