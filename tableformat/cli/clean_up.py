@@ -31,6 +31,9 @@ def expire_snapshots(
     clean_expired_files: Annotated[
         bool, typer.Option("--clean-expired-files/--keep-files", help="Remove the files that nothing needs any more.")
     ] = True,
+    clean_expired_metadata: Annotated[
+        bool, typer.Option("--clean-expired-metadata", help="Forget schemas and partition specs that nothing needs.")
+    ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -46,6 +49,7 @@ def expire_snapshots(
         retain_last=retain_last,
         snapshot_ids=snapshot_id or (),
         clean_expired_files=clean_expired_files,
+        clean_expired_metadata=clean_expired_metadata,
     )
     if not (dry_run or yes):
         require_terminal(f"Expire snapshots of {handle.name}?")

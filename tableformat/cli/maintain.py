@@ -89,6 +89,9 @@ def rewrite_manifests(
     spec_id: Annotated[
         int | None, typer.Option(metavar="N", help="Only manifests of this partition spec; default all.")
     ] = None,
+    sort_by: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="This partition field comes first in order. Repeatable.")
+    ] = None,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
@@ -96,7 +99,9 @@ def rewrite_manifests(
     session = Session.of(context)
     handle = session.writable_table(table, branch)
     with running(session, handle, dry_run=dry_run) as progress:
-        result = handle.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id, progress=progress)
+        result = handle.maintenance.rewrite_manifests(
+            dry_run=dry_run, spec_id=spec_id, sort_by=sort_by or None, progress=progress
+        )
     emit_result(session, handle, result)
 
 

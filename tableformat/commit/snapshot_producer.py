@@ -208,6 +208,11 @@ class SnapshotProducer:
         spec_id: int,
     ) -> ManifestFile:
         metadata = base.metadata
+        if spec_id not in metadata.specs():
+            raise CommitConflictError(
+                f"the files were written for partition spec {spec_id}, which an expiry with "
+                "clean_expired_metadata removed since. Nothing was changed. Load the table again, and write them anew."
+            )
         key = (*reuse_key, content, spec_id, metadata.format_version)
         if key not in self._reusable:
             location = self._new_location(metadata, f"{self._commit_uuid}-m{self._file_count}.avro")

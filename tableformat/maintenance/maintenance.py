@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
+import pyarrow as pa
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
@@ -270,6 +271,7 @@ class Maintenance:
         snapshot_ids: Collection[int] = (),
         dry_run: bool = False,
         clean_expired_files: bool = True,
+        clean_expired_metadata: bool = False,
         progress: Progress | None = None,
     ) -> ExpireResult:
         """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more.
@@ -279,6 +281,7 @@ class Maintenance:
         Settings of a branch come before both. Branches and tags older than their maximum age go too, `main` never.
         `snapshot_ids` names snapshots to expire whatever their age; given alone, nothing else expires.
         With `clean_expired_files=False` every file stays. Files are removed after the commit succeeded, never before.
+        `clean_expired_metadata` forgets schemas and partition specs that nothing needs any more, too.
 
         >>> loaded = table.snapshot_id
         >>> result = table.delete_prefix({"id1": "A"})
@@ -292,6 +295,7 @@ class Maintenance:
             snapshot_ids=snapshot_ids,
             dry_run=dry_run,
             clean_expired_files=clean_expired_files,
+            clean_expired_metadata=clean_expired_metadata,
             progress=progress,
         )
 
@@ -359,19 +363,27 @@ class Maintenance:
         )
 
     def rewrite_manifests(
-        self, *, dry_run: bool = False, spec_id: int | None = None, progress: Progress | None = None
+        self,
+        *,
+        dry_run: bool = False,
+        spec_id: int | None = None,
+        sort_by: Sequence[str] | None = None,
+        progress: Progress | None = None,
     ) -> RewriteManifestsResult:
         """Put the entries of the branch's manifests together by partition, in manifests of
         `commit.manifest.target-size-bytes`, so that filtered scans read few of them. No file is added or removed.
 
-        `spec_id` limits the job to one partition spec; without it all are rewritten, where Iceberg takes the newest.
+        `spec_id` limits the job to one partition spec; without it all are rewritten, where Iceberg takes the current
+        one. `sort_by` names the partition fields that come first in the order, of `spec_id` or the current spec.
 
         >>> result = table.append(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))
         >>> result = table.maintenance.rewrite_manifests()
         >>> result.rewritten_manifests_count, result.added_manifests_count
         (2, 1)
         """
-        return rewrite_manifests(self._writable, self.branch, spec_id=spec_id, dry_run=dry_run, progress=progress)
+        return rewrite_manifests(
+            self._writable, self.branch, spec_id=spec_id, sort_by=sort_by, dry_run=dry_run, progress=progress
+        )
 
     def compute_table_stats(
         self,
@@ -409,6 +421,10 @@ class Maintenance:
         location: str | None = None,
         dry_run: bool = False,
         allow_recent: bool = False,
+        file_list: pa.Table | None = None,
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        prefix_mismatch_mode: str = "error",
         progress: Progress | None = None,
     ) -> RemoveOrphanFilesResult:
         """Remove files in the table's directory that nothing names: left by writers that died.
@@ -417,6 +433,11 @@ class Maintenance:
         last written before `older_than`, three days ago by default: younger ones may belong to a commit in flight. A
         moment less than a day ago needs `allow_recent=True`. `location` limits the search to a directory of the table.
         Refused where another table's files could be met: other tables of the catalog and metadata files are checked.
+
+        `file_list` is used instead of a listing, such as an inventory of the store: `file_path` and `last_modified`.
+        A file that metadata names with another scheme or authority than it is listed with is an error, unless
+        `equal_schemes`, such as {"wasb,abfs": "abfss"}, or `equal_authorities` says that they are the same, or
+        `prefix_mismatch_mode` is "ignore" (it stays) or "delete" (it goes).
 
         >>> write = table.new_write()
         >>> staged = write.write(pa.table({"id1": ["C"], "id2": [7], "num_cal": [1]}))  # and never committed
@@ -429,6 +450,10 @@ class Maintenance:
             location=location,
             dry_run=dry_run,
             allow_recent=allow_recent,
+            file_list=file_list,
+            equal_schemes=equal_schemes,
+            equal_authorities=equal_authorities,
+            prefix_mismatch_mode=prefix_mismatch_mode,
             progress=progress,
         )
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 
@@ -22,7 +24,7 @@ from tableformat.commit.change import ManifestRewrite, TableChange
 from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.spans.bounds import key_bounds
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import InvalidArgumentError, nearest_hint
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
 from tableformat.maintenance.running.progress import Progress, silent
@@ -58,46 +60,72 @@ def rewrite_manifests(
     branch: str,
     *,
     spec_id: int | None = None,
+    sort_by: Sequence[str] | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> RewriteManifestsResult:
     """Rewrite the manifests of the branch's newest snapshot, and move the handle to the result.
 
     `spec_id` limits the job to manifests of one partition spec; None means all of them, each spec in manifests of its
-    own. No file is added or removed. What is in order already is left alone. Safe beside writers: the manifests are
-    made from the head of each commit attempt. InvalidArgumentError for a spec that the table does not have.
+    own. `sort_by` names the partition fields of the spec, or of the table's current one, that come first in the order;
+    then only this spec is looked at. No file is added or removed. What is in order already is left alone. Safe beside
+    writers: the manifests are made from the head of each commit attempt. InvalidArgumentError for a spec or a field
+    that the table does not have.
     """
     started = time.perf_counter()
     move_to_newest(iceberg)
     if spec_id is not None and spec_id not in iceberg.metadata.specs():
         known = ", ".join(map(str, sorted(iceberg.metadata.specs())))
         raise InvalidArgumentError(f"the table has no partition spec {spec_id!r}, only {known}.")
+    spec = iceberg.metadata.spec() if spec_id is None else iceberg.metadata.specs()[spec_id]
+    fields_first = () if sort_by is None else _positions(spec, sort_by)
+    only_spec = spec_id if sort_by is None else spec.spec_id
     if dry_run:
         view = head_view(iceberg.metadata, iceberg.io, branch)
-        return _result(view, plan_manifests(view, spec_id, progress), started, dry_run=True)
+        return _result(view, plan_manifests(view, only_spec, fields_first, progress), started, dry_run=True)
 
-    planned = _RewriteOnHead(spec_id, progress)
+    planned = _RewriteOnHead(only_spec, fields_first, progress)
     commit_change(iceberg, planned, ref=branch).move(iceberg)
     return _result(head_view(iceberg.metadata, iceberg.io, branch), planned.rewrite, started, dry_run=False)
+
+
+def _positions(spec: PartitionSpec, names: Sequence[str]) -> tuple[int, ...]:
+    """The places of partition fields in the spec."""
+    known = [field.name for field in spec.fields]
+    if not names:
+        raise InvalidArgumentError("sort_by must not be empty: name partition fields, or leave it out.")
+    for name in names:
+        if name not in known:
+            raise InvalidArgumentError(
+                f"sort_by: {name!r} is not found in partition spec {spec.spec_id}, which has "
+                f"{', '.join(known) or 'no fields'}.{nearest_hint(name, known)}"
+            )
+    return tuple(map(known.index, names))
 
 
 class _RewriteOnHead(PlannedChange):
     """MT-48: planned anew from the head of each attempt, so no commit of others is a conflict."""
 
-    def __init__(self, spec_id: int | None, progress: Progress | None) -> None:
+    def __init__(self, spec_id: int | None, fields_first: tuple[int, ...], progress: Progress | None) -> None:
         self._spec_id = spec_id
+        self._fields_first = fields_first
         self._progress = progress
         self.rewrite: ManifestRewrite | None = None
         """The last that was planned."""
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         del attempt
-        self.rewrite = plan_manifests(head, self._spec_id, self._progress)
+        self.rewrite = plan_manifests(head, self._spec_id, self._fields_first, self._progress)
         return TableChange(operation=Operation.REPLACE, manifest_rewrite=self.rewrite)
 
 
-def plan_manifests(view: SnapshotView, spec_id: int | None, progress: Progress | None = None) -> ManifestRewrite | None:
-    """MT-48: the manifests to put together anew and their entries; None when all are in order."""
+def plan_manifests(
+    view: SnapshotView, spec_id: int | None, fields_first: tuple[int, ...] = (), progress: Progress | None = None
+) -> ManifestRewrite | None:
+    """MT-48: the manifests to put together anew and their entries; None when all are in order.
+
+    `fields_first` are the places of partition fields of the spec that come first in the order.
+    """
     properties = view.metadata.properties
     target_bytes = positive_int(properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT)
     groups: defaultdict[tuple[ManifestContent, int], list[ManifestFile]] = defaultdict(list)
@@ -112,7 +140,8 @@ def plan_manifests(view: SnapshotView, spec_id: int | None, progress: Progress |
     for manifests in groups.values():
         entries = [live_entries(read_manifest(view.io, manifest, view.metadata)) for manifest in manifests]
         size_bytes = sum(manifest.manifest_length_bytes for manifest in manifests)
-        wanted = _clusters(entries, size_bytes, target_bytes, key_columns(view))
+        order = partial(_order, key=key_columns(view), fields_first=fields_first)
+        wanted = _clusters(entries, size_bytes, target_bytes, order)
         if not _is_in_order(entries, wanted):
             clusters += wanted
             replaced.update(manifest.manifest_path for manifest in manifests)
@@ -129,11 +158,14 @@ def key_columns(view: SnapshotView) -> KeyColumns | None:
 
 
 def _clusters(
-    entries: Sequence[Sequence[ManifestEntry]], size_bytes: int, target_bytes: int, key: KeyColumns | None
+    entries: Sequence[Sequence[ManifestEntry]],
+    size_bytes: int,
+    target_bytes: int,
+    order: Callable[[ManifestEntry], tuple[Any, ...]],
 ) -> list[tuple[ManifestEntry, ...]]:
-    """The entries by partition and by their smallest keys, in manifests of about the target size, of at most
-    `ENTRIES_MAX` entries, and of equally many."""
-    ordered = sorted((entry for part in entries for entry in part), key=lambda entry: _order(entry, key))
+    """The entries in order, in manifests of about the target size, of at most `ENTRIES_MAX` entries, and of equally
+    many."""
+    ordered = sorted((entry for part in entries for entry in part), key=order)
     count = max(min(-(-size_bytes // target_bytes), len(ordered)), -(-len(ordered) // ENTRIES_MAX), 1)
     per_manifest = -(-len(ordered) // count)
     return [tuple(ordered[start : start + per_manifest]) for start in range(0, len(ordered), per_manifest)]
@@ -151,11 +183,13 @@ def _is_in_order(before: Sequence[Sequence[ManifestEntry]], after: Sequence[Sequ
     return together(before) == together(after)
 
 
-def _order(entry: ManifestEntry, key: KeyColumns | None) -> tuple[Any, ...]:
-    """By partition, nulls first, NaN last, then by key; equal ones and delete files stay in the order they had."""
+def _order(entry: ManifestEntry, key: KeyColumns | None, fields_first: tuple[int, ...]) -> tuple[Any, ...]:
+    """By partition, nulls first, NaN last, then by smallest key; equal ones and delete files stay in the order they
+    had."""
     file = entry.file
+    values = (*(file.partition[place] for place in fields_first), *file.partition)
     smallest = key_bounds(file, key).lower if key is not None and isinstance(file, DataFile) else b""
-    return (*(_value_order(value) for value in file.partition), smallest)
+    return (*(_value_order(value) for value in values), smallest)
 
 
 def _value_order(value: Any) -> tuple[Any, ...]:

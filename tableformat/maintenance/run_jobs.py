@@ -42,6 +42,7 @@ from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.ranges.handle import TableRangePartitions
+from tableformat.properties import may_remove_files
 from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.range_partitions.window import has_clock
 
@@ -264,7 +265,13 @@ class _Run:
             "compact": self._compact,
             "rewrite_manifests": partial(rewrite_manifests, iceberg, branch, dry_run=dry_run, progress=self._tell),
             "publish": self._publish,
-            "expire_snapshots": partial(expire_snapshots, iceberg, dry_run=dry_run, progress=self._tell),
+            "expire_snapshots": partial(
+                expire_snapshots,
+                iceberg,
+                dry_run=dry_run,
+                clean_expired_files=may_remove_files(iceberg.metadata.properties),
+                progress=self._tell,
+            ),
             "remove_orphan_files": partial(remove_orphan_files, iceberg, dry_run=dry_run, progress=self._tell),
         }
         return jobs[name]

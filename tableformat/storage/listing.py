@@ -23,6 +23,7 @@ class ListedFile:
     location: str
     """Begins with the location that was listed, as it was spelt."""
     size_bytes: int
+    """-1 where whoever listed it did not say."""
     modified_ms: int
     """When it was written, in milliseconds since 1970-01-01 UTC."""
 

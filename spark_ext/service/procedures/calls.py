@@ -6,6 +6,8 @@ import importlib
 from functools import cache
 from typing import Any, Final
 
+import pyarrow as pa
+
 from spark_ext.service.procedures.argument_values import python_value
 from spark_ext.service.procedures.procedure import SYSTEM, procedure_named, procedure_names
 from spark_ext.service.registry import Answer, Request, method
@@ -46,7 +48,9 @@ def call_procedure(session: Session, request: Request) -> Answer:
     procedure = procedure_named((*SYSTEM, request.arguments["procedure"]))
     arguments = {name: _argument(session, value) for name, value in request.arguments["arguments"].items()}
     rows, views = procedure.run(
-        lambda branch: session.load(request.table, branch=branch) if procedure.has_table else session, arguments
+        lambda branch: session.load(request.table, branch=branch) if procedure.has_table else session,
+        arguments,
+        is_in_test=request.arguments["is_in_test"],
     )
     result = {"columns": spark_schema_of_arrow(rows.schema), "views": [view.to_json() for view in views]}
     return Answer(result, [arrow_stream(rows)])
@@ -58,6 +62,10 @@ def _argument(session: Session, value: dict[str, Any]) -> Any:
         return session.load(tuple(value["table"]))
     if "name" in value:
         return tuple(value["name"])
+    if "file_list" in value:
+        paths, moments = value["file_list"]
+        written = pa.array(moments, pa.timestamp("ms", tz="UTC"))
+        return pa.table({"file_path": pa.array(paths, pa.string()), "last_modified": written})
     return value["source"] if "source" in value else python_value(value)
 
 

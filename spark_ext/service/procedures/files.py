@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ _STREAM_RESULTS: Final = Parameter("stream_results", "boolean", "A hint of Icebe
     _MAX_CONCURRENT_DELETES,
     _STREAM_RESULTS,
     Parameter("snapshot_ids", array_of("long"), "Snapshots that expire whatever their age."),
-    Parameter("clean_expired_metadata", "boolean", "Only false: old schemas and partition specs stay."),
+    Parameter("clean_expired_metadata", "boolean", "Whether schemas and specs that nothing needs go too."),
     DRY_RUN,
     Parameter("clean_expired_files", "boolean", "Whether files that no snapshot needs go; true by default."),
     columns=pa.schema([(name, pa.int64()) for name in _EXPIRED]),
@@ -53,16 +53,13 @@ def expire_snapshots(
 ) -> Rows:
     """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more."""
     _check_positive(max_concurrent_deletes)
-    if clean_expired_metadata:
-        raise InvalidArgumentError(
-            "expire_snapshots: clean_expired_metadata is not supported: schemas and partition specs stay."
-        )
     result = table.maintenance.expire_snapshots(
         older_than=older_than,
         retain_last=retain_last,
         snapshot_ids=tuple(snapshot_ids),
         dry_run=dry_run,
         clean_expired_files=clean_expired_files,
+        clean_expired_metadata=clean_expired_metadata,
     )
     return [{name: getattr(result, name) for name in (*_EXPIRED, *_EXPIRED_HERE)}]
 
@@ -72,13 +69,23 @@ def expire_snapshots(
     Parameter("location", "string", "A directory of the table; all of them by default."),
     DRY_RUN,
     _MAX_CONCURRENT_DELETES,
-    Parameter("file_list_view", "string", "Not supported: files are listed."),
-    Parameter("equal_schemes", STRING_MAP, "Not supported."),
-    Parameter("equal_authorities", STRING_MAP, "Not supported."),
-    Parameter("prefix_mismatch_mode", "string", "Only ERROR."),
+    Parameter(
+        "file_list_view",
+        "string",
+        "A view with file_path and last_modified, instead of a listing.",
+        role="file_list",
+    ),
+    Parameter("equal_schemes", STRING_MAP, "Schemes that are the same: map('wasb,abfs', 'abfss')."),
+    Parameter("equal_authorities", STRING_MAP, "Authorities that are the same."),
+    Parameter("prefix_mismatch_mode", "string", "Of a file that is named with another prefix: ERROR, IGNORE, DELETE."),
     Parameter("prefix_listing", "boolean", "A hint of Iceberg's, without effect."),
     _STREAM_RESULTS,
-    Parameter("allow_recent", "boolean", "Take an older_than less than a day ago: nobody else writes to the table."),
+    Parameter(
+        "allow_recent",
+        "boolean",
+        "Take an older_than less than a day ago: nobody else writes to the table.",
+        value_in_tests=True,
+    ),
     columns=pa.schema(not_null(pa.string(), "orphan_file_location")),
     more_columns=not_null(pa.bool_(), "is_removed"),
     changes_table=False,
@@ -91,32 +98,31 @@ def remove_orphan_files(
     location: str | None = None,
     dry_run: bool = False,
     max_concurrent_deletes: int | None = None,
+    file_list_view: pa.Table | None = None,
+    equal_schemes: Mapping[str, str] | None = None,
+    equal_authorities: Mapping[str, str] | None = None,
     prefix_mismatch_mode: str = "ERROR",
+    prefix_listing: bool = False,  # noqa: ARG001  a hint
+    stream_results: bool = False,  # noqa: ARG001  a hint
     allow_recent: bool = False,
-    **others: Any,
 ) -> Rows:
     """Remove files in the table's directory that nothing names: left by writers that died."""
     _check_positive(max_concurrent_deletes)
-    _refuse(others, "file_list_view", "files are listed anew")
-    _refuse(others, "equal_schemes", "locations are compared without the scheme of local files")
-    _refuse(others, "equal_authorities", "locations are compared with their authority")
-    if prefix_mismatch_mode.upper() != "ERROR":
-        raise InvalidArgumentError(
-            f"remove_orphan_files: prefix_mismatch_mode can only be 'ERROR', not {prefix_mismatch_mode!r}."
-        )
     result = table.maintenance.remove_orphan_files(
-        older_than=older_than, location=location, dry_run=dry_run, allow_recent=allow_recent
+        older_than=older_than,
+        location=location,
+        dry_run=dry_run,
+        allow_recent=allow_recent,
+        file_list=file_list_view,
+        equal_schemes=equal_schemes,
+        equal_authorities=equal_authorities,
+        prefix_mismatch_mode=prefix_mismatch_mode,
     )
     kept = frozenset(result.undeleted_file_locations)
     return [
         {"orphan_file_location": each, "is_removed": not dry_run and each not in kept}
         for each in result.orphan_file_locations
     ]
-
-
-def _refuse(arguments: Mapping[str, Any], name: str, why: str) -> None:
-    if name in arguments:
-        raise InvalidArgumentError(f"remove_orphan_files: {name} is not supported: {why}.")
 
 
 def _check_positive(max_concurrent_deletes: int | None) -> None:

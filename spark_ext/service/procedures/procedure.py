@@ -70,10 +70,11 @@ def array_of(element: str) -> SparkType:
     return {"type": "array", "elementType": element, "containsNull": True}
 
 
-Role: TypeAlias = Literal["value", "table", "other_table", "name", "source"]
+Role: TypeAlias = Literal["value", "table", "other_table", "name", "source", "file_list"]
 """What an argument is: a value; the table that the procedure is about; text that names another table, as `table` does
 (PR-2, PR-21), of which the function gets the table; a name in the catalog that need not be there, as its parts; a table
-or directory of files that Spark knows, which the Java side's `SourceTables` describes."""
+or directory of files that Spark knows, which the Java side's `SourceTables` describes; a view of the session that lists
+files (`FileLists`), of which the function gets `file_path` and `last_modified`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class Parameter:
     comment: str
     is_required: bool = False
     role: Role = "value"
+    value_in_tests: Any = None
+    """What it is in a session with `spark.testing` where CALL leaves it out; None: nothing."""
 
     def __str__(self) -> str:
         """As DESCRIBE PROCEDURE shows it, which knows no parameters of procedures that look at their arguments."""
@@ -135,7 +138,7 @@ class Procedure:
         return _TABLE in self.parameters
 
     def run(
-        self, load: Callable[[str], Table | Session], arguments: Mapping[str, Any]
+        self, load: Callable[[str], Table | Session], arguments: Mapping[str, Any], *, is_in_test: bool = False
     ) -> tuple[pa.Table, Sequence[TemporaryView]]:
         """PR-1, PR-4, PR-22: the rows, and the views to make. `load` opens the table on a branch; `arguments` are those
         that CALL names or defaults to NULL."""
@@ -143,6 +146,9 @@ class Procedure:
             if parameter.is_required and parameter != _TABLE and arguments.get(parameter.name) is None:
                 raise InvalidArgumentError(f"{self.name}: the argument {parameter.name!r} is required, and it is NULL.")
         given = {name: value for name, value in arguments.items() if value is not None}
+        if is_in_test:
+            in_tests = {each.name: each.value_in_tests for each in self.parameters if each.value_in_tests is not None}
+            given = {**in_tests, **given}
         branch = given.pop(BRANCH, MAIN_BRANCH) if _BRANCH in self.parameters else MAIN_BRANCH
         columns = self.columns
         if self.more_columns and given.pop(_ALL_COLUMNS.name, False):

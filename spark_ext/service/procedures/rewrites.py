@@ -236,8 +236,8 @@ def rewrite_position_delete_files(
 
 @procedure(
     Parameter("use_caching", "boolean", "A hint of Iceberg's, without effect."),
-    Parameter("spec_id", "integer", "Only manifests of this partition spec; all by default."),
-    Parameter("sort_by", array_of("string"), "Not supported: manifests are ordered by all partition fields."),
+    Parameter("spec_id", "integer", "Only manifests of this partition spec, the table's current one by default."),
+    Parameter("sort_by", array_of("string"), "Partition fields that come first in the order; all fields by default."),
     DRY_RUN,
     columns=pa.schema(not_null(pa.int32(), "rewritten_manifests_count", "added_manifests_count")),
     more_columns=(_SNAPSHOT_ID,),
@@ -251,11 +251,12 @@ def rewrite_manifests(
     dry_run: bool = False,
 ) -> Rows:
     """Put the entries of the branch's manifests together by partition."""
-    if sort_by is not None:
-        raise InvalidArgumentError(
-            "rewrite_manifests: sort_by is not supported: entries are ordered by all fields of their partition spec."
-        )
-    return [result_fields(table.maintenance.rewrite_manifests(dry_run=dry_run, spec_id=spec_id))]
+    result = table.maintenance.rewrite_manifests(
+        dry_run=dry_run,
+        spec_id=table.metadata.default_spec_id if spec_id is None else spec_id,
+        sort_by=sort_by,
+    )
+    return [result_fields(result)]
 
 
 def _order(table: Table, strategy: str | None, sort_order: str | None) -> dict[str, Any]:

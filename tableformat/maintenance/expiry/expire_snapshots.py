@@ -34,6 +34,7 @@ from tableformat.maintenance.expiry.expired_files import (
     split_foreign,
     unneeded_files,
 )
+from tableformat.maintenance.expiry.expired_metadata import UnneededMetadata, unneeded_metadata
 from tableformat.maintenance.expiry.snapshot_retention import Expiry, RetentionRequest, plan_expiry
 from tableformat.maintenance.publishing.publish_scope import tag_publish_bases
 from tableformat.maintenance.running.progress import Progress
@@ -50,6 +51,9 @@ class ExpireResult(HtmlResult):
     expired_snapshot_ids: tuple[int, ...] = ()
     removed_refs: tuple[str, ...] = ()
     """Branches and tags that were older than they may become."""
+    removed_schema_ids: tuple[int, ...] = ()
+    removed_spec_ids: tuple[int, ...] = ()
+    """Schemas and partition specs that nothing needs any more; only with `clean_expired_metadata`."""
     forgotten_batches_count: int = 0
     """Writers whose last batch is not recognised any more (MT-4)."""
     deleted_data_files_count: int = 0
@@ -77,6 +81,7 @@ def expire_snapshots(
     snapshot_ids: Collection[int] = (),
     dry_run: bool = False,
     clean_expired_files: bool = True,
+    clean_expired_metadata: bool = False,
     progress: Progress | None = None,
 ) -> ExpireResult:
     """Expire snapshots as Iceberg's procedure of that name does, and move the handle to the result.
@@ -87,31 +92,37 @@ def expire_snapshots(
     started = time.perf_counter()
     request = _request(older_than, retain_last, snapshot_ids)
     refresh(iceberg)
+    if clean_expired_files:
+        _check_may_remove_files(iceberg.metadata)
     if not dry_run:
         tag_publish_bases(iceberg)
     planned = plan_expiry(iceberg.metadata, request)
     removes_files = clean_expired_files and bool(planned.snapshot_ids)
-    if removes_files:
-        _check_may_remove_files(iceberg.metadata)
     # Read before the commit as well: a manifest that cannot be read is met while nothing has changed yet.
     files = _files_of(iceberg, iceberg.metadata, _without(iceberg.metadata, planned)) if removes_files else ()
     owned = OwnedFiles.of(iceberg)
-    if dry_run or planned.is_empty:
+    cleaned = _unneeded(iceberg, planned) if clean_expired_metadata else UnneededMetadata()
+    if dry_run or (planned.is_empty and cleaned == UnneededMetadata()):
         files, foreign = split_foreign(owned, files)
-        return _describe(planned, files, (), foreign, started, dry_run=dry_run)
+        return _describe(planned, cleaned, files, (), foreign, started, dry_run=dry_run)
     expiry = planned
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
-        nonlocal expiry
+        nonlocal expiry, cleaned
         still_there = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
         expiry = plan_expiry(table.metadata, replace(request, snapshot_ids=request.snapshot_ids & still_there))
-        return _updates(table.metadata, expiry), refs_are_unchanged(table, but_gone=expiry.batch_refs)
+        cleaned = _unneeded(table, expiry) if clean_expired_metadata else UnneededMetadata()
+        requirements = refs_are_unchanged(table, but_gone=expiry.batch_refs)
+        return (
+            [*_updates(table.metadata, expiry), *cleaned.updates()],
+            [*requirements, *cleaned.requirements(table.metadata)],
+        )
 
     before, after = commit_metadata(iceberg, prepare)
     files = _files_of(iceberg, before, after) if removes_files else ()
     files, foreign = split_foreign(owned, files)
     left = remove_files(owned, files, progress)
-    return _describe(expiry, files, left, foreign, started, dry_run=False)
+    return _describe(expiry, cleaned, files, left, foreign, started, dry_run=False)
 
 
 def _request(
@@ -151,6 +162,10 @@ def _updates(metadata: TableMetadata, expiry: Expiry) -> list[TableUpdate]:
     return updates
 
 
+def _unneeded(iceberg: IcebergTable, expiry: Expiry) -> UnneededMetadata:
+    return unneeded_metadata(iceberg.io, _without(iceberg.metadata, expiry))
+
+
 def _without(metadata: TableMetadata, expiry: Expiry) -> TableMetadata:
     """The metadata as the commit would leave it, as far as files go."""
     expired = set(expiry.snapshot_ids)
@@ -170,6 +185,7 @@ def _files_of(iceberg: IcebergTable, before: TableMetadata, after: TableMetadata
 
 def _describe(
     expiry: Expiry,
+    cleaned: UnneededMetadata,
     files: Sequence[UnneededFile],
     left: Sequence[UnneededFile],
     foreign: tuple[str, ...],
@@ -184,6 +200,8 @@ def _describe(
         expired_snapshots_count=len(expiry.snapshot_ids),
         expired_snapshot_ids=expiry.snapshot_ids,
         removed_refs=expiry.refs,
+        removed_schema_ids=cleaned.schema_ids,
+        removed_spec_ids=cleaned.spec_ids,
         forgotten_batches_count=len(expiry.batch_properties),
         deleted_data_files_count=counts[FileRole.DATA],
         deleted_position_delete_files_count=counts[FileRole.POSITION_DELETES],

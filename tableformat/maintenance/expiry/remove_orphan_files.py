@@ -8,17 +8,19 @@ remove     what is listed, unnamed, old, and in a directory where tables put the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import pyarrow as pa
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat import properties as names
 from tableformat.commit.metadata_commit import refresh
 from tableformat.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files, split_foreign
+from tableformat.maintenance.expiry.file_prefixes import EqualPrefixes
 from tableformat.maintenance.expiry.shared_location import check_no_metadata_of_others, check_no_table_shares
 from tableformat.maintenance.running.progress import Progress
 from tableformat.markup.results import HtmlResult
@@ -26,7 +28,8 @@ from tableformat.metadata.owned_files import PATH_PROPERTIES, OwnedFiles
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.metadata.snapshot_choice import to_epoch_ms
 from tableformat.storage.listing import ListedFile, list_files
-from tableformat.storage.location import one_spelling
+from tableformat.storage.location import is_below, one_spelling
+from tableformat.storage.storage import size_bytes
 
 DEFAULT_AGE_MS: Final = 3 * 24 * 60 * 60 * 1000
 """Files of commits that take longer than this to come about are taken for orphans."""
@@ -64,32 +67,39 @@ def remove_orphan_files(
     location: str | None = None,
     dry_run: bool = False,
     allow_recent: bool = False,
+    file_list: pa.Table | None = None,
+    equal_schemes: Mapping[str, str] | None = None,
+    equal_authorities: Mapping[str, str] | None = None,
+    prefix_mismatch_mode: str = "error",
     progress: Progress | None = None,
 ) -> RemoveOrphanFilesResult:
     """Remove files below the table's location that no snapshot, branch, tag or metadata file of the table names.
 
-    MT-50, MT-51. Raises InvalidArgumentError for a location that is not the table's alone (MT-52) or outside of it, and
-    for a moment less than a day ago without `allow_recent`; UnsupportedFeatureError where the table forbids removal.
+    `file_list` is what somebody listed already: columns `file_path`, text, and `last_modified`, a timestamp; other
+    places than `location` are left out. MT-50, MT-51. Raises InvalidArgumentError for a location that is not the
+    table's alone (MT-52) or outside of it, for a moment less than a day ago without `allow_recent`, and for files that
+    metadata names with another scheme or authority; UnsupportedFeatureError where the table forbids removal.
     """
     started = time.perf_counter()
+    prefixes = EqualPrefixes.of(equal_schemes, equal_authorities, prefix_mismatch_mode)
     oldest_kept_ms = _moment(older_than, allow_recent=allow_recent)
     uuid = iceberg.metadata.table_uuid
     refresh(iceberg)
     _check_may_remove(iceberg, location)
     check_no_table_shares(iceberg, iceberg.location())
-    listed = list(list_files(iceberg.io, location or iceberg.location()))
+    listed = list(_listed(iceberg, location or iceberg.location(), file_list))
     refresh(iceberg)
     if iceberg.metadata.table_uuid != uuid:
         raise TableNotFoundError(f"table {'.'.join(iceberg.name())} was dropped and created anew; load it again.")
-    named = {one_spelling(each) for each in reachable_files(iceberg.metadata, iceberg.metadata_location, iceberg.io)}
-    unnamed = [file for file in listed if one_spelling(file.location) not in named]
+    named = reachable_files(iceberg.metadata, iceberg.metadata_location, iceberg.io)
+    unnamed = prefixes.unnamed(listed, named)
     unknown = check_no_metadata_of_others(iceberg, unnamed)
     own, ignored = _in_own_directories(iceberg, unnamed)
     candidates = [file for file in own if file.location not in unknown and not _is_kept(iceberg, file)]
     orphans = sorted((file for file in candidates if file.modified_ms < oldest_kept_ms), key=lambda file: file.location)
     owned = OwnedFiles.of(iceberg)
     files, foreign = split_foreign(
-        owned, [UnneededFile(file.location, FileRole.DATA, file.size_bytes) for file in orphans]
+        owned, [UnneededFile(each.location, FileRole.DATA, _size_bytes(iceberg, each)) for each in orphans]
     )
     left = {file.location for file in remove_files(owned, files, progress)} if not dry_run else set()
     return RemoveOrphanFilesResult(
@@ -106,6 +116,22 @@ def remove_orphan_files(
     )
 
 
+def _listed(iceberg: IcebergTable, location: str, file_list: pa.Table | None) -> Iterator[ListedFile]:
+    if file_list is None:
+        return list_files(iceberg.io, location)
+    for name, is_type in (("file_path", pa.types.is_string), ("last_modified", pa.types.is_timestamp)):
+        if name not in file_list.column_names or not is_type(file_list.schema.field(name).type):
+            raise InvalidArgumentError(
+                "file_list has the columns file_path, text, and last_modified, a timestamp; it is of "
+                f"{', '.join(f'{field.name} {field.type}' for field in file_list.schema) or 'no columns'}."
+            )
+    written_ms = file_list["last_modified"].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    files = zip(file_list["file_path"].to_pylist(), written_ms.to_pylist(), strict=True)
+    return (
+        ListedFile(path, -1, each) for path, each in files if path and each is not None and is_below(path, location)
+    )
+
+
 def _moment(older_than: datetime | str | int | None, *, allow_recent: bool) -> int:
     """MT-51: files written after this moment stay, in milliseconds since 1970-01-01 UTC."""
     now_ms = time.time_ns() // 1_000_000
@@ -116,6 +142,11 @@ def _moment(older_than: datetime | str | int | None, *, allow_recent: bool) -> i
             "allow_recent=True when nobody writes to the table."
         )
     return moment_ms
+
+
+def _size_bytes(iceberg: IcebergTable, file: ListedFile) -> int:
+    """Lists of others do not say it."""
+    return size_bytes(iceberg.io, file.location) or 0 if file.size_bytes < 0 else file.size_bytes
 
 
 def _check_may_remove(iceberg: IcebergTable, location: str | None) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from maintenance_tables import keyed_table, rows
+from maintenance_tables import another_handle, commit_deletes, keyed_table, rows
 from pyiceberg.table.refs import SnapshotRef
 from pyiceberg.table.statistics import StatisticsFile
+from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.errors import (
+    CommitConflictError,
     CommitStateUnknownError,
     InvalidArgumentError,
     SnapshotNotFoundError,
@@ -21,8 +24,10 @@ from tableformat.errors import (
 )
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
 from tableformat.metadata import owned_files
+from tableformat.testing.raw_files import foreign_equality_delete
 from tableformat.testing.table_files import files_on_disk, live_files
 from tableformat.testing.table_rows import live_tuples
+from tableformat.write.context import WriteContext
 
 FUTURE = 10**15
 
@@ -286,8 +291,9 @@ def test_unknown_outcome_removes_no_file(tmp_path: Path) -> None:
 def test_table_whose_files_others_use(tmp_path: Path) -> None:
     """MT-3"""
     table = history(tmp_path, properties={"gc.enabled": "false"})
-    with pytest.raises(UnsupportedFeatureError, match="other tables"):
-        table.maintenance.expire_snapshots(older_than=FUTURE)
+    for older_than in (FUTURE, 0):
+        with pytest.raises(UnsupportedFeatureError, match="other tables"):
+            table.maintenance.expire_snapshots(older_than=older_than)
     before = files_on_disk(table)
     result = table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_files=False)
     assert (result.expired_snapshots_count, result.freed_bytes) == (4, 0)
@@ -313,3 +319,61 @@ def test_file_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytes
 def test_empty_table(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     assert table.maintenance.expire_snapshots(older_than=FUTURE).expired_snapshots_count == 0
+
+
+def evolved(tmp_path: Path) -> tf.Table:
+    """The column payload, which an equality delete compares, is dropped; a partition field came and went."""
+    table = history(tmp_path)
+    context = WriteContext.of(table.metadata, table.iceberg.io)
+    schema = table.metadata.schema()
+    commit_deletes(
+        table,
+        foreign_equality_delete(context, [{"payload": "new"}], schema, equality_columns=["payload"], spec_id=0),
+    )
+    with table.iceberg.update_schema() as update:
+        update.add_column("more", LongType())
+    with table.iceberg.update_schema() as update:
+        update.delete_column("payload")
+    with table.iceberg.update_spec() as update:
+        update.add_field("id2", "bucket[2]", "b")
+    with table.iceberg.update_spec() as update:
+        update.remove_field("b")
+    return table.refresh()
+
+
+def test_schemas_and_specs_that_nothing_needs_go_where_that_is_asked(tmp_path: Path) -> None:
+    """MT-1: of a dropped column that a delete file compares the newest schema stays."""
+    table = evolved(tmp_path)
+    before = live_tuples(table)
+    assert before == [("b", 0, None)]
+    kept = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert (kept.removed_schema_ids, kept.removed_spec_ids) == ((), ())
+    table.maintenance.rewrite_manifests()
+    planned = table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True, dry_run=True)
+    assert (planned.removed_schema_ids, planned.removed_spec_ids) == ((0,), (1,))
+    assert len(table.refresh().metadata.schemas) == 3
+    done = table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    assert (done.removed_schema_ids, done.removed_spec_ids) == ((0,), (1,))
+    assert live_tuples(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
+    table.maintenance.convert_deletes()
+    last = table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    assert last.removed_schema_ids == (1,)
+    assert live_tuples(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
+
+
+def test_files_of_a_spec_that_went_are_not_committed(tmp_path: Path) -> None:
+    """MT-1: a writer that began before."""
+    table = keyed_table(tmp_path)
+    with table.iceberg.update_spec() as update:
+        update.add_field("id2", "bucket[2]", "b")
+    table.refresh()
+    other = another_handle(table)
+    with ExitStack() as stack:
+        writer = stack.enter_context(table.transaction())
+        writer.append(rows("a", range(2)))
+        with other.iceberg.update_spec() as update:
+            update.remove_field("b")
+        assert other.maintenance.expire_snapshots(clean_expired_metadata=True).removed_spec_ids == (1,)
+        with pytest.raises(CommitConflictError, match="partition spec 1, which an expiry"):
+            stack.close()
+    assert live_tuples(another_handle(table)) == []

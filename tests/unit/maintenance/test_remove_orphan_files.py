@@ -6,7 +6,9 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from maintenance_tables import KEYED, keyed_table, rows
 from pyiceberg.io import FileIO
@@ -15,6 +17,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.maintenance.expiry.file_prefixes import EqualPrefixes
 from tableformat.storage import listing
 from tableformat.storage.listing import ListedFile, list_files
 from tableformat.testing.table_files import files_on_disk
@@ -202,3 +205,45 @@ def test_every_file_system_lists_the_same(tmp_path: Path, file_io: type[FileIO])
     for file in found:
         assert abs(file.modified_ms / 1000 - (time.time() - 9 * DAYS)) < 60
     assert list(list_files(file_io({}), f"{root}/nowhere")) == []
+
+
+def listed(table: tf.Table, scheme: str, *more: str) -> pa.Table:
+    """What a store's inventory could say of the table's files and some more, all old."""
+    paths = [each.replace("file:", scheme) for each in (*sorted(files_on_disk(table)), *more)]
+    return pa.table({"file_path": paths, "last_modified": pa.array([0] * len(paths), pa.timestamp("us", tz="UTC"))})
+
+
+def test_list_of_somebody_else(tmp_path: Path) -> None:
+    """MT-50: other places are left out, and what the table names stays."""
+    table = busy_table(tmp_path)
+    elsewhere = leave(tmp_path / "else" / "x.parquet")
+    kept = files_on_disk(table)
+    orphan = leave(local(table) / "data" / "dead.parquet", age_days=0)
+    result = table.maintenance.remove_orphan_files(file_list=listed(table, "file:", elsewhere))
+    assert (result.orphan_file_locations, result.freed_bytes) == ((orphan,), 5)
+    assert files_on_disk(table) == kept
+    assert Path(elsewhere.removeprefix("file://")).exists()
+    with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
+        table.maintenance.remove_orphan_files(file_list=pa.table({"file_path": ["a"]}))
+
+
+def test_files_that_metadata_names_otherwise(tmp_path: Path) -> None:
+    """MT-50: another scheme stops the job, unless the caller says what it means."""
+    there = [ListedFile(f"{scheme}://a/t/data/{name}", 1, 0) for scheme, name in (("new", "x"), ("new", "y"))]
+    named = {"old://a/t/data/x"}
+
+    def unnamed(*options: Any) -> list[str]:
+        return [file.location[-1] for file in EqualPrefixes.of(*options).unnamed(there, named)]
+
+    with pytest.raises(InvalidArgumentError, match="different schemes or authorities: old://a and new://a"):
+        unnamed(None, None, "ERROR")
+    assert unnamed({"older, old": "new"}, None, "error") == ["y"]
+    assert unnamed(None, None, "ignore") == ["y"]
+    assert unnamed(None, None, "delete") == ["x", "y"]
+    named = {"new://b/t/data/x"}
+    with pytest.raises(InvalidArgumentError, match="new://b and new://a"):
+        unnamed(None, None, "error")
+    assert unnamed(None, {"b": "a"}, "error") == ["y"]
+    assert not EqualPrefixes().unnamed([ListedFile("s3a://b/t/x", 1, 0)], ["s3://b/t/x"])
+    with pytest.raises(InvalidArgumentError, match="one of error, ignore, delete"):
+        busy_table(tmp_path).maintenance.remove_orphan_files(prefix_mismatch_mode="none")

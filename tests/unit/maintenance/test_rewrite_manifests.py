@@ -187,3 +187,25 @@ def test_manifests_hold_a_bounded_number_of_files(tmp_path: Path, monkeypatch: p
         table.append(rows(name, range(2)))
     table.maintenance.rewrite_manifests()
     assert [manifest.existing_files_count for manifest in of(table, ManifestContent.DATA)] == [2, 2, 1]
+
+
+def test_named_fields_come_first_in_the_order(tmp_path: Path) -> None:
+    """MT-48: sort_by puts files of one value of a later field together."""
+    table = keyed_table(
+        tmp_path, partition_by=("id1", "payload"), properties={"commit.manifest.target-size-bytes": "25000"}
+    )
+    for name in "abcd":
+        for payload in ("y", "x"):
+            table.append(rows(name, range(2), payload))
+    planned = table.maintenance.rewrite_manifests(sort_by=["payload"], dry_run=True)
+    done = table.maintenance.rewrite_manifests(sort_by=["payload"])
+    assert done.added_manifests_count == planned.added_manifests_count > 1
+    kept = [
+        [entry.file.partition[::-1] for entry in read_manifest(table.view.io, manifest, table.view.metadata)]
+        for manifest in manifests_of(table.view)
+        if manifest.has_live_files
+    ]
+    assert [each for part in sorted(kept) for each in part] == [(payload, name) for payload in "xy" for name in "abcd"]
+    for names, message in (([], "must not be empty"), (["payloat"], "Did you mean 'payload'")):
+        with pytest.raises(InvalidArgumentError, match=message):
+            table.maintenance.rewrite_manifests(sort_by=names)

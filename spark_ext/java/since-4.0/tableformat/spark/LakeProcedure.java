@@ -99,11 +99,14 @@ final class LakeProcedure implements UnboundProcedure {
           case "name" -> values.set(
               parameters[i].name(),
               Json.object().set("name", Json.identifier(TableNames.parse(catalog.name(), text))));
+          case "file_list" -> values.set(parameters[i].name(), Json.object().set("file_list", FileLists.of(text)));
           case "source" -> values.set(parameters[i].name(), Json.object().set("source", SourceTables.of(text)));
           default -> values.set(parameters[i].name(), ValueJson.of(value, type));
         }
       }
       ObjectNode arguments = Json.object().put("procedure", name()).set("arguments", values);
+      // As Iceberg's procedures ask.
+      arguments.put("is_in_test", Boolean.parseBoolean(Sessions.active().conf().get("spark.testing", "false")));
       if (table != null) {
         arguments.set("table", Json.identifier(table));
       }

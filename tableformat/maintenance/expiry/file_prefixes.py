@@ -1,0 +1,95 @@
+"""Which listed files no metadata names, where one file may have several spellings (MT-50).
+
+named     s3://lake/t/data/a    s3://lake/t/data/b    wasb://old/t/data/c
+listed    s3a://lake/t/data/a   s3://lake/t/data/d    abfss://new/t/data/c
+          named                 unnamed               conflict: another scheme, another authority, the same path
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tableformat.errors import InvalidArgumentError
+from tableformat.storage.listing import ListedFile
+from tableformat.storage.location import local_path, one_spelling
+
+
+class PrefixMismatchMode(Enum):
+    """What becomes of a listed file that metadata names with another scheme or authority."""
+
+    ERROR = "error"
+    IGNORE = "ignore"
+    """It stays."""
+    DELETE = "delete"
+    """It is another file than the named one, and an orphan."""
+
+
+@dataclass(frozen=True, slots=True)
+class EqualPrefixes:
+    """Schemes and authorities that the caller takes for one another, and what to do where that is not enough."""
+
+    schemes: Mapping[str, str] = field(default_factory=dict)
+    """Scheme, or several with commas between them, to the scheme that they are: {"s3a,s3n": "s3"}."""
+    authorities: Mapping[str, str] = field(default_factory=dict)
+    mode: PrefixMismatchMode = PrefixMismatchMode.ERROR
+
+    @classmethod
+    def of(cls, schemes: Mapping[str, str] | None, authorities: Mapping[str, str] | None, mode: str) -> EqualPrefixes:
+        """InvalidArgumentError for a mode that is none."""
+        known = [each.value for each in PrefixMismatchMode]
+        if mode.lower() not in known:
+            raise InvalidArgumentError(f"prefix_mismatch_mode is one of {', '.join(known)}, not {mode!r}.")
+        return cls(schemes or {}, authorities or {}, PrefixMismatchMode(mode.lower()))
+
+    def unnamed(self, listed: Iterable[ListedFile], named: Iterable[str]) -> list[ListedFile]:
+        """The listed files that are none of the named ones.
+
+        InvalidArgumentError states the conflicts, with `PrefixMismatchMode.ERROR`.
+        """
+        schemes, authorities = _one_by_one(self.schemes), _one_by_one(self.authorities)
+        prefixes: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        for location in named:
+            scheme, authority, path = _parts(location)
+            prefixes[path].add((schemes.get(scheme, scheme), authorities.get(authority, authority)))
+        unnamed, conflicts = [], set()
+        for file in listed:
+            scheme, authority, path = _parts(file.location)
+            prefix = (schemes.get(scheme, scheme), authorities.get(authority, authority))
+            known = prefixes.get(path)
+            if known is None or (prefix not in known and self.mode is PrefixMismatchMode.DELETE):
+                unnamed.append(file)
+            elif prefix not in known:
+                conflicts |= {(_text(each), _text(prefix)) for each in known}
+        if conflicts and self.mode is PrefixMismatchMode.ERROR:
+            pairs = ", ".join(f"{metadata} and {listing}" for metadata, listing in sorted(conflicts))
+            raise InvalidArgumentError(
+                "files of one path are named by metadata and listed under different schemes or authorities: "
+                f"{pairs}. Nothing was removed. Say which are the same, by equal_schemes and equal_authorities; or "
+                "pass prefix_mismatch_mode 'ignore', which keeps such files, or 'delete', which removes them for good."
+            )
+        return unnamed
+
+
+def _one_by_one(equal: Mapping[str, str]) -> dict[str, str]:
+    return {each.strip(): to.strip() for names, to in equal.items() for each in names.split(",")}
+
+
+def _parts(location: str) -> tuple[str, str, str]:
+    """Scheme, authority and path. Local files have the scheme file and no authority, however they are spelt."""
+    spelled = one_spelling(location)
+    path = local_path(spelled)
+    if path is not None:
+        return "file", "", path
+    scheme, _, rest = spelled.partition(":")
+    if not rest.startswith("//"):
+        return scheme, "", rest
+    authority, slash, path = rest[2:].partition("/")
+    return scheme, authority, slash + path
+
+
+def _text(prefix: tuple[str, str]) -> str:
+    scheme, authority = prefix
+    return f"{scheme}://{authority}"
