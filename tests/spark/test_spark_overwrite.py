@@ -10,7 +10,7 @@ import pytest
 from long_forms import every_other
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import expr
+from pyspark.sql.functions import col, expr
 
 from tableformat import Catalog, Table
 
@@ -244,6 +244,70 @@ def test_overwrite_of_rows_that_another_added_is_a_conflict(spark: SparkSession,
     assert error.value.getSqlState() == "40001"
     assert ids(spark, events) == ["1a", "2b", "3c", "4d", "5e"]
     assert len(_files(events)) == len(events.inspect.files())
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "level", "message", "dynamically"),
+    [
+        ("INSERT INTO {t} VALUES (5, DATE '2024-01-02', 'e')", "serializable", "came into the table", False),
+        ("INSERT INTO {t} VALUES (5, DATE '2024-01-02', 'e')", "snapshot", None, False),
+        ("INSERT INTO {t} VALUES (5, DATE '2024-01-01', 'e')", "serializable", None, True),
+        ("DELETE FROM {t} WHERE id = 3", "snapshot", "deletes rows of", True),
+        ("DELETE FROM {t} WHERE day = DATE '2024-01-02'", "snapshot", "left the table", False),
+    ],
+)
+def test_overwrite_is_validated_from_a_snapshot(
+    spark: SparkSession, events: Table, meanwhile: str, level: str, message: str | None, dynamically: bool
+) -> None:
+    """SP-47: though the statement itself sees what came since."""
+    since = events.view.snapshot.snapshot_id
+    spark.sql(meanwhile.format(t=f"lake.{events.name}"))
+    before = ids(spark, events)
+    rows = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v").writeTo(f"lake.{events.name}")
+
+    def overwrite() -> None:
+        if dynamically:
+            rows.overwritePartitions()
+        else:
+            rows.overwrite(col("day") == date(2024, 1, 2))
+
+    rows.option("isolation-level", level).option("validate-from-snapshot-id", str(since))
+    if message is not None:
+        with pytest.raises(AnalysisException, match=message):
+            overwrite()
+        assert ids(spark, events) == before
+        rows.option("validate-from-snapshot-id", str(events.refresh().view.snapshot.snapshot_id))
+    overwrite()
+    others = [each for each in before if each[-1] in "ab" or (each == "5e" and "01-01" in meanwhile)]
+    assert ids(spark, events) == [*others, "9z"]
+
+
+def test_overwrite_at_snapshot_isolation_replaces_rows_that_come_meanwhile(spark: SparkSession, events: Table) -> None:
+    """SP-47."""
+    frame = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v")
+    since = str(events.view.snapshot.snapshot_id)
+    _with_commit_meanwhile(
+        spark,
+        events,
+        "VALUES (5L, DATE '2024-01-02', 'e')",
+        lambda source: (
+            frame.unionByName(source)
+            .writeTo(f"lake.{events.name}")
+            .option("isolation-level", "snapshot")
+            .option("validate-from-snapshot-id", since)
+            .overwritePartitions()
+        ),
+    )
+    assert ids(spark, events) == ["1a", "2b", "9z"]
+
+
+def test_overwrite_that_is_validated_from_the_beginning(spark: SparkSession, events: Table) -> None:
+    """SP-47: without a snapshot every row came since."""
+    rows = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v").writeTo(f"lake.{events.name}")
+    with pytest.raises(AnalysisException, match="came into the table"):
+        rows.option("isolation-level", "serializable").overwritePartitions()
+    with pytest.raises(AnalysisException, match="belongs to an overwrite"):
+        rows.append()
 
 
 def _files(table: Table) -> list[str]:

@@ -17,7 +17,7 @@ from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter
 from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_rows, rows_left_to_publish
-from spark_ext.service.writes.overwritten_partitions import stage_overwritten_partitions
+from spark_ext.service.writes.overwritten_partitions import loses_rows_to, stage_overwritten_partitions
 from spark_ext.service.writes.refused_rows import divert, is_any_refused, rows_outside, uncovered_rows_error
 from spark_ext.service.writes.task_reports import (
     TaskReport,
@@ -28,8 +28,14 @@ from spark_ext.service.writes.task_reports import (
     reports_of,
 )
 from spark_ext.service.writes.whole_files import takes_whole_files
+from spark_ext.service.writes.write_options import ISOLATION_LEVEL
 from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, UnsupportedFeatureError
+from tableformat.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    InvalidArgumentError,
+    UnsupportedFeatureError,
+)
 from tableformat.maintenance.upkeep.after_commit import after_commit
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
@@ -37,7 +43,7 @@ from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.overwrite import inside_of
-from tableformat.properties import COPY_ON_WRITE, row_level_mode
+from tableformat.properties import COPY_ON_WRITE, SERIALIZABLE, row_level_mode
 from tableformat.storage.storage import delete_if_present
 from tableformat.table import Table
 from tableformat.write.context import WriteContext
@@ -96,6 +102,13 @@ def _commit_rows(
 ) -> dict[str, Any]:
     arguments, staged = request.arguments, rows.staged
     reads = _reads(arguments, target)
+    if target.validation is not None:
+        if pin is None:
+            raise InvalidArgumentError(
+                f"option {ISOLATION_LEVEL} of a write to {'.'.join(target.table)} is for batches. Nothing was written. "
+                "Leave it out of the stream."
+            )
+        pin = pin if reads or target.validation.level == SERIALIZABLE else None
     verb: Verb
     if mode == APPEND:
         verb = partial(_stage_append, target, rows)
@@ -327,12 +340,17 @@ def _stage_append(target: WriteTarget, rows: _Rows, draft: Draft) -> None:
 def _stage_overwrite(target: WriteTarget, predicates: list[dict[str, Any]], staged: StagedFiles, draft: Draft) -> None:
     """Files that go as a whole are taken out of the table; other rows by the cheapest exact delete."""
     where = still_exact_filter(predicates, draft.schema, subject="an overwrite")
+    if target.validation is not None:
+        target.validation.check_where(draft, where)
     draft.begin_verb()
     stage_delete(draft, where, mode="scan" if takes_whole_files(draft.view, where) else "auto")
     draft.adopt_files(staged, held_against=target.held_properties)
 
 
 def _stage_partitions(target: WriteTarget, context: WriteContext, staged: StagedFiles, draft: Draft) -> None:
+    partitions = {file.partition for file in staged.data_files}
+    if target.validation is not None:
+        target.validation.check_files(draft, loses_rows_to(context.spec, partitions))
     draft.begin_verb()
-    stage_overwritten_partitions(draft, context.spec, {file.partition for file in staged.data_files})
+    stage_overwritten_partitions(draft, context.spec, partitions)
     draft.adopt_files(staged, held_against=target.held_properties)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -27,12 +27,8 @@ def stage_overwritten_partitions(draft: Draft, spec: PartitionSpec, partitions: 
     everything = is_unpartitioned(spec)
     if not partitions and not everything:
         return
-
-    def may_lose_rows(data: DataFile) -> bool:
-        return everything or data.spec_id != spec.spec_id or data.partition in partitions
-
     context = ReadContext.of(draft.view)
-    for task in draft.plan(None, may_match=may_lose_rows):
+    for task in draft.plan(None, may_match=loses_rows_to(spec, partitions)):
         data = task.data_file
         if everything or (data.spec_id == spec.spec_id and data.partition in partitions):
             rows = PositionSet.from_runs(np.array([0]), np.array([data.record_count]))
@@ -43,6 +39,12 @@ def stage_overwritten_partitions(draft: Draft, spec: PartitionSpec, partitions: 
         alive = rows.minus(deleted_positions(task, context.merge))
         if alive:
             draft.delete_positions(task, alive)
+
+
+def loses_rows_to(spec: PartitionSpec, partitions: Collection[PartitionValues]) -> Callable[[DataFile], bool]:
+    """Whether a data file may lose rows to new ones in these partitions of the spec."""
+    everything = is_unpartitioned(spec)
+    return lambda data: everything or data.spec_id != spec.spec_id or data.partition in partitions
 
 
 def _rows_in(

@@ -10,11 +10,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from spark_ext.service.states.option_values import warn_of_idle_options
+from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.replace_interval import inside_interval
-from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_LEVEL, TARGET_FILE_SIZE_BYTES
+from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_LEVEL, ISOLATION_LEVELS, TARGET_FILE_SIZE_BYTES
 from tableformat.range_partitions.range_text import parse_end
 from tableformat.write.rows.inside import InsideSpans
 
@@ -29,6 +30,8 @@ REPLACE_INTERVAL: Final = "replace-interval"
 LOWER: Final = "lower"
 UPPER: Final = "upper"
 ALLOW_OUTSIDE: Final = "allow-outside"
+ISOLATION_LEVEL: Final = "isolation-level"
+VALIDATE_FROM: Final = "validate-from-snapshot-id"
 _PROPERTY_OF_OPTION: Final = {
     "target-file-size-bytes": TARGET_FILE_SIZE_BYTES,
     "compression-codec": COMPRESSION_CODEC,
@@ -53,6 +56,7 @@ OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 """What Spark's own writers leave among the options."""
 _KNOWN: Final = (
     *(REPLACE_PREFIX, REPLACE_INTERVAL, LOWER, UPPER, ALLOW_OUTSIDE, BRANCH, ON_REFUSED, REFUSED_ROWS_TABLE),
+    *(ISOLATION_LEVEL, VALIDATE_FROM),
     *(*_PROPERTY_OF_OPTION, f"{SNAPSHOT_PROPERTY}<name>"),
 )
 
@@ -76,6 +80,8 @@ class WriteOptions:
     """RP-19: what is replaced, whatever rows there are."""
     allow_outside: bool = False
     """RP-24: rows that do not match the condition of an overwrite are added too."""
+    validation: OverwriteValidation | None = None
+    """SP-47: what an overwrite is held against; None: what others did since the statement read the table."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
@@ -115,6 +121,7 @@ class WriteOptions:
             refused_rows_table=named.get(REFUSED_ROWS_TABLE),
             interval=_interval(named),
             allow_outside=one_of(named.get(ALLOW_OUTSIDE, "false").casefold(), _FLAGS, option=ALLOW_OUTSIDE) == "true",
+            validation=_validation(named),
         )
 
 
@@ -135,6 +142,22 @@ class Interval:
         columns = KeyColumns.of(schema, [schema.find_field(name).field_id for name in self.on])
         lower, upper = (None if end is None else parse_end(end, self.on, schema) for end in (self.lower, self.upper))
         return inside_interval(columns, lower, upper)
+
+
+def _validation(named: Mapping[str, str]) -> OverwriteValidation | None:
+    level, since = named.get(ISOLATION_LEVEL), named.get(VALIDATE_FROM)
+    if level is None:
+        if since is not None:
+            raise InvalidArgumentError(
+                f"option {VALIDATE_FROM} belongs to {ISOLATION_LEVEL} ({', '.join(ISOLATION_LEVELS)}): alone it "
+                "validates nothing."
+            )
+        return None
+    if since is not None and not since.strip().isdecimal():
+        raise InvalidArgumentError(f"option {VALIDATE_FROM} is the id of a snapshot, not {since!r}.")
+    return OverwriteValidation(
+        one_of(level.casefold(), ISOLATION_LEVELS, option=ISOLATION_LEVEL), None if since is None else int(since)
+    )
 
 
 def _interval(named: Mapping[str, str]) -> Interval | None:

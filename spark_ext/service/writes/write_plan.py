@@ -33,11 +33,13 @@ from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.transforms import spark_transform
+from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
 from spark_ext.service.writes.refused_rows import check_takes_refused_rows
 from spark_ext.service.writes.write_options import (
     ALLOW_OUTSIDE,
     DISTRIBUTION_MODES,
+    ISOLATION_LEVEL,
     ON_REFUSED,
     REFUSED_ROWS_TABLE,
     REPLACE_INTERVAL,
@@ -106,6 +108,8 @@ class WriteTarget:
     """RP-19: what the rows are in the place of."""
     allow_outside: bool = False
     """RP-24: whether rows that do not match the condition of an overwrite are added."""
+    validation: OverwriteValidation | None = None
+    """SP-47: what an overwrite is held against."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
@@ -113,7 +117,8 @@ class WriteTarget:
         tuples = {name: tuple(target[name]) for name in names if target.get(name) is not None}
         given = target.get("interval")
         interval = None if given is None else Interval(tuple(given["on"]), given["lower"], given["upper"])
-        return cls(**{**target, **tuples, "interval": interval})
+        validation = None if target.get("validation") is None else OverwriteValidation(**target["validation"])
+        return cls(**{**target, **tuples, "interval": interval, "validation": validation})
 
     def load(self, session: Session) -> Table:
         """The table as it is now; an error when it is another one under the same name."""
@@ -204,6 +209,12 @@ def _check_mode(options: WriteOptions, mode: str) -> None:
         )
     if options.allow_outside and mode != OVERWRITE:
         raise InvalidArgumentError(f"option {ALLOW_OUTSIDE} belongs to an overwrite by a condition.")
+    if options.validation is not None and mode not in (OVERWRITE, OVERWRITE_PARTITIONS):
+        raise InvalidArgumentError(
+            f"option {ISOLATION_LEVEL} belongs to an overwrite: an append replaces nothing, and DELETE, UPDATE and "
+            f"MERGE go by the table's properties write.delete.{ISOLATION_LEVEL}, write.update.{ISOLATION_LEVEL} and "
+            f"write.merge.{ISOLATION_LEVEL}."
+        )
 
 
 def _refused_rows_table(session: Session, table: Table, name: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -258,6 +269,7 @@ def describe_write(
         refused_rows_table=refused_rows_table,
         interval=options.interval,
         allow_outside=options.allow_outside,
+        validation=options.validation,
     )
     if options.interval is not None:
         options.interval.inside(context.schema)
