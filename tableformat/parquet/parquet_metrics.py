@@ -71,13 +71,14 @@ def data_file_metrics(
     schema: Schema,
     *,
     nan_value_counts: Mapping[int, int] | None = None,
+    bounds_beside_nan: Mapping[int, tuple[float, float]] | None = None,
     bound_width: int | None = BOUND_WIDTH,
 ) -> Metrics:
     """Metrics of the columns that `schema` has by field id; others, and columns without ids, are left out.
 
     Bounds are bounds, not extremes: a statistic that its writer shortened is one too. A column has none when any row
-    group lacks them. `nan_value_counts` comes from whoever wrote the values. `bound_width` None keeps strings and
-    binaries whole.
+    group lacks them. `nan_value_counts` and `bounds_beside_nan`, of columns whose NaNs keep the footer from having
+    bounds, come from whoever wrote the values. `bound_width` None keeps strings and binaries whole.
     """
     leaves = list(_leaves(parquet_metadata.schema.to_arrow_schema()))
     row_groups = [parquet_metadata.row_group(index) for index in range(parquet_metadata.num_row_groups)]
@@ -100,6 +101,8 @@ def data_file_metrics(
             continue
         null_counts[field.field_id] = sum(each.null_count for each in statistics)
         lower, upper = _bounds(chunks, statistics, leaf, field.field_type, bound_width)
+        if bounds_beside_nan and field.field_id in bounds_beside_nan:
+            lower, upper = _bounds_of_numbers(*bounds_beside_nan[field.field_id], field.field_type)
         if lower is not None:
             lower_bounds[field.field_id] = lower
         if upper is not None:
@@ -156,11 +159,15 @@ def _bounds(
     if isinstance(iceberg_type, (FloatType, DoubleType)):
         if math.isnan(lowest) or math.isnan(highest):
             return None, None
-        # Readers order -0.0 before 0.0 while writers find them equal: make the bounds hold for both.
-        lowest, highest = lowest or -0.0, highest or 0.0
+        return _bounds_of_numbers(lowest, highest, iceberg_type)
     if width is not None and isinstance(iceberg_type, (StringType, BinaryType)):
         lowest, highest = truncate_lower(lowest, width), truncate_upper(highest, width)
     return to_bound(lowest, iceberg_type), None if highest is None else to_bound(highest, iceberg_type)
+
+
+def _bounds_of_numbers(lowest: float, highest: float, iceberg_type: PrimitiveType) -> tuple[bytes, bytes]:
+    """Readers order -0.0 before 0.0 while writers find them equal: the bounds hold for both."""
+    return to_bound(lowest or -0.0, iceberg_type), to_bound(highest or 0.0, iceberg_type)
 
 
 def _value(raw: Any, leaf: _Leaf, iceberg_type: PrimitiveType, *, round_up: bool) -> Any:

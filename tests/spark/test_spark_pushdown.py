@@ -292,11 +292,63 @@ def test_bounds_are_not_taken_from_metadata_after_deletes(spark: SparkSession, l
     assert tuple(frame.collect()[0]) == (1, 98, 98)
 
 
+def test_booleans_floats_and_fields_of_structs_come_from_metadata(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """SP-4: of files that Spark wrote, which count NaNs, and of those with zeros and NaNs only what is exact."""
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (b BOOLEAN, f FLOAT, d DOUBLE, z DOUBLE, s STRUCT<n: INT, x: DOUBLE>)")
+    spark.sql(
+        f"INSERT INTO lake.{namespace}.t VALUES (true, 1.5, double('infinity'), 0, named_struct('n', 3, 'x', 2.5)), "
+        "(false, NULL, -2.25, -1, NULL), (NULL, -0.5, 7, double('-0.0'), named_struct('n', NULL, 'x', double('NaN')))"
+    )
+    text = "SELECT max(b), min(b), count(b), max(f), min(f), max(d), min(d), max(s.n), count(s.n), count(s.x), min(z)"
+    frame = spark.sql(f"{text} FROM lake.{namespace}.t")
+    assert "LocalTableScan" in plan_of(frame)
+    assert tuple(frame.collect()[0]) == (True, False, 2, 1.5, -0.5, float("inf"), -2.25, 3, 1, 2, -1.0)
+    for function, answer in (("max(s.x)", "NaN"), ("min(s.x)", "2.5"), ("max(z)", "0.0")):
+        frame = spark.sql(f"SELECT string({function}) FROM lake.{namespace}.t")
+        assert "LocalTableScan" not in plan_of(frame)
+        assert frame.collect()[0][0] in (answer, f"-{answer}")
+    [nans, *bounds] = spark.sql(
+        "SELECT sum(readable_metrics.`s.x`.nan_value_count), min(readable_metrics.`s.x`.lower_bound), "
+        f"max(readable_metrics.`s.x`.upper_bound) FROM lake.{namespace}.t.files"
+    ).collect()[0]
+    assert (nans, *bounds) == (1, 2.5, 2.5)
+
+
+def test_a_filter_that_files_decide_is_not_asked_of_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-41: by partition and by bounds, beside deletes too; a file deleted whole shows none of its rows."""
+    numbers = make_numbers(lake, namespace)
+    name = f"lake.{numbers.name}"
+    for where, is_decided in (("n >= 50", True), ("n > 50", False), ("day = DATE '2024-01-03' AND n < 40", True)):
+        frame = spark.sql(f"SELECT count(*), min(n), max(price) FROM {name} WHERE {where}")
+        assert ("LocalTableScan" in plan_of(frame)) == is_decided
+        rows = spark.sql(f"SELECT n FROM {name} WHERE {where}")
+        assert ("Filter (" in plan_of(rows)) != is_decided
+        assert frame.collect()[0][0] == rows.count()
+    numbers.delete("n IN (50, 99)", mode="scan")
+    frame = spark.sql(f"SELECT count(n), min(n) FROM {name} WHERE n >= 40")
+    assert "LocalTableScan" in plan_of(frame)
+    assert tuple(frame.collect()[0]) == (58, 40)
+    assert [tuple(row) for row in spark.sql(f"SELECT min(n), max(n) FROM {name} WHERE n >= 50").collect()] == [(51, 98)]
+    numbers.delete_range(lower=(60,), upper=(80,))
+    shown = spark.sql(f"SELECT n FROM {name} WHERE n >= 75 AND _deleted").collect()
+    assert sorted(row.n for row in shown) == [75, 76, 77, 78, 79, 99]
+
+
+def test_aggregates_over_appends_come_from_metadata(spark: SparkSession, numbers: Table) -> None:
+    """SP-26, SP-4."""
+    first, *_, last = numbers.inspect.snapshots()["snapshot_id"].to_pylist()
+    reader = spark.read.option("start-snapshot-id", first).option("end-snapshot-id", last)
+    frame = reader.table(f"lake.{numbers.name}").selectExpr("count(*)", "min(n)", "max(half)")
+    assert "LocalTableScan" in plan_of(frame)
+    assert tuple(frame.collect()[0]) == (90, 10, 49.5)
+
+
 @pytest.mark.parametrize(
     "query",
     [
         "SELECT max(text) FROM {}",
-        "SELECT max(half) FROM {}",
         "SELECT count(*) FROM {} WHERE n > 50",
         "SELECT count(DISTINCT n) FROM {}",
         "SELECT day, count(*) FROM {} GROUP BY day ORDER BY day",

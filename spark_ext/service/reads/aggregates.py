@@ -1,30 +1,37 @@
-"""COUNT, MIN and MAX over all rows of a table, from metadata, where it has the exact answer.
+"""COUNT, MIN and MAX over the rows of a table, from metadata, where it has the exact answer.
 
 COUNT(*) needs the row counts of the files and how many of their rows are deleted, by their positions. COUNT(c), MIN(c)
-and MAX(c) come from the statistics of the files, which know nothing of deletes: a file with deleted rows has no exact
-answer, and then Spark reads the rows.
+and MAX(c) come from the statistics of the files, which know nothing of deletes. Beside deleted rows they are exact only
+where those cannot matter: COUNT(c) of a file without nulls, MIN(c) where another file has a value as low. Otherwise
+Spark reads the rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
+    BooleanType,
     DateType,
     DecimalType,
+    DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     NestedField,
     PrimitiveType,
+    StructType,
     TimestampType,
     TimestamptzType,
 )
 
-from spark_ext.service.reads.scans import positions_of_tasks
+from spark_ext.service.reads.appended_files import appended_files
+from spark_ext.service.reads.scans import decided_predicates, plan_of, positions_of_tasks
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_arrow
@@ -34,14 +41,36 @@ from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import DataFile
 
 Aggregate: TypeAlias = Mapping[str, Any]
-"""A function and its column: {"function": "min", "column": ["a"]}."""
+"""A function and its column: {"function": "min", "column": ["a", "b"]} of the field b of a struct a."""
 
-_EXACT_BOUNDS: Final = (IntegerType, LongType, DateType, DecimalType, TimestampType, TimestamptzType)
-"""Types whose bounds are values that occur: no truncation, no NaN, no negative zero."""
+_FLOATS: Final = (FloatType, DoubleType)
+_EXACT_BOUNDS: Final = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    *_FLOATS,
+    DateType,
+    DecimalType,
+    TimestampType,
+    TimestamptzType,
+)
+"""Types whose bounds are values that occur, not shortened ones; floats but for zeros (`_lowest_or_highest`)."""
 
 
 class _UnknownError(Exception):
     """Metadata does not have the exact answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A data file whose rows count, but for some."""
+
+    file: DataFile
+    deleted_count: int
+
+    @property
+    def count(self) -> int:
+        return self.file.record_count - self.deleted_count
 
 
 @method("aggregate")
@@ -51,51 +80,59 @@ def aggregate(session: Session, request: Request) -> Answer:
     functions: list[Aggregate] = request.arguments["functions"]
     schema = session.view(pin).schema
     try:
-        columns = [_column(session, pin, schema, function) for function in functions]
+        rows = _rows(session, pin, request)
+        columns = [_column(rows, schema, function) for function in functions]
     except _UnknownError:
         return Answer({"schema": None})
     names = [f"aggregate {number}" for number in range(len(columns))]
     row = pa.table(columns, names=names)
     described = spark_schema_of_arrow(row.schema)
     for field, function in zip(described["fields"], functions, strict=True):
-        if function["function"] in _BOUNDS:
+        if function["function"] in _EXTREMES:
             column = _field(schema, function)
             field["type"] = spark_type(column.field_type, column.name)
     return Answer({"schema": described}, [arrow_stream(row)])
 
 
-def _column(session: Session, pin: Pin, schema: Schema, function: Aggregate) -> pa.Array:
+def _rows(session: Session, pin: Pin, request: Request) -> list[_Rows]:
+    view = session.view(pin)
+    if (appends := request.arguments.get("appends")) is not None:
+        return [_Rows(file, 0) for file in appended_files(view, appends)]
+    if len(decided_predicates(session, request)) < len(request.arguments["predicates"]):
+        raise _UnknownError
+    plan = plan_of(session, request)
+    deleted = positions_of_tasks(plan.tasks, session.merge_context(view))
+    return [_Rows(task.data_file, len(each)) for task, each in zip(plan.tasks, deleted, strict=True)]
+
+
+def _column(rows: Sequence[_Rows], schema: Schema, function: Aggregate) -> pa.Array:
     if function["function"] == "count-star":
-        return pa.array([_row_count(session, pin)], pa.int64())
+        return pa.array([sum(each.count for each in rows)], pa.int64())
     column = _field(schema, function)
-    files = _files_without_deletes(session, pin)
     if function["function"] == "count":
-        return pa.array([sum(file.record_count - _null_count(file, column) for file in files)], pa.int64())
-    value = _BOUNDS[function["function"]](files, column)
+        return pa.array([sum(_value_count(each, column) for each in rows)], pa.int64())
+    value = _EXTREMES[function["function"]](rows, column)
     return pa.array([value], arrow_schema(Schema(column)).field(0).type)
 
 
-def _row_count(session: Session, pin: Pin) -> int:
-    plan = session.plan(pin, AlwaysTrue())
-    context = session.merge_context(session.view(pin))
-    deleted = positions_of_tasks(plan.tasks, context)
-    return sum(task.data_file.record_count for task in plan.tasks) - sum(map(len, deleted))
-
-
-def _files_without_deletes(session: Session, pin: Pin) -> list[DataFile]:
-    plan = session.plan(pin, AlwaysTrue())
-    if any(task.has_deletes for task in plan.tasks):
-        raise _UnknownError
-    return [task.data_file for task in plan.tasks]
-
-
 def _field(schema: Schema, function: Aggregate) -> NestedField:
-    """A top-level primitive column."""
-    name = function["column"]
-    field = next((field for field in schema.fields if [field.name] == name), None)
-    if field is None or not isinstance(field.field_type, PrimitiveType):
+    """A primitive column, or a primitive field of structs."""
+    fields, found = schema.fields, None
+    for name in function["column"]:
+        found = next((field for field in fields if field.name == name), None)
+        fields = found.field_type.fields if found and isinstance(found.field_type, StructType) else ()
+    if found is None or not isinstance(found.field_type, PrimitiveType):
         raise _UnknownError
-    return field
+    return found
+
+
+def _value_count(rows: _Rows, column: NestedField) -> int:
+    null_count = _null_count(rows.file, column)
+    if not rows.deleted_count or not null_count:
+        return rows.count - null_count
+    if null_count == rows.file.record_count or not rows.count:
+        return 0
+    raise _UnknownError
 
 
 def _null_count(file: DataFile, column: NestedField) -> int:
@@ -105,28 +142,54 @@ def _null_count(file: DataFile, column: NestedField) -> int:
     return counts[column.field_id]
 
 
-def _lowest(files: Sequence[DataFile], column: NestedField) -> Any:
-    return min(_values(files, column, lambda file: file.lower_bounds), default=None)
+def _lowest(rows: Sequence[_Rows], column: NestedField) -> Any:
+    return _lowest_or_highest(rows, column, min, lambda file: file.lower_bounds)
 
 
-def _highest(files: Sequence[DataFile], column: NestedField) -> Any:
-    return max(_values(files, column, lambda file: file.upper_bounds), default=None)
+def _highest(rows: Sequence[_Rows], column: NestedField) -> Any:
+    return _lowest_or_highest(rows, column, max, lambda file: file.upper_bounds)
 
 
-def _values(
-    files: Sequence[DataFile], column: NestedField, bounds_of: Callable[[DataFile], Mapping[int, bytes] | None]
-) -> list[Any]:
-    """The column's bound in each file that has a value of it."""
+def _lowest_or_highest(
+    rows: Sequence[_Rows],
+    column: NestedField,
+    choose: Callable[..., Any],
+    bounds_of: Callable[[DataFile], Mapping[int, bytes] | None],
+) -> Any:
+    """The extreme of the files' bounds. The bound of a file with deleted rows may be of one of those: it must not be
+    beyond the others. Zeros of both signs have one bound."""
     if not isinstance(column.field_type, _EXACT_BOUNDS):
         raise _UnknownError
+    alive = [each for each in rows if each.count]
+    values = _bounds([each.file for each in alive if not each.deleted_count], column, bounds_of)
+    beside_deleted = _bounds([each.file for each in alive if each.deleted_count], column, bounds_of)
+    extreme = choose(values, default=None)
+    if beside_deleted and (extreme is None or choose(*beside_deleted, extreme) != extreme):
+        raise _UnknownError
+    if isinstance(column.field_type, _FLOATS) and extreme == 0:
+        raise _UnknownError
+    return extreme
+
+
+def _bounds(
+    files: Sequence[DataFile],
+    column: NestedField,
+    bounds_of: Callable[[DataFile], Mapping[int, bytes] | None],
+) -> list[Any]:
+    """Of each file, unless it has nulls alone. NaN is in no bound, and above all numbers."""
+    assert isinstance(column.field_type, PrimitiveType)
+    is_float = isinstance(column.field_type, _FLOATS)
     values = []
     for file in files:
+        if _null_count(file, column) == file.record_count:
+            continue
         bound = (bounds_of(file) or {}).get(column.field_id)
-        if bound is not None:
-            values.append(from_bound(bound, column.field_type))
-        elif _null_count(file, column) < file.record_count:
+        if bound is None or (is_float and (file.nan_value_counts or {}).get(column.field_id) != 0):
             raise _UnknownError
+        values.append(from_bound(bound, column.field_type))
+    if is_float and any(map(math.isnan, values)):
+        raise _UnknownError
     return values
 
 
-_BOUNDS: Final[dict[str, Callable[[Sequence[DataFile], NestedField], Any]]] = {"min": _lowest, "max": _highest}
+_EXTREMES: Final[dict[str, Callable[[Sequence[_Rows], NestedField], Any]]] = {"min": _lowest, "max": _highest}

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from spark_ext.service.reads.appended_files import appended_files
 from spark_ext.service.reads.column_statistics import column_statistics, distinct_counts
 from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
-from spark_ext.service.wire.expressions import pruning_filter
+from spark_ext.service.wire.expressions import exact_filter, pruning_filter
 from spark_ext.service.wire.partition_predicates import PartitionPredicates
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext
@@ -38,7 +38,7 @@ def estimate(session: Session, request: Request) -> dict[str, Any]:
             "data_bytes": sum(file.file_size_bytes for file in files),
             "record_count": sum(file.record_count for file in files),
         }
-    plan = _plan(session, request)
+    plan = plan_of(session, request)
     size = {"data_bytes": plan.data_bytes, "record_count": plan.record_count}
     columns = request.arguments.get("statistics_of")
     if columns is None:
@@ -51,10 +51,20 @@ def estimate(session: Session, request: Request) -> dict[str, Any]:
 
 @method("decided_predicates")
 def decided_predicates(session: Session, request: Request) -> list[int]:
-    """SP-46: the indexes of the predicates that hold for all rows or for none of each file to read."""
-    pin = Pin.from_json(request.arguments["pin"])
-    plan = session.plan(pin, _where(session, pin, request))
-    return PartitionPredicates(request.arguments["predicates"], session.view(pin)).decided_by(plan)
+    """SP-41, SP-46: the indexes of the predicates that hold for all rows or for none of each file to read.
+
+    Files that are deleted whole have no residual, and a read of `_deleted` shows their rows.
+    """
+    pin, predicates = Pin.from_json(request.arguments["pin"]), request.arguments["predicates"]
+    view = session.view(pin)
+    in_partitions = PartitionPredicates(predicates, view)
+    by_partition = in_partitions.decided_by(session.plan(pin, _where(session, pin, request)))
+    exact = exact_filter([each for index, each in enumerate(predicates) if index not in by_partition], view.schema)
+    if exact is None:
+        return by_partition
+    plan = in_partitions.narrowed(session.plan(pin, exact))
+    is_decided = not plan.covered and all(isinstance(task.residual, AlwaysTrue) for task in plan.tasks)
+    return list(range(len(predicates))) if is_decided else by_partition
 
 
 @method("scan_files")
@@ -71,7 +81,7 @@ def scan_files(session: Session, request: Request) -> Answer:
         for file in appended_files(view, appends):
             files.add(file, PositionSet.empty(), constants=_ALIVE)
         return files.answer()
-    plan = _plan(session, request)
+    plan = plan_of(session, request)
     tasks: list[RowTask] = list(plan.tasks)
     if DELETED in columns:
         tasks += [
@@ -83,7 +93,8 @@ def scan_files(session: Session, request: Request) -> Answer:
     return files.answer()
 
 
-def _plan(session: Session, request: Request) -> ScanPlan:
+def plan_of(session: Session, request: Request) -> ScanPlan:
+    """The files that the predicates of a request leave."""
     pin, arguments = Pin.from_json(request.arguments["pin"]), request.arguments
     in_partitions = PartitionPredicates(arguments["predicates"], session.view(pin))
     return in_partitions.narrowed(session.plan(pin, _where(session, pin, request)), arguments.get("decided", ()))

@@ -66,14 +66,15 @@ class PartitionPredicates:
         """The plan without the files of partitions that have no matching row.
 
         `decided` are the indexes of predicates that nobody asks of the rows. TableFormatError where the partition of a
-        file does not decide one of them for all its rows.
+        file does not decide one of those with transforms for all its rows.
         """
         if not self.name_transforms:
             return plan
+        with_transforms = {index for index in decided if _calls_transform(self._predicates[index])}
         tasks = tuple(task for task in plan.tasks if self.may_match(task.data_file))
         covered = tuple(file for file in plan.covered if self.may_match(file))
         for file in (*(task.data_file for task in tasks), *covered):
-            if not self._decided_in(file).issuperset(decided):
+            if not self._decided_in(file).issuperset(with_transforms):
                 raise TableFormatError(
                     f"{file.file_path} was not among the files by whose partitions Spark was told that it need not ask "
                     "a predicate of the rows. Nothing was read. Run the statement again."

@@ -5,9 +5,13 @@ order: the footer of each file, the positions of each file with deleted rows (a 
 Arrow stream), and where rows were refused the values of range columns in some of them (an Arrow stream), and the footer
 of the file of those that are diverted:
 
-    {"files": [{"path": ..., "size": 812, "partition": [3, null], "footer": 420}],
+    {"files": [{"path": ..., "size": 812, "partition": [3, null], "footer": 420,
+                "floats": [{"id": 4, "nans": 2, "lowest": "-1.5", "highest": "Infinity"}]}],
      "positions": [{"path": ..., "bytes": 64}], "prefixes": 0,
-     "refused": {"rows": 10, "refused": 3, "samples": 220, "file": {"path": ..., "size": 812, "footer": 420}}}
+     "refused": {"rows": 10, "refused": 3, "samples": 220,
+                 "file": {"path": ..., "size": 812, "footer": 420, "floats": []}}}
+
+Floating point columns have bounds here where they have NaNs, and values besides: the footer's are of no use then.
 """
 
 from __future__ import annotations
@@ -70,7 +74,7 @@ class TaskReport:
         return sum(_metadata(footer).num_rows for footer in self.footers)
 
     def data_files(self, context: WriteContext) -> Iterator[DataFile]:
-        """The files as entries of the context's spec. Nobody counted their NaNs."""
+        """The files as entries of the context's spec."""
         for file, footer in zip(self.files, self.footers, strict=True):
             values = partition_values(file["partition"], context.spec, context.schema)
             yield _entry(file, footer, context, values)
@@ -108,7 +112,10 @@ def _entry(file: dict[str, Any], footer: memoryview, context: WriteContext, part
         _metadata(footer),
         file["size"],
         partition=partition,
-        nan_value_counts=None,
+        nan_value_counts={each["id"]: each["nans"] for each in file["floats"]},
+        bounds_beside_nan={
+            each["id"]: (float(each["lowest"]), float(each["highest"])) for each in file["floats"] if "lowest" in each
+        },
     )
 
 

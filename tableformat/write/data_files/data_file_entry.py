@@ -29,12 +29,16 @@ def data_file_entry(
     *,
     partition: PartitionValues,
     nan_value_counts: Mapping[int, int] | None,
+    bounds_beside_nan: Mapping[int, tuple[float, float]] | None = None,
 ) -> DataFile:
     """FM-8: a file of the context's schema, spec and sort order, as a snapshot will name it.
 
-    `nan_value_counts` comes from whoever wrote the values, None where nobody counted.
+    `nan_value_counts` comes from whoever wrote the values, None where nobody counted. So do `bounds_beside_nan`, the
+    lowest and highest number of each column with NaNs, where the writer of the footer took NaN for a number.
     """
-    metrics = data_file_metrics(footer, context.schema, nan_value_counts=nan_value_counts)
+    metrics = data_file_metrics(
+        footer, context.schema, nan_value_counts=nan_value_counts, bounds_beside_nan=bounds_beside_nan
+    )
     fields: dict[str, Any] = entry_metrics(metrics)
     wide = _shortened_key_columns(context, metrics)
     if wide is not None:

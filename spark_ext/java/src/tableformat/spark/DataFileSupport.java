@@ -24,9 +24,12 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
  */
 final class DataFileSupport extends ParquetWriteSupport {
   private final WritePlan plan;
+  private final FloatColumns floats;
 
-  DataFileSupport(WritePlan plan) {
+  /** `floats` sees every row. */
+  DataFileSupport(WritePlan plan, FloatColumns floats) {
     this.plan = plan;
+    this.floats = floats;
   }
 
   @Override public WriteContext init(Configuration configuration) {
@@ -40,6 +43,7 @@ final class DataFileSupport extends ParquetWriteSupport {
   }
 
   @Override public void write(InternalRow row) {
+    floats.add(row);
     super.write(plan.hasUuids ? withBytes(row) : row);
   }
 

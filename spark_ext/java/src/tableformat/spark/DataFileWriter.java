@@ -23,13 +23,15 @@ final class DataFileWriter {
   private final String location;
   private final Path path;
   private final FileSystem files;
+  private final FloatColumns floats;
   private final ParquetWriter<InternalRow> writer;
 
   DataFileWriter(String location, WritePlan plan, Configuration configuration) throws IOException {
     this.location = location;
     this.path = new Path(location);
     this.files = fileSystem(path, configuration);
-    Builder builder = new Builder(new NewFile(files, path), plan).withConf(configuration)
+    this.floats = new FloatColumns(plan);
+    Builder builder = new Builder(new NewFile(files, path), plan, floats).withConf(configuration)
         .withCompressionCodec(plan.codec).withPageWriteChecksumEnabled(true);
     this.writer = RowGroups.limited(builder, plan.rowGroupLimit).build();
   }
@@ -50,7 +52,7 @@ final class DataFileWriter {
   }
 
   /** A finished file. */
-  record Finished(String location, long sizeBytes, byte[] footer) {}
+  record Finished(String location, long sizeBytes, byte[] footer, FloatColumns floats) {}
 
   Finished finish() throws IOException {
     writer.close();
@@ -60,7 +62,7 @@ final class DataFileWriter {
       input.readFully(size - TAIL_BYTES, tail);
       byte[] footer = new byte[ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt() + TAIL_BYTES];
       input.readFully(size - footer.length, footer);
-      return new Finished(location, size, footer);
+      return new Finished(location, size, footer, floats);
     }
   }
 
@@ -81,10 +83,12 @@ final class DataFileWriter {
 
   private static final class Builder extends ParquetWriter.Builder<InternalRow, Builder> {
     private final WritePlan plan;
+    private final FloatColumns floats;
 
-    Builder(OutputFile file, WritePlan plan) {
+    Builder(OutputFile file, WritePlan plan, FloatColumns floats) {
       super(file);
       this.plan = plan;
+      this.floats = floats;
     }
 
     @Override protected Builder self() {
@@ -92,7 +96,7 @@ final class DataFileWriter {
     }
 
     @Override protected WriteSupport<InternalRow> getWriteSupport(Configuration configuration) {
-      return new DataFileSupport(plan);
+      return new DataFileSupport(plan, floats);
     }
   }
 

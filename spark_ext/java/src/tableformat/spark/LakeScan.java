@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -165,7 +166,11 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {
-    return files().readerFactory(table.storedColumns(), required, predicates);
+    // Spark reads the columns of those that it holds against rows; of others the Parquet reader knows nothing.
+    Predicate[] asked = IntStream.range(0, predicates.length)
+        .filter(i -> Arrays.stream(decided).noneMatch(each -> each == i)).mapToObj(i -> predicates[i])
+        .toArray(Predicate[]::new);
+    return files().readerFactory(table.storedColumns(), required, asked);
   }
 
   private ScanFiles files() {

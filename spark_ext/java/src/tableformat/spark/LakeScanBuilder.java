@@ -39,23 +39,26 @@ final class LakeScanBuilder
   }
 
   /**
-   * All predicates go to the planner and to the Parquet reader, and Spark applies them to the rows as well, but for those with
-   * transforms that the partitions of all files decide (SP-46).
+   * All predicates go to the planner and to the Parquet reader, and Spark applies them to the rows as well, but for those that
+   * the planner decides for every file (SP-41, SP-46).
    */
   @Override public Predicate[] pushPredicates(Predicate[] predicates) {
     this.predicates = predicates;
-    decided = decided(predicates);
+    decided = decided();
     return IntStream.range(0, predicates.length).filter(i -> Arrays.stream(decided).noneMatch(each -> each == i))
         .mapToObj(i -> predicates[i]).toArray(Predicate[]::new);
   }
 
-  private int[] decided(Predicate[] predicates) {
-    if (ReadOptions.areOfAppends(options) || Arrays.stream(predicates).noneMatch(Transforms::areCalledIn)) {
+  private int[] decided() {
+    if (predicates.length == 0 || ReadOptions.areOfAppends(options)) {
       return new int[0];
     }
-    ObjectNode arguments = table.arguments().set("predicates", ExpressionJson.of(predicates));
-    JsonNode answer = table.catalog().call("decided_predicates", arguments).result();
+    JsonNode answer = table.catalog().call("decided_predicates", arguments()).result();
     return IntStream.range(0, answer.size()).map(i -> answer.get(i).asInt()).toArray();
+  }
+
+  private ObjectNode arguments() {
+    return table.arguments().set("predicates", ExpressionJson.of(predicates));
   }
 
   @Override public Predicate[] pushedPredicates() {
@@ -74,23 +77,23 @@ final class LakeScanBuilder
     return aggregate(aggregation);
   }
 
-  /** COUNT, MIN and MAX over all rows where the metadata gives the exact answer; Python decides. */
+  /** COUNT, MIN and MAX where the metadata gives the exact answer; Python decides. */
   private boolean aggregate(Aggregation aggregation) {
     if (aggregated != null) {
       return true;
     }
     ArrayNode functions = functions(aggregation);
-    if (functions == null || predicates.length > 0 || ReadOptions.areOfAppends(options)) {
+    if (functions == null || decided.length < predicates.length) {
       return false;
     }
     ReadOptions.check(table.catalog(), table.pin(), options);
-    ObjectNode arguments = table.arguments().set("functions", functions);
+    ObjectNode arguments = ReadOptions.added(arguments().set("functions", functions), options);
     Sidecar.Answer answer = table.catalog().call("aggregate", arguments);
     JsonNode schema = answer.result().get("schema");
     if (schema.isNull()) {
       return false;
     }
-    table.noteRead(Json.array());
+    table.noteRead(ExpressionJson.of(predicates));
     StructType struct = Json.struct(schema);
     aggregated = new ArrowRows.Rows(struct, ArrowRows.read(answer.parts()[0], struct));
     return true;

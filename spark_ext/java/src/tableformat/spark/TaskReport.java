@@ -47,6 +47,7 @@ final class TaskReport {
 
   private static ObjectNode describe(ObjectNode json, DataFileWriter.Finished file, List<byte[]> pieces) {
     pieces.add(file.footer());
+    file.floats().write(json.putArray("floats"));
     return json.put("path", file.location()).put("size", file.sizeBytes()).put("footer", file.footer().length);
   }
 

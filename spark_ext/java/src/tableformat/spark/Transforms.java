@@ -4,7 +4,6 @@ import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
-import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.ByteType;
@@ -45,12 +44,6 @@ final class Transforms {
   /** Whether it is a function of this catalog, and not one of the same name of another. */
   static boolean isOurs(UserDefinedScalarFunc call) {
     return Arrays.asList(NAMES).contains(call.name()) && call.canonicalName().startsWith(CANONICAL + call.name());
-  }
-
-  /** Whether such a function is called anywhere in an expression. */
-  static boolean areCalledIn(Expression expression) {
-    return expression instanceof UserDefinedScalarFunc call && isOurs(call)
-        || Arrays.stream(expression.children()).anyMatch(Transforms::areCalledIn);
   }
 
   private record Unbound(String name) implements UnboundFunction {
