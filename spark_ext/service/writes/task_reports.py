@@ -64,7 +64,7 @@ class TaskReport:
         pieces = _Pieces(memoryview(report), start)
         footers = tuple(pieces.take(file["footer"]) for file in header["files"])
         positions = tuple((each["path"], pieces.take(each["bytes"])) for each in header["positions"])
-        prefixes = pieces.take(header["prefixes"]) if header["prefixes"] else None
+        prefixes = pieces.take_aligned(header["prefixes"]) if header["prefixes"] else None
         refused = _refused(header["refused"], pieces) if "refused" in header else None
         return cls(tuple(header["files"]), footers, positions, prefixes, refused)
 
@@ -100,7 +100,7 @@ class RefusedReport:
 
 
 def _refused(header: dict[str, Any], pieces: _Pieces) -> RefusedReport:
-    samples, file = pieces.take(header["samples"]), header.get("file")
+    samples, file = pieces.take_aligned(header["samples"]), header.get("file")
     footer = None if file is None else pieces.take(file["footer"])
     return RefusedReport(header["rows"], header["refused"], samples, file, footer)
 
@@ -132,6 +132,10 @@ class _Pieces:
         start = self.position
         self.position += size
         return self.source[start : self.position]
+
+    def take_aligned(self, size: int) -> memoryview:
+        """A copy, at an address of its own: Arrow wants what it computes with at a multiple of eight."""
+        return memoryview(self.take(size).tobytes())
 
 
 def reports_of(parts: Sequence[bytes]) -> list[TaskReport]:
