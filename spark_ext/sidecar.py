@@ -7,18 +7,24 @@ big-endian integer, the header as JSON, and parts, raw bytes whose lengths are t
     answer    {"id": 7, "result": ..., "parts": [123]}
     failure   {"id": 7, "error": {"type": ..., "condition": ..., "sql_state": ..., "message": ...}}
 
+The other way round there is one call, a task for an executor, whose answer comes as a request that is not answered:
+
+    call      {"call": 3, "parts": [8000, 412]}                     a function with its context, and a task, pickled
+    answer    {"id": 0, "method": "answer_call", "arguments": {"call": 3, "error": null}, "parts": [917]}
+
 Requests are answered by a pool of threads, in any order. The process ends when its input does.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import struct
 import sys
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, BinaryIO, Final
 
 from spark_ext.service.registry import Answer, Buffer, Request, handler_of
@@ -28,6 +34,7 @@ from tableformat.commit.environment import set_environment
 
 _LENGTH: Final = struct.Struct(">i")
 _THREADS: Final = 16
+_ANSWER_CALL: Final = "answer_call"
 
 
 class Connection:
@@ -37,6 +44,8 @@ class Connection:
         self._source = source
         self._sink = sink
         self._lock = threading.Lock()
+        self._calls: dict[int, Future[bytes]] = {}
+        self._last_call = itertools.count(1)
 
     def receive(self) -> tuple[dict[str, Any], list[bytes]] | None:
         """The next header and its parts; None at the end of the input."""
@@ -56,6 +65,21 @@ class Connection:
                 self._sink.write(view)
             self._sink.flush()
 
+    def run_task(self, shared: bytes, task: bytes) -> Future[bytes]:
+        """Have the JVM run a task on an executor; the future fails with a RuntimeError."""
+        number, answer = next(self._last_call), Future[bytes]()
+        self._calls[number] = answer
+        self.send({"call": number}, [shared, task])
+        return answer
+
+    def answered(self, arguments: dict[str, Any], parts: Sequence[bytes]) -> None:
+        """The JVM's answer of a call."""
+        answer = self._calls.pop(arguments["call"])
+        if arguments["error"] is not None:
+            answer.set_exception(RuntimeError(arguments["error"]))
+        else:
+            answer.set_result(parts[0])
+
 
 def serve(connection: Connection) -> None:
     """Answer requests until the input ends. The first one starts the session."""
@@ -67,13 +91,17 @@ def serve(connection: Connection) -> None:
         return
     pool = ThreadPoolExecutor(_THREADS)
     while (frame := connection.receive()) is not None:
-        pool.submit(_answer, connection, session, *frame)
+        if frame[0]["method"] == _ANSWER_CALL:
+            # Threads of the pool may all be waiting for one.
+            connection.answered(frame[0]["arguments"], frame[1])
+        else:
+            pool.submit(_answer, connection, session, *frame)
 
 
 def _start(connection: Connection, header: dict[str, Any]) -> Session | None:
     try:
         set_environment(header["arguments"].get("environment", {}))
-        session = Session.open(header["arguments"]["name"], header["arguments"]["options"])
+        session = Session.open(header["arguments"]["name"], header["arguments"]["options"], jvm=connection)
     except Exception as error:  # noqa: BLE001  every failure is reported to the caller, on the other side of the pipe
         connection.send({"id": header["id"], "error": describe_error(error)})
         return None

@@ -11,9 +11,11 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from spark_ext.service.executors import EXECUTOR_BYTES_OPTION, Jvm, JvmRunner, LargeOnExecutors, executor_bytes
 from spark_ext.service.staging import StagingCatalog, is_staged
 from tableformat.catalogs.catalog import Catalog, open_catalog
 from tableformat.errors import InvalidArgumentError, TableNotFoundError
+from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
@@ -64,24 +66,33 @@ class Session:
     options: Mapping[str, str]
     caches: MergeCaches = field(default_factory=MergeCaches)
     """Footers, delete files and deleted positions of all tables: files never change."""
+    upkeep_executor: Executor | ExecutorChoice = LOCAL
+    """Where upkeep rewrites files (MT-100)."""
     staging: StagingCatalog = field(default_factory=StagingCatalog)
     """Tables that statements are still making."""
     _tables: BoundedCache[str, Table] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TABLES))
     _plans: BoundedCache[Hashable, ScanPlan] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TASKS))
 
     @classmethod
-    def open(cls, name: str, options: Mapping[str, str]) -> Session:
+    def open(cls, name: str, options: Mapping[str, str], *, jvm: Jvm | None = None) -> Session:
         """`warehouse` is where the tables lie; without it `name` is a catalog in PyIceberg's configuration."""
-        passed = dict(options)
+        catalog, from_bytes = cls._catalog(name, options), executor_bytes(options)
+        if jvm is None or from_bytes is None:
+            return cls(catalog, options)
+        return cls(catalog, options, upkeep_executor=LargeOnExecutors(JvmRunner(jvm), from_bytes))
+
+    @staticmethod
+    def _catalog(name: str, options: Mapping[str, str]) -> Catalog:
+        passed = {option: value for option, value in options.items() if option != EXECUTOR_BYTES_OPTION}
         warehouse = passed.pop("warehouse", None)
         if warehouse == "":
             raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")
         if warehouse is None:
-            return cls(open_catalog(name, **passed), options)
+            return open_catalog(name, **passed)
         if _SERVICE_OPTIONS & passed.keys():
-            return cls(open_catalog(name, warehouse=warehouse, **passed), options)
+            return open_catalog(name, warehouse=warehouse, **passed)
         is_path = "/" in warehouse or "\\" in warehouse
-        return cls(open_catalog(warehouse if is_path else f"./{warehouse}", **passed), options)
+        return open_catalog(warehouse if is_path else f"./{warehouse}", **passed)
 
     def load(self, identifier: tuple[str, ...], *, branch: str = MAIN_BRANCH) -> Table:
         """The table as it is now."""

@@ -49,11 +49,11 @@ def cpu_seconds(call: Callable[[], object]) -> tuple[float, float]:
     return times[0], min(times)
 
 
-def _read(table: tf.Table) -> int:
+def read_all(table: tf.Table) -> int:
     return table.scan().to_arrow().num_rows
 
 
-def _growth(seconds: list[float]) -> float:
+def growth(seconds: list[float]) -> float:
     """Median of the last tenth as a multiple of that of the first."""
     tenth = max(len(seconds) // 10, 1)
     return statistics.median(seconds[-tenth:]) / statistics.median(seconds[:tenth])
@@ -95,7 +95,7 @@ def test_a_table_that_is_written_to_for_long(
         written += int(snapshot.summary.additional_properties["added-files-size"])
         if number % max(COMMITS // 40, 1) == 0:
             reader = catalog.load_table("db.t")
-            first_seconds, seconds = cpu_seconds(partial(_read, reader))
+            first_seconds, seconds = cpu_seconds(partial(read_all, reader))
             scans.append((number, first_seconds, seconds, reader.inspect.data_files().num_rows))
     assert table.maintenance.wait_for_upkeep(300)
     metrics = table.maintenance.upkeep_metrics
@@ -105,13 +105,13 @@ def test_a_table_that_is_written_to_for_long(
     found = table.scan().to_arrow().sort_by([(name, "ascending") for name in KEY])
     table.maintenance.compact(rewrite_all=True)
     assert table.scan().to_arrow().sort_by([(name, "ascending") for name in KEY]).equals(found)
-    first_compacted, compacted = cpu_seconds(partial(_read, catalog.load_table("db.t")))
+    first_compacted, compacted = cpu_seconds(partial(read_all, catalog.load_table("db.t")))
     print(f"\n{mode}, {COMMITS} commits of {REPLACED} messages, {change.__name__.strip('_')}, {metrics}")
     print(f"scan, CPU, as a multiple of compacted ({compacted * 1000:.0f} ms; first {first_compacted * 1000:.0f} ms):")
     for number, first_seconds, seconds, files in scans:
         first_ratio = first_seconds / first_compacted
         print(f"  {number}: {seconds / compacted:.2f}, the first in a handle {first_ratio:.2f} ({files} files)")
-    print(f"commit p50 of the last tenth against the first: {_growth(commits):.2f}, of CPU {_growth(commits_cpu):.2f}")
+    print(f"commit p50 of the last tenth against the first: {growth(commits):.2f}, of CPU {growth(commits_cpu):.2f}")
     print(f"commit p99 {np.percentile(commits, 99) * 1000:.0f} ms, largest {max(commits) * 1000:.0f} ms")
     print(f"bytes written for each byte of the commits: {1 + metrics.written_bytes / written:.2f} (loaded: {loaded:,})")
     print(f"metadata file {Path(metadata_path).stat().st_size:,} bytes")

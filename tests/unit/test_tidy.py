@@ -27,7 +27,7 @@ PARAMETERS_MAX = 13
 BANNED_MODULE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 BANNED_WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 """This file alone may hold them; its comments are ruff's."""
-RULE_ID = r"(?:DA|RD|FM|CP|MT|CF|CK|SP|ST|SS|PR|RP|SQ|LK)-[1-9][0-9]?"
+RULE_ID = r"(?:DA|RD|FM|CP|MT|CF|CK|SP|ST|SS|PR|RP|SQ|LK)-[1-9][0-9]{0,2}"
 RULE = re.compile(rf"\b{RULE_ID}\b")
 DEFINITION = re.compile(rf"^(?:#{{2,4}} |\*\*)({RULE_ID})\b", re.MULTILINE)
 JAVADOC = re.compile(r"/\*\*.*?\*/", re.DOTALL)

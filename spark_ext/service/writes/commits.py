@@ -214,7 +214,7 @@ def _commit(
     new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
     if result.attempts and not target.is_staged:
-        after_commit(iceberg, target.branch)
+        after_commit(iceberg, target.branch, executor=session.upkeep_executor)
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
 
 

@@ -114,7 +114,7 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     )
     result = run_verb(verb, partial(Draft, table.iceberg, branch), committing, one_shot=False)
     if result.attempts and not committing.is_staged:
-        after_commit(table.iceberg, branch)
+        after_commit(table.iceberg, branch, executor=session.upkeep_executor)
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
 
 

@@ -113,4 +113,4 @@ def publish_rows(session: Session, staged: StagedRows, options: CommitOptions, *
             f"snapshot {staged.snapshot_id}. A streaming query that is started again adds them, and so does CALL "
             f"system.cherrypick_snapshot('{name}', {staged.snapshot_id})."
         ) from error
-    after_commit(table.iceberg, table.branch)
+    after_commit(table.iceberg, table.branch, executor=session.upkeep_executor)

@@ -1,7 +1,8 @@
-"""The executors of a job's tasks: threads of this process, or a Spark session."""
+"""The executors of a job's tasks: threads of this process, a Spark session, or a runner that the caller has."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 from tableformat.errors import InvalidArgumentError
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL: Final = "local"
-Executor: TypeAlias = "str | SparkSession"
-"""What a job's `executor` may be: "local" or a Spark session, classic or Connect."""
+Executor: TypeAlias = "str | SparkSession | TaskRunner"
+"""What a job's `executor` may be: "local" or a Spark session, classic or Connect. The process behind a Spark catalog
+has no session, and a runner of its own."""
+ExecutorChoice: TypeAlias = "Callable[[int], Executor]"
+"""An executor by the bytes that a job is going to rewrite."""
 
 
 def task_runner(executor: Executor) -> TaskRunner:
@@ -22,6 +26,8 @@ def task_runner(executor: Executor) -> TaskRunner:
         return LocalRunner()
     if is_spark_session(executor):
         return SparkRunner(executor)
+    if isinstance(executor, TaskRunner):
+        return executor
     raise InvalidArgumentError(
         f'executor must be "{LOCAL}" or a SparkSession, not {executor!r}. To run on Spark pass the session itself: '
         "executor=spark."

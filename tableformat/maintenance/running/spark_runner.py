@@ -75,18 +75,27 @@ class SparkRunner:
                 f"a task failed on Spark: {_first_lines(error)}. Nothing of it was committed. Look at the log of the "
                 'executor and run the job again, or with executor="local".'
             ) from error
-        answer: _Answer = pickle.loads(bytes(found[0]["answer"]))
-        if answer.error is not None:
-            raise answer.error
-        return answer.result
+        return result_of(bytes(found[0]["answer"]))
 
 
 def run_pickled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On the executor: each row's function, with its context, for its task."""
     for batch in batches:
         for shared, task in zip(batch["shared"], batch["task"], strict=True):
-            answer = pickle.dumps(_answer(shared.as_py(), task.as_py()))
-            yield pa.record_batch({"answer": [answer]}, schema=_ANSWER)
+            yield pa.record_batch({"answer": [pickled_answer(shared.as_py(), task.as_py())]}, schema=_ANSWER)
+
+
+def pickled_answer(shared: bytes, task: bytes) -> bytes:
+    """On the executor: what the function makes of the task, for `result_of`; `shared` is function and context."""
+    return pickle.dumps(_answer(shared, task))
+
+
+def result_of(answer: bytes) -> Any:
+    """The task's result; raises its error, if that was one of this library."""
+    found: _Answer = pickle.loads(answer)
+    if found.error is not None:
+        raise found.error
+    return found.result
 
 
 def _answer(shared: bytes, task: bytes) -> _Answer:

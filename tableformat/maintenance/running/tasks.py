@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar, runtime_checkable
 
 TaskT = TypeVar("TaskT")
 ContextT = TypeVar("ContextT")
@@ -32,6 +32,7 @@ class Work(Generic[TaskT, ContextT, ResultT]):
     """Removes the files of a result that is not used."""
 
 
+@runtime_checkable
 class TaskRunner(Protocol):
     """Runs tasks somewhere."""
 

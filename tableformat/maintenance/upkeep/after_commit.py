@@ -8,6 +8,7 @@ import logging
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.upkeep.background import BACKGROUND
 from tableformat.maintenance.upkeep.debt import Debt
 from tableformat.maintenance.upkeep.metrics import metrics_of
@@ -18,8 +19,8 @@ from tableformat.properties import UPKEEP
 logger = logging.getLogger(__name__)
 
 
-def after_commit(iceberg: IcebergTable, branch: str) -> None:
-    """MT-83: do, or have done, what is due; the handle stays where it is.
+def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | ExecutorChoice = LOCAL) -> None:
+    """MT-83: do, or have done, what is due; the handle stays where it is. `executor` is where files are rewritten.
 
     The commit has happened, so nothing that goes wrong here is the writer's error: it is logged, and counted in the
     metrics.
@@ -35,11 +36,11 @@ def after_commit(iceberg: IcebergTable, branch: str) -> None:
         return
     handle = copy.copy(iceberg)
     if policy.mode is UpkeepMode.BACKGROUND:
-        BACKGROUND.notify(handle, branch)
+        BACKGROUND.notify(handle, branch, executor)
         return
     metrics = metrics_of(iceberg.metadata.table_uuid)
     try:
-        for result in run_rounds(handle, branch):
+        for result in run_rounds(handle, branch, executor=executor):
             metrics.add(result)
     except Exception as error:  # noqa: BLE001 - the commit has happened: an error would say that it has not
         metrics.fail(error)

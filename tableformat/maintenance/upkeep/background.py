@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.commit.commit_queue import QueuesCommits
+from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.upkeep.metrics import metrics_of
 from tableformat.maintenance.upkeep.rounds import run_rounds
 
@@ -33,6 +34,10 @@ _PAUSE_SECONDS_MAX: Final = 60.0
 """Between a failure and the next try, which is twice as long after each failure in a row."""
 
 
+_Waiting: TypeAlias = "tuple[IcebergTable, Executor | ExecutorChoice]"
+"""A table, and where its files are rewritten."""
+
+
 class _ProcessEndsError(Exception):
     """Raised in a job's progress call when the main thread has ended."""
 
@@ -42,15 +47,15 @@ class Background:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: dict[tuple[UUID, str], IcebergTable] = {}
+        self._waiting: dict[tuple[UUID, str], _Waiting] = {}
         self._thread: threading.Thread | None = None
         self._is_busy = False
         self._failures: dict[UUID, tuple[int, float]] = {}
 
-    def notify(self, iceberg: IcebergTable, branch: str) -> None:
+    def notify(self, iceberg: IcebergTable, branch: str, executor: Executor | ExecutorChoice = LOCAL) -> None:
         """Something is due. Returns at once; `iceberg` is a handle that nobody else moves."""
         with self._changed:
-            self._waiting[iceberg.metadata.table_uuid, branch] = iceberg
+            self._waiting[iceberg.metadata.table_uuid, branch] = iceberg, executor
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="tableformat-upkeep", daemon=False)
                 self._thread.start()
@@ -63,15 +68,15 @@ class Background:
 
     def _run(self) -> None:
         while (task := self._next()) is not None:
-            (table_uuid, branch), iceberg = task
+            (table_uuid, branch), (iceberg, executor) = task
             try:
-                self._keep(table_uuid, iceberg, branch)
+                self._keep(table_uuid, iceberg, branch, executor)
             finally:
                 with self._changed:
                     self._is_busy = False
                     self._changed.notify_all()
 
-    def _next(self) -> tuple[tuple[UUID, str], IcebergTable] | None:
+    def _next(self) -> tuple[tuple[UUID, str], _Waiting] | None:
         """The next table; None, after which a new thread is needed, when none came for a while."""
         idle_until = time.monotonic() + _IDLE_SECONDS
         with self._changed:
@@ -88,7 +93,7 @@ class Background:
             self._is_busy = True
             return key, self._waiting.pop(key)
 
-    def _keep(self, table_uuid: UUID, iceberg: IcebergTable, branch: str) -> None:
+    def _keep(self, table_uuid: UUID, iceberg: IcebergTable, branch: str, executor: Executor | ExecutorChoice) -> None:
         metrics = metrics_of(table_uuid)
         count, not_before = self._failures.get(table_uuid, (0, 0.0))
         if time.monotonic() < not_before:
@@ -98,7 +103,7 @@ class Background:
                 if not is_free:
                     metrics.skipped_count += 1
                     return
-                for result in run_rounds(iceberg, branch, progress=_unless_the_process_ends):
+                for result in run_rounds(iceberg, branch, executor=executor, progress=_unless_the_process_ends):
                     metrics.add(result)
             self._failures.pop(table_uuid, None)
         except _ProcessEndsError:

@@ -29,7 +29,7 @@ from tableformat.maintenance.delete_files.merge_range_deletes import MergeRangeD
 from tableformat.maintenance.expiry.expire_snapshots import ExpireResult, expire_snapshots
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
-from tableformat.maintenance.running.executors import LOCAL, Executor
+from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.maintenance.upkeep.ledger import Ledger
 from tableformat.maintenance.upkeep.policy import UpkeepPolicy
@@ -118,13 +118,14 @@ def run_rounds(
     iceberg: IcebergTable,
     branch: str,
     *,
-    executor: Executor = LOCAL,
+    executor: Executor | ExecutorChoice = LOCAL,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[UpkeepResult]:
     """Rounds until nothing more is due, or the seconds of the policy are over. Moves the handle.
 
-    The policy is read anew for each. Raises what `run_round` raises.
+    `executor` may depend on the bytes that a merge or a conversion is about. The policy is read anew for each round.
+    Raises what `run_round` raises.
     """
     started = time.perf_counter()
     while True:
@@ -141,7 +142,7 @@ def run_round(
     branch: str,
     policy: UpkeepPolicy,
     *,
-    executor: Executor = LOCAL,
+    executor: Executor | ExecutorChoice = LOCAL,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> UpkeepResult:
@@ -184,7 +185,7 @@ class _Round:
         iceberg: IcebergTable,
         branch: str,
         policy: UpkeepPolicy,
-        executor: Executor,
+        executor: Executor | ExecutorChoice,
         dry_run: bool,
         progress: Progress,
     ) -> None:
@@ -216,6 +217,9 @@ class _Round:
                 progress=self._progress,
             )
 
+    def _executor_for(self, rewritten_bytes: int) -> Executor:
+        return self._executor(rewritten_bytes) if callable(self._executor) else self._executor
+
     def _view(self) -> SnapshotView:
         return head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
 
@@ -238,7 +242,7 @@ class _Round:
             view,
             plan,
             rounds=1,
-            executor=self._executor,
+            executor=self._executor_for(plan.rewritten_bytes),
             dry_run=self._dry_run,
             snapshot_properties=ledger.entry(view.sequence_number),
             progress=self._progress,
@@ -263,7 +267,7 @@ class _Round:
                 self._iceberg,
                 self._branch,
                 partial_progress=False,
-                executor=self._executor,
+                executor=self._executor_for(sum(each.file_size_bytes for each in equality)),
                 dry_run=self._dry_run,
                 progress=self._progress,
                 kinds={DeleteKind.EQUALITY},

@@ -21,7 +21,8 @@ import java.util.concurrent.atomic.AtomicLong;
  * <p>A frame is a header and parts: the header's length as a 32-bit big-endian integer, the header as JSON, then the
  * bytes of each part, whose lengths are the header's "parts". Requests carry an id; answers come in any order, so many
  * calls are in flight at once. The process ends when its input does, that is with this JVM; when it dies first, the
- * next call starts another one.
+ * next call starts another one. It calls back for one thing, a task for an executor; the answer is a request without an
+ * answer of its own.
  */
 final class Sidecar {
   /** One process for each (command, options): sessions and the clones made for streaming queries share it. */
@@ -175,6 +176,13 @@ final class Sidecar {
           for (int i = 0; i < parts.length; i++) {
             parts[i] = readBytes(input, lengths.get(i).asInt());
           }
+          if (header.has("call")) {
+            long call = header.get("call").asLong();
+            Thread task = new Thread(() -> runTask(call, parts), "tableformat-task-" + call);
+            task.setDaemon(true);
+            task.start();
+            continue;
+          }
           CompletableFuture<Answer> answer = waiting.remove(header.get("id").asLong());
           if (answer == null) {
             continue; // Whoever asked was interrupted.
@@ -186,6 +194,24 @@ final class Sidecar {
           }
         }
       } catch (IOException | RuntimeException e) {
+        end(e);
+      }
+    }
+
+    /** MT-100: has an executor do what the Python process asks for. */
+    private void runTask(long call, byte[][] parts) {
+      ObjectNode arguments = Json.object().put("call", call);
+      byte[][] answer = NO_PARTS;
+      try {
+        answer = new byte[][] {ExecutorTask.run(command.get(0), parts)};
+        arguments.putNull("error");
+      } catch (Throwable e) {
+        // Whatever it was, somebody waits for an answer.
+        arguments.put("error", String.valueOf(e.getMessage()).lines().findFirst().orElse(e.toString()));
+      }
+      try {
+        send(Json.object().put("id", 0).put("method", "answer_call").set("arguments", arguments), answer);
+      } catch (IOException e) {
         end(e);
       }
     }

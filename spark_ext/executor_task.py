@@ -1,0 +1,31 @@
+"""One task of a job on an executor: `python -m spark_ext.executor_task`, started by the JVM there.
+
+Standard input has the function with its context, and the task, both pickled, each behind its length as a 32-bit
+big-endian integer. Standard output gets the pickled answer.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import BinaryIO, Final
+
+from tableformat.maintenance.running.spark_runner import pickled_answer
+
+_LENGTH: Final = struct.Struct(">i")
+
+
+def main() -> None:
+    # Whatever else prints to standard output must not get into the answer.
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    with os.fdopen(0, "rb") as source, sink:
+        sink.write(pickled_answer(_part(source), _part(source)))
+
+
+def _part(source: BinaryIO) -> bytes:
+    return source.read(_LENGTH.unpack(source.read(_LENGTH.size))[0])
+
+
+if __name__ == "__main__":
+    main()

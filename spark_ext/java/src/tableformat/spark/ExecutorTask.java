@@ -1,0 +1,57 @@
+package tableformat.spark;
+
+import java.io.BufferedOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.List;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.Function;
+
+/**
+ * A task of the catalog's Python process, run by a Python process on an executor: a Spark job of one task, which Spark
+ * tries again where it fails.
+ */
+final class ExecutorTask implements Function<byte[][], byte[]> {
+  private static final long serialVersionUID = 1;
+
+  private static final String MODULE = "spark_ext.executor_task";
+
+  /** Of all jobs of all catalogs. */
+  private static final String GROUP = "tableformat-upkeep";
+
+  private final String python;
+
+  private ExecutorTask(String python) {
+    this.python = python;
+  }
+
+  /** The pickled answer of a pickled task; `parts` are what the task shares with others, and the task. */
+  static byte[] run(String python, byte[][] parts) {
+    JavaSparkContext spark = JavaSparkContext.fromSparkContext(Sessions.active().sparkContext());
+    spark.setJobGroup(GROUP, "upkeep of a table: one task", true);
+    return spark.parallelize(List.<byte[][]>of(parts), 1).map(new ExecutorTask(python)).collect().get(0);
+  }
+
+  @Override public byte[] call(byte[][] parts) throws IOException, InterruptedException {
+    Process process =
+        new ProcessBuilder(python, "-m", MODULE).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    try {
+      try (DataOutputStream output = new DataOutputStream(new BufferedOutputStream(process.getOutputStream()))) {
+        for (byte[] part : parts) {
+          output.writeInt(part.length);
+          output.write(part);
+        }
+      }
+      byte[] answer = process.getInputStream().readAllBytes();
+      int status = process.waitFor();
+      if (status != 0) {
+        throw new IOException(
+            "The task's Python process ended with status " + status + "; the executor's standard error says why. It was "
+                + "started as: " + python + " -m " + MODULE);
+      }
+      return answer;
+    } finally {
+      process.destroyForcibly();
+    }
+  }
+}

@@ -1,0 +1,81 @@
+"""Tasks of jobs on Spark's executors, for a process that has no Spark session: the JVM that started it runs them.
+
+this process    task -----> JVM of the driver: a Spark job of one task
+                            executor: `python -m spark_ext.executor_task` rewrites files
+                result <--- its answer
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, Protocol
+
+from tableformat.errors import InvalidArgumentError, TaskFailedError
+from tableformat.maintenance.running.executors import LOCAL, Executor
+from tableformat.maintenance.running.spark_runner import result_of
+from tableformat.maintenance.running.tasks import ContextT, ResultT, TaskT, Work, in_threads
+
+EXECUTOR_BYTES_OPTION: Final = "upkeep-executor-bytes"
+"""An option of the catalog: upkeep that rewrites at least so many bytes does it on executors. They need the library."""
+_JOBS_AT_ONCE: Final = 8
+"""Spark lets those wait for which it has no room."""
+
+
+class Jvm(Protocol):
+    """The other side of the pipe."""
+
+    def run_task(self, shared: bytes, task: bytes) -> Future[bytes]:
+        """The answer of a task that an executor runs; fails with what Spark said."""
+
+
+class JvmRunner:
+    """Runs tasks on the executors of the session that the catalog is of."""
+
+    is_in_process = False
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+
+    def run(
+        self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
+    ) -> Generator[tuple[int, ResultT], None, None]:
+        """As `TaskRunner.run` says; a task that runs when the job is cancelled is waited for."""
+        del at_once
+        shared = pickle.dumps((work.function, work.context))
+        return in_threads(partial(self._run_one, shared), tasks, _JOBS_AT_ONCE, discard=work.discard)
+
+    def _run_one(self, shared: bytes, task: Any) -> Any:
+        try:
+            answer = self._jvm.run_task(shared, pickle.dumps(task)).result()
+        except RuntimeError as error:
+            raise TaskFailedError(
+                f"a task failed on Spark: {error}. Nothing of it was committed. Look at the executor's log; without "
+                f"the catalog's option {EXECUTOR_BYTES_OPTION!r} upkeep rewrites files on the driver."
+            ) from error
+        return result_of(answer)
+
+
+class LargeOnExecutors:
+    """MT-100: where upkeep rewrites files, by their bytes."""
+
+    def __init__(self, runner: JvmRunner, from_bytes: int) -> None:
+        self._runner = runner
+        self._from_bytes = from_bytes
+
+    def __call__(self, rewritten_bytes: int) -> Executor:
+        return self._runner if rewritten_bytes >= self._from_bytes else LOCAL
+
+
+def executor_bytes(options: Mapping[str, str]) -> int | None:
+    """What the catalog's options say; None where upkeep is to stay on the driver."""
+    stated = options.get(EXECUTOR_BYTES_OPTION)
+    if stated is None:
+        return None
+    if not stated.isdecimal():
+        raise InvalidArgumentError(
+            f"the catalog's option {EXECUTOR_BYTES_OPTION!r} is a number of bytes, not {stated!r}."
+        )
+    return int(stated)

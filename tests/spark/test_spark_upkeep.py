@@ -1,0 +1,116 @@
+"""Upkeep after the commits of Spark: of a streaming query between its micro-batches, and of statements."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_ext.configure import catalog_options
+from tableformat import Catalog, Table
+
+SCHEMA = pa.schema(
+    [pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int32(), nullable=False), ("v", pa.int64())]
+)
+LEVEL = 4
+
+
+def kept_table(lake: Catalog, name: tuple[str, str], mode: str) -> Table:
+    properties = {"tableformat.upkeep": mode, "tableformat.upkeep.files-per-level": str(LEVEL)}
+    table = lake.create_table(name, SCHEMA, key=["id", "n"], properties=properties)
+    table.append(message_rows(range(1_000), 3, value=-1))
+    return table
+
+
+def message_rows(ids: range, rows_each: int, *, value: int) -> pa.Table:
+    pairs = [(message, number) for message in ids for number in range(rows_each)]
+    return pa.table(
+        {"id": [id_ for id_, _ in pairs], "n": [number for _, number in pairs], "v": [value] * len(pairs)},
+        schema=SCHEMA,
+    )
+
+
+def replace_by_stream(spark: SparkSession, table: str, directory: Path, batches: range) -> None:
+    """A micro-batch for each number: the messages that begin there come with one row less."""
+    source = directory / "source"
+    source.mkdir(exist_ok=True)
+    for number in batches:
+        path = source / f"{number:04}.parquet"
+        pq.write_table(message_rows(range(10 * number, 10 * number + 15), 2, value=number), path)
+        # Spark takes files in the order of their seconds.
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    query = (
+        spark.readStream.schema("id BIGINT, n INT, v BIGINT")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(source))
+        .writeStream.option("replace-prefix", "id")
+        .option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(availableNow=True)
+        .toTable(table)
+    )
+    query.awaitTermination()
+
+
+def replaced(count: int) -> dict[int, tuple[int, int]]:
+    """Value and number of rows of each message after so many batches."""
+    found = dict.fromkeys(range(1_000), (-1, 3))
+    for number in range(count):
+        found |= dict.fromkeys(range(10 * number, 10 * number + 15), (number, 2))
+    return found
+
+
+def of_messages(table: Table) -> dict[int, tuple[int, int]]:
+    rows = table.scan().to_arrow().group_by("id").aggregate([("v", "min"), ("v", "max"), ("v", "count")])
+    assert rows["v_min"].equals(rows["v_max"])
+    return {row["id"]: (row["v_min"], row["v_count"]) for row in rows.to_pylist()}
+
+
+def wait_for(what: Callable[[], bool], *, seconds: float = 60) -> None:
+    """The thread beside the writer is another process's."""
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("mode", ["writer", "background"])
+def test_a_stream_keeps_its_table_in_shape(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path, mode: str
+) -> None:
+    """MT-83: beside the base there is less than a level and a half; a query that goes on finds its epochs."""
+    table = kept_table(lake, (namespace, mode), mode)
+    for batches in (range(2 * LEVEL), range(2 * LEVEL, 3 * LEVEL)):
+        replace_by_stream(spark, f"lake.{namespace}.{mode}", tmp_path, batches)
+    wait_for(lambda: table.refresh().inspect.data_files().num_rows < 2 * LEVEL)
+    assert of_messages(table.refresh()) == replaced(3 * LEVEL)
+    summaries = [each.summary.additional_properties for each in table.metadata.snapshots if each.summary]
+    assert any("tableformat.upkeep.planned-until" in each for each in summaries)
+
+
+def test_statements_keep_their_table_in_shape(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """MT-83"""
+    table = kept_table(lake, (namespace, "t"), "writer")
+    for number in range(LEVEL):
+        spark.sql(f"INSERT INTO lake.{namespace}.t VALUES ({2_000 + number}, 0, 1)")
+    assert table.refresh().inspect.data_files().num_rows < LEVEL
+    assert table.scan().count() == 3_000 + LEVEL
+
+
+def test_large_merges_of_upkeep_run_on_executors(
+    spark: SparkSession, lake: Catalog, warehouse: Path, namespace: str
+) -> None:
+    """MT-100: by another catalog over the same tables, whose option says that every merge is large."""
+    for option, value in catalog_options("far", warehouse, **{"upkeep-executor-bytes": "1"}).items():
+        spark.conf.set(option, value)
+    table = kept_table(lake, (namespace, "t"), "writer")
+    for number in range(LEVEL):
+        spark.sql(f"INSERT INTO far.{namespace}.t VALUES ({2_000 + number}, 0, 1)")
+    assert table.refresh().inspect.data_files().num_rows < LEVEL
+    assert table.scan().count() == 3_000 + LEVEL
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup("tableformat-upkeep")
