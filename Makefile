@@ -16,6 +16,8 @@ SPARK ?= 3.5
 SPARK_VENV := .venv-spark-$(SPARK)
 FUZZ := .venv-fuzz
 DOCS := .venv-docs
+BENCH := .venv-bench
+BENCH_MINUTES ?= 60
 # Processes for the tests. One of them has the Spark session and all tests of that; tests/conftest.py deals out the
 # others. Benchmarks mean nothing in several processes, and their plugin says so with a warning.
 WORKERS ?= auto
@@ -24,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite lint format dist \
-	jars test-spark smoke-spark bench soak fuzz corpus docs clean
+	jars test-spark smoke-spark bench bench-report soak fuzz corpus docs clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -42,6 +44,7 @@ help:
 	@echo "make test-spark   tests/spark on another Spark: make test-spark SPARK=3.5; smoke-spark runs one test of seconds"
 	@echo "make dist         sdist and wheel for a release, in dist/"
 	@echo "make bench        the benchmarks, as ratios"
+	@echo "make bench-report ours beside other formats, as a page with plots: docs/benchmarks.md, BENCH_MINUTES=60; needs Maven"
 	@echo "make fuzz         the readers with changed bytes, led by coverage (atheris), FUZZ_SECONDS each"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
 	@echo "make docs         the guide in build/site, after running every block of it"
@@ -152,6 +155,27 @@ dist: setup jars
 
 bench: setup $(ORACLE)/.ready
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-disable-gc -s
+
+# Iceberg and Delta are made for this Spark; 450 MB.
+$(BENCH)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH)
+	grep -v -e '^pyspark' -e '^py4j' constraints.txt > $(BENCH)/constraints.txt
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(BENCH)/constraints.txt --editable '.[bench]' 'pyspark==4.1.*'
+	@touch $@
+
+build/bench-jars/.ready: Makefile
+	mvn --quiet --batch-mode dependency:copy -Dartifact=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 \
+		-DoutputDirectory=$(CURDIR)/$(@D)/iceberg
+	for artifact in delta-spark_4.1_2.13:4.1.0 delta-storage:4.1.0; do \
+		mvn --quiet --batch-mode dependency:copy -Dartifact=io.delta:$$artifact -DoutputDirectory=$(CURDIR)/$(@D)/delta || exit 1; \
+	done
+	@touch $@
+
+# DuckLake is in $(ORACLE). A run of less than half an hour leaves out what takes long.
+bench-report: $(BENCH)/.ready $(ORACLE)/.ready build/bench-jars/.ready
+	PYTHONPATH=tests/benchmarks TABLEFORMAT_BENCH_JARS=$(CURDIR)/build/bench-jars \
+		$(BENCH)/bin/python -m report.run --minutes $(BENCH_MINUTES) --output docs
 
 # What was measured is reproducible with these versions.
 $(RUST)/.ready: Makefile

@@ -25,16 +25,15 @@ _DRIVER_MEMORY: Final = "6g"
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-@contextmanager
-def spark_session(warehouse: Path) -> Iterator[SparkSession]:
-    """`local[2]` with the catalog `lake` over the warehouse."""
+def session_builder(warehouse: Path, *, memory: str = _DRIVER_MEMORY) -> SparkSession.Builder:
+    """`local[2]`, with no catalog of anybody's yet; Spark's own tables are beside the warehouse."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = (
+    return (
         SparkSession.builder.master("local[2]")
         .appName("tableformat benchmarks")
-        .config("spark.driver.memory", _DRIVER_MEMORY)
+        .config("spark.driver.memory", memory)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
@@ -45,7 +44,12 @@ def spark_session(warehouse: Path) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "OFF")
     )
-    session = configure(builder, catalog=CATALOG, warehouse=warehouse).getOrCreate()
+
+
+@contextmanager
+def spark_session(warehouse: Path) -> Iterator[SparkSession]:
+    """`local[2]` with the catalog `lake` over the warehouse."""
+    session = configure(session_builder(warehouse), catalog=CATALOG, warehouse=warehouse).getOrCreate()
     yield session
     session.stop()
 
@@ -59,12 +63,13 @@ class Stopwatch:
     def time(self, contender: Contender, timing: Timing) -> None:
         prepared = contender.prepare()
         gc.collect()
-        cpu, started = self._cpu_seconds(), time.perf_counter()
+        cpu, started = self.cpu_seconds(), time.perf_counter()
         contender.run(prepared)
         timing.wall_seconds.append(time.perf_counter() - started)
-        timing.cpu_seconds.append(self._cpu_seconds() - cpu)
+        timing.cpu_seconds.append(self.cpu_seconds() - cpu)
 
-    def _cpu_seconds(self) -> float:
+    def cpu_seconds(self) -> float:
+        """So far, of all of them."""
         return sum(_cpu_seconds_of(pid) for pid in (os.getpid(), self._jvm, *_children(self._jvm)))
 
 

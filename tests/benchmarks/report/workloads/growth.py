@@ -1,0 +1,73 @@
+"""A million rows, then commits that each replace 100 messages: what a commit and a read take after N of them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from small_files import expected, messages
+
+from report.digests import Digest
+from report.workloads.contest import LIMIT, Contest, Setting, contest, in_file
+
+WORKLOAD = "growth"
+STOPS = (1, 10, 100, 500, 1_000, 2_000, 5_000, 10_000)
+_MESSAGES, _REPLACED = 50_000, 100
+_COUNTED = 50
+"""Commits before a stop whose times count for it."""
+_READS = 3
+
+
+def run(setting: Setting) -> None:
+    """To as many commits as the time allows; a system that has had its part of the time goes no further."""
+    setting.measurements.sizes[WORKLOAD] = (
+        f"{_MESSAGES * 20:,} rows of eight columns; each commit replaces {_REPLACED} messages, "
+        f"{_REPLACED * 20:,} rows, by {_REPLACED * 15:,}"
+    )
+    with contest(WORKLOAD, setting, setting.systems, setting.directory) as entered:
+        base = in_file(messages(0, _MESSAGES, 20, seed=1), setting.directory / "base.parquet")
+        entered.each("load", "load", rows=base, amount="amount", is_recorded=False)
+        entered.spent_seconds.clear()
+        part = setting.deadline.seconds / len(entered.systems)
+        for before, stop in itertools.pairwise((0, *STOPS)):
+            for number in range(before, stop):
+                _replace(entered, number, stop)
+                for name, spent in list(entered.spent_seconds.items()):
+                    if spent > part and name in entered.systems:
+                        entered.leave(name, f"after {number + 1:,} commits, when its part of the time was over")
+                if setting.deadline.is_over or set(entered.systems) <= {LIMIT}:
+                    entered.setting.measurements.note(WORKLOAD, f"The time was over after {number + 1:,} commits.")
+                    return
+            _read(entered, stop)
+
+
+def _replace(entered: Contest, number: int, stop: int) -> None:
+    first = int(np.random.default_rng(number).integers(0, _MESSAGES - 1_000))
+    path = entered.setting.directory / "incoming.parquet"
+    rows = in_file(messages(first, _REPLACED, 15, seed=number), path)
+    tables = [name for name in entered.systems if name != LIMIT]
+    entered.each("commit", "replace", at=stop, only=tables, rows=rows, is_recorded=stop - number <= _COUNTED)
+
+
+def _read(entered: Contest, stop: int) -> None:
+    rows, amount = expected(stop, whole_messages=True)
+    answer: Digest = {"rows": rows, "sum amount": amount}
+    paths = _paths(entered)
+    for _ in range(_READS):
+        for what, verb in (("scan, a fresh handle", "scan"), ("count and sum", "total")):
+            entered.each(
+                what,
+                verb,
+                at=stop,
+                expected=answer,
+                arguments_of=lambda name: {"paths": paths} if name == LIMIT else {},
+            )
+
+
+def _paths(entered: Contest) -> list[str]:
+    """The files that ours without upkeep has: what pyarrow reads in the same time."""
+    for name in ("tableformat", "tableformat, upkeep"):
+        if name in entered.systems:
+            found: list[str] = entered.systems[name].call("paths").value
+            return found
+    return []
