@@ -141,7 +141,8 @@ $(SPARK_VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SPARK_VENV)
 	grep -v -e '^pyspark' -e '^py4j' constraints.txt > $(SPARK_VENV)/constraints.txt
 	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint $(SPARK_VENV)/constraints.txt --editable '.[dev]' 'pyspark==$(SPARK).*'
+		--constraint $(SPARK_VENV)/constraints.txt --editable '.[tools]' 'pyspark==$(SPARK).*' \
+		grpcio grpcio-status googleapis-common-protos zstandard
 	@touch $@
 
 test-spark: $(SPARK_VENV)/.ready

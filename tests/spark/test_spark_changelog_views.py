@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table
 
-pytestmark = pytest.mark.since_spark("4.0", "CALL")
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 
 
@@ -103,5 +103,6 @@ def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: st
     ):
         with pytest.raises(AnalysisException, match=message):
             view(spark, table, f", {arguments}")
-    with pytest.raises(PySparkException, match="several rows with the same"):
+    # Spark 3.5 has no Python exception of its own for one that an executor met.
+    with pytest.raises((PySparkException, Py4JJavaError), match="several rows with the same"):
         view(spark, table, ", identifier_columns => array('id')")

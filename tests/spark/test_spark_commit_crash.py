@@ -192,7 +192,6 @@ def test_an_epoch_that_was_refused_whole_is_repeated_as_such(
     assert ids(two_tables) == [[], [30, 31]]
 
 
-@pytest.mark.since_spark("4.0", "CALL")
 def test_what_is_left_to_publish_is_told(spark: SparkSession, two_tables: tuple[Table, Table], orders: Path) -> None:
     """RP-28: the error names the snapshot, which a procedure publishes."""
     table, refused = two_tables

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from tableformat import Catalog, Table, open_catalog
 
-pytestmark = pytest.mark.since_spark("4.0", "CALL")
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 
 

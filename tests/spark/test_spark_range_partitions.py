@@ -392,7 +392,6 @@ def test_properties_of_a_statement_say_what_exists(spark: SparkSession, lake: Ca
         spark.sql(f"SELECT * FROM lake.{namespace}.plain.range_partitions")
 
 
-@pytest.mark.since_spark("4.0", "CALL")
 def test_procedures_change_what_exists(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """PR-20: each change by values or by text, also as a dry run."""
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("year", pa.int32(), nullable=False)])

@@ -87,7 +87,6 @@ def test_a_stream_replaces_its_interval_once_an_epoch(spark: SparkSession, table
     assert rows(table) == [(0, 0), (1, 1), (3, 3), (4, 40), (5, 5)]
 
 
-@pytest.mark.since_spark("4.0", "CALL")
 def test_an_interval_is_replaced_by_another_table(spark: SparkSession, table: Table, lake: Catalog) -> None:
     """PR-21"""
     source = lake.create_table(f"{table.name}_new", SCHEMA)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from spark_ext.service.session import Session
+from spark_ext.service.wire.arrow_stream import spark_schema_of_arrow
 from spark_ext.service.wire.spark_types import SparkType
 from tableformat.errors import InvalidArgumentError, NotFoundError, nearest_hint
 from tableformat.table import Table
@@ -129,6 +130,8 @@ class Procedure:
                 }
                 for each in self.parameters
             ],
+            "columns": spark_schema_of_arrow(self.columns),
+            "more_columns": spark_schema_of_arrow(self.more_columns),
             "changes_table": self.changes_table,
         }
 

@@ -1,4 +1,4 @@
 package tableformat.spark;
 
-/** Spark has no CALL. */
+/** Spark has no catalogs with procedures: SqlCalls has CALL. */
 interface Procedures {}

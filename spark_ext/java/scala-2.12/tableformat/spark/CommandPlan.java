@@ -56,6 +56,11 @@ abstract class CommandPlan extends LogicalPlan implements RunnableCommand {
     return this;
   }
 
+  /** Spark 3.5 copies plans where the session has cached any, by a constructor that takes what `productElement` gives. */
+  @Override public LogicalPlan makeCopy(Object[] elements) {
+    return this;
+  }
+
   @Override public Seq<Enumeration.Value> nodePatterns() {
     return nodePatterns;
   }

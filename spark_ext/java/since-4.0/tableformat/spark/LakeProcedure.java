@@ -1,11 +1,10 @@
 package tableformat.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -83,45 +82,9 @@ final class LakeProcedure implements UnboundProcedure {
       return false;
     }
 
-    /** Runs where the tables' other questions are answered: in the catalog's Python process, not on executors. */
     @Override public Iterator<Scan> call(InternalRow row) {
-      ObjectNode values = Json.object();
-      Identifier table = null;
-      for (int i = 0; i < parameters.length; i++) {
-        DataType type = parameters[i].dataType();
-        Object value = Constants.value(row, i, type);
-        String role = description.get("parameters").get(i).get("role").asText();
-        String text = value == null ? "" : value.toString();
-        switch (value == null && !role.equals("table") ? "value" : role) {
-          case "table" -> table = TableNames.parse(catalog.name(), text);
-          case "other_table" -> values.set(
-              parameters[i].name(), Json.table(TableNames.parse(catalog.name(), text)));
-          case "name" -> values.set(
-              parameters[i].name(),
-              Json.object().set("name", Json.identifier(TableNames.parse(catalog.name(), text))));
-          case "file_list" -> values.set(parameters[i].name(), Json.object().set("file_list", FileLists.of(text)));
-          case "source" -> values.set(parameters[i].name(), Json.object().set("source", SourceTables.of(text)));
-          default -> values.set(parameters[i].name(), ValueJson.of(value, type));
-        }
-      }
-      ObjectNode arguments = Json.object().put("procedure", name()).set("arguments", values);
-      // As Iceberg's procedures ask.
-      arguments.put("is_in_test", Boolean.parseBoolean(Sessions.active().conf().get("spark.testing", "false")));
-      if (table != null) {
-        arguments.set("table", Json.identifier(table));
-      }
-      Sidecar.Answer answer;
-      try {
-        answer = catalog.callOnce("call_procedure", arguments);
-      } finally {
-        // Also after a failure: some jobs commit more than once.
-        if (table != null && description.get("changes_table").asBoolean()) {
-          TableNames.refreshCached(catalog, table);
-        }
-      }
-      TemporaryViews.make(catalog.name(), answer.result().get("views"));
-      StructType schema = Json.struct(answer.result().get("columns"));
-      return List.<Scan>of(new ArrowRows.Rows(schema, ArrowRows.read(answer.parts()[0], schema))).iterator();
+      DataType[] types = Arrays.stream(parameters).map(ProcedureParameter::dataType).toArray(DataType[]::new);
+      return List.<Scan>of(ProcedureCall.run(catalog, description, types, row)).iterator();
     }
   }
 }

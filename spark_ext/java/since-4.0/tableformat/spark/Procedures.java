@@ -17,7 +17,6 @@ interface Procedures extends ProcedureCatalog {
 
   @Override default UnboundProcedure loadProcedure(Identifier identifier) {
     LakeCatalog catalog = (LakeCatalog) this;
-    return new LakeProcedure(
-        catalog, catalog.call("load_procedure", Json.object().set("procedure", Json.identifier(identifier))).result());
+    return new LakeProcedure(catalog, ProcedureCall.describe(catalog, identifier));
   }
 }

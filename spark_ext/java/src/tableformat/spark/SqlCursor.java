@@ -165,6 +165,22 @@ final class SqlCursor {
     throw error(expected);
   }
 
+  /** The text of an expression, up to the comma or the bracket that it does not open; Spark says whether it is one. */
+  String expression(String expected) {
+    int start = peek().start();
+    int stop = start;
+    int open = 0;
+    while (peek().kind() != Kind.END && (open > 0 || !(peek().isSign(",") || peek().isSign(")")))) {
+      Token token = next();
+      open += token.isSign("(") || token.text().equals("[") ? 1 : token.isSign(")") || token.text().equals("]") ? -1 : 0;
+      stop = token.stop();
+    }
+    if (stop == start) {
+      throw error(expected);
+    }
+    return text.substring(start, stop);
+  }
+
   /** Spark's error for what stands here instead of what is expected. */
   RuntimeException error(String expected) {
     return SqlErrors.syntax(text, peek(), expected);

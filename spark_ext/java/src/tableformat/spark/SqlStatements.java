@@ -14,13 +14,14 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.ExplainMode;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /** The statements of the SQL extension, told from all others by their first words (specs/spark-sql.md). */
 final class SqlStatements {
-  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DROP");
+  private static final Set<String> FIRST_WORDS = Set.of("ALTER", "CREATE", "REPLACE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DROP", "CALL");
   private static final Set<String> EXPLAIN_MODES = Set.of("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST");
   private static final StructType NO_ROWS = new StructType();
 
@@ -51,6 +52,9 @@ final class SqlStatements {
     }
     if (in.take("EXPLAIN")) {
       return explain(in, spark);
+    }
+    if (in.take("CALL")) {
+      return SqlCalls.parse(in, spark);
     }
     if (in.take("DESCRIBE", "FUNCTION") || in.take("DESC", "FUNCTION")) {
       return describeFunction(in);
@@ -147,7 +151,11 @@ final class SqlStatements {
   }
 
   private static LogicalPlan explain(SqlCursor in, ParserInterface spark) throws ParseException {
-    EXPLAIN_MODES.stream().anyMatch(in::take);
+    String mode = EXPLAIN_MODES.stream().filter(in::take).findFirst().orElse("SIMPLE");
+    if (in.take("CALL")) {
+      LogicalPlan call = SqlCalls.parse(in, spark);
+      return call == null ? null : new ExplainCommand(call, ExplainMode.fromString(mode));
+    }
     if (!in.take("DELETE", "FROM") || !in.isAtName() || TableNames.ours(in.names("a table")) == null) {
       return null;
     }

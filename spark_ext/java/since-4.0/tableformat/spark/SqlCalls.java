@@ -1,0 +1,13 @@
+package tableformat.spark;
+
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/** CALL is a statement of Spark's. */
+final class SqlCalls {
+  private SqlCalls() {}
+
+  static LogicalPlan parse(SqlCursor in, ParserInterface spark) {
+    return null;
+  }
+}

@@ -1,0 +1,63 @@
+package tableformat.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** What CALL does, once its arguments are known. */
+final class ProcedureCall {
+  private ProcedureCall() {}
+
+  /** The procedure of a name: its parameters and its columns. An error that names the nearest where there is none. */
+  static JsonNode describe(LakeCatalog catalog, Identifier name) {
+    return catalog.call("load_procedure", Json.object().set("procedure", Json.identifier(name))).result();
+  }
+
+  /**
+   * Runs where the tables' other questions are answered: in the catalog's Python process, not on executors.
+   *
+   * @param description the procedure, as Python describes it
+   * @param types of the parameters, in their order
+   * @param row their values, null where CALL has none
+   */
+  static ArrowRows.Rows run(LakeCatalog catalog, JsonNode description, DataType[] types, InternalRow row) {
+    ObjectNode values = Json.object();
+    Identifier table = null;
+    for (int i = 0; i < types.length; i++) {
+      JsonNode parameter = description.get("parameters").get(i);
+      String name = parameter.get("name").asText();
+      Object value = Constants.value(row, i, types[i]);
+      String role = parameter.get("role").asText();
+      String text = value == null ? "" : value.toString();
+      switch (value == null && !role.equals("table") ? "value" : role) {
+        case "table" -> table = TableNames.parse(catalog.name(), text);
+        case "other_table" -> values.set(name, Json.table(TableNames.parse(catalog.name(), text)));
+        case "name" -> values.set(name, Json.object().set("name", Json.identifier(TableNames.parse(catalog.name(), text))));
+        case "file_list" -> values.set(name, Json.object().set("file_list", FileLists.of(text)));
+        case "source" -> values.set(name, Json.object().set("source", SourceTables.of(text)));
+        default -> values.set(name, ValueJson.of(value, types[i]));
+      }
+    }
+    ObjectNode arguments = Json.object().put("procedure", description.get("name").asText()).set("arguments", values);
+    // As Iceberg's procedures ask.
+    arguments.put("is_in_test", Boolean.parseBoolean(Sessions.active().conf().get("spark.testing", "false")));
+    if (table != null) {
+      arguments.set("table", Json.identifier(table));
+    }
+    Sidecar.Answer answer;
+    try {
+      answer = catalog.callOnce("call_procedure", arguments);
+    } finally {
+      // Also after a failure: some jobs commit more than once.
+      if (table != null && description.get("changes_table").asBoolean()) {
+        TableNames.refreshCached(catalog, table);
+      }
+    }
+    TemporaryViews.make(catalog.name(), answer.result().get("views"));
+    StructType schema = Json.struct(answer.result().get("columns"));
+    return new ArrowRows.Rows(schema, ArrowRows.read(answer.parts()[0], schema));
+  }
+}
