@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -338,10 +337,6 @@ def test_remove_orphan_files(spark: SparkSession, table: Table) -> None:
         ("older_than => TIMESTAMP '2100-01-01'", "at least 24 hours ago"),
         ("location => '/elsewhere'", "is not inside the table's location"),
         ("file_list_view => 'nowhere'", "TABLE_OR_VIEW_NOT_FOUND"),
-        (
-            "file_list_view => 'range(3)'",
-            "TABLE_OR_VIEW_NOT_FOUND" if version("pyspark") >= "4" else "PARSE_SYNTAX_ERROR",
-        ),
         ("prefix_mismatch_mode => 'NONE'", "one of error, ignore, delete, not 'NONE'"),
     ],
 )

@@ -84,14 +84,20 @@ def aggregate(session: Session, request: Request) -> Answer:
         columns = [_column(rows, schema, function) for function in functions]
     except _UnknownError:
         return Answer({"schema": None})
-    names = [f"aggregate {number}" for number in range(len(columns))]
-    row = pa.table(columns, names=names)
+    row = pa.table(columns, names=[_name(function) for function in functions])
     described = spark_schema_of_arrow(row.schema)
     for field, function in zip(described["fields"], functions, strict=True):
         if function["function"] in _EXTREMES:
             column = _field(schema, function)
             field["type"] = spark_type(column.field_type, column.name)
     return Answer({"schema": described}, [arrow_stream(row)])
+
+
+def _name(function: Aggregate) -> str:
+    """As EXPLAIN shows it."""
+    if function["function"] == "count-star":
+        return "count(*)"
+    return f"{function['function']}({'.'.join(function['column'])})"
 
 
 def _rows(session: Session, pin: Pin, request: Request) -> list[_Rows]:

@@ -59,7 +59,8 @@ def decided_predicates(session: Session, request: Request) -> list[int]:
     view = session.view(pin)
     in_partitions = PartitionPredicates(predicates, view)
     by_partition = in_partitions.decided_by(session.plan(pin, _where(session, pin, request)))
-    exact = exact_filter([each for index, each in enumerate(predicates) if index not in by_partition], view.schema)
+    others = [each for index, each in enumerate(predicates) if index not in by_partition]
+    exact = None if PartitionPredicates(others, view).name_transforms else exact_filter(others, view.schema)
     if exact is None:
         return by_partition
     plan = in_partitions.narrowed(session.plan(pin, exact))

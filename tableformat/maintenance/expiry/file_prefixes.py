@@ -7,6 +7,7 @@ listed    s3a://lake/t/data/a   s3://lake/t/data/d    abfss://new/t/data/c
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -82,7 +83,7 @@ def _parts(location: str) -> tuple[str, str, str]:
     spelled = one_spelling(location)
     path = local_path(spelled)
     if path is not None:
-        return "file", "", path
+        return "file", "", re.sub("/+", "/", path)
     scheme, _, rest = spelled.partition(":")
     if not rest.startswith("//"):
         return scheme, "", rest

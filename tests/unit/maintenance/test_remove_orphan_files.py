@@ -244,6 +244,7 @@ def test_files_that_metadata_names_otherwise(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="new://b and new://a"):
         unnamed(None, None, "error")
     assert unnamed(None, {"b": "a"}, "error") == ["y"]
-    assert not EqualPrefixes().unnamed([ListedFile("s3a://b/t/x", 1, 0)], ["s3://b/t/x"])
+    for location, spelled in (("s3a://b/t/x", "s3://b/t/x"), ("file:/b/t/x", "///b/t//x")):
+        assert not EqualPrefixes().unnamed([ListedFile(location, 1, 0)], [spelled])
     with pytest.raises(InvalidArgumentError, match="one of error, ignore, delete"):
         busy_table(tmp_path).maintenance.remove_orphan_files(prefix_mismatch_mode="none")
