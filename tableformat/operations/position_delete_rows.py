@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType, StructType
 
+from tableformat.deletes.codecs.position_rows import FILE_PATH, FILE_PATH_FIELD_ID, POSITION, POSITION_FIELD_ID
 from tableformat.merge_on_read.delete_loader import DeleteLoader
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.metadata.content_file import DeleteFile, FileContent
+from tableformat.metadata.content_file import DeleteFile, DeleteKind, FileContent
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.metadata_tables import live_files_in
 from tableformat.metadata.partition_column import partition_column
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.parquet.parquet_columns import field_id_of
+from tableformat.parquet.parquet_file import open_parquet, unreadable_as_corrupt
+from tableformat.parquet.projection import FileProjection
 
+_ROW_FIELD_ID: Final = 2147483544
+"""Of the deleted row in a position delete file, which Iceberg's specification lets a writer keep."""
 _OF_VECTORS: Final = 3
 """The format version from which files of deletes have an offset and a size."""
 
@@ -30,8 +39,9 @@ def position_deletes_table(view: SnapshotView) -> pa.Table:
     """`file_path`, `pos`, `row`, `partition` where there are partition fields, `spec_id`, `delete_file_path`, and from
     format version 3 on `content_offset` and `content_size_in_bytes`.
 
-    In the order of the delete files, of a file by data file and position. `row` is NULL: what a row held is in the
-    data file. CorruptFileError for a file that cannot be read.
+    In the order of the delete files, of a file by data file and position. `row` is what the row held, in the table's
+    columns of now, where the writer of the delete file kept it, else NULL: it is in the data file. CorruptFileError for
+    a file that cannot be read.
     """
     loader = DeleteLoader.of(view.metadata, view.io)
     deletes = position_delete_files(view)
@@ -78,10 +88,54 @@ def _batches(
     partition = partition_column(view.metadata, [delete])
     if partition is not None:
         constants["partition"] = partition[0]
+    kept = None if delete.kind is DeleteKind.DELETION_VECTOR else _kept_rows(view, delete, schema)
+    if kept is not None:
+        yield from _filled(kept, constants, schema).to_batches()
+        return
     for path, positions in sorted(loader.positions_by_file(delete).items()):
-        values = {**constants, "file_path": path}
-        count = len(positions)
-        columns = [
-            pa.array(positions.to_array()) if name == "pos" else pa.repeat(values[name], count) for name in schema.names
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        rows = pa.table({"pos": positions.to_array()})
+        yield from _filled(rows, {**constants, "file_path": path}, schema).to_batches()
+
+
+def _filled(rows: pa.Table, constants: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    columns = [
+        rows.column(name) if name in rows.column_names else pa.repeat(constants[name], len(rows))
+        for name in schema.names
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _kept_rows(view: SnapshotView, delete: DeleteFile, schema: pa.Schema) -> pa.Table | None:
+    """`file_path`, `pos` and `row`, by data file and position; None of a file that keeps no rows."""
+    wanted = Schema(
+        NestedField(FILE_PATH_FIELD_ID, FILE_PATH, StringType(), required=True),
+        NestedField(POSITION_FIELD_ID, POSITION, LongType(), required=True),
+        NestedField(_ROW_FIELD_ID, "row", _optional(view.metadata.schema().as_struct()), required=False),
+    )
+    with open_parquet(view.io, delete) as file:
+        if _ROW_FIELD_ID not in map(field_id_of, file.schema):
+            return None
+        result = pa.schema([schema.field(field.name) for field in wanted.fields])
+        projection = FileProjection.of(file.schema, wanted, delete.file_path, {}, result=result)
+        with unreadable_as_corrupt(delete.file_path):
+            stored = file.reader().reader.read_row_groups(
+                list(range(file.row_group_count)), column_indices=list(projection.leaf_indices), use_threads=True
+            )
+        rows = projection.apply(stored, file.row_count)
+    order = pc.sort_indices(rows.select([FILE_PATH, POSITION]), [(FILE_PATH, "ascending"), (POSITION, "ascending")])
+    return rows.take(order)
+
+
+def _optional(struct: StructType) -> StructType:
+    """A file that is older than a column lacks it, whether rows of the table need a value or not."""
+    return StructType(
+        *(
+            NestedField(
+                each.field_id,
+                each.name,
+                _optional(each.field_type) if isinstance(each.field_type, StructType) else each.field_type,
+                required=False,
+            )
+            for each in struct.fields
+        )
+    )

@@ -106,3 +106,38 @@ def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: st
     # Spark 3.5 has no Python exception of its own for one that an executor met.
     with pytest.raises((PySparkException, Py4JJavaError), match="several rows with the same"):
         view(spark, table, ", identifier_columns => array('id')")
+
+
+def test_columns_of_the_files_of_changes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-34: where a change is read; a row that was deleted is not marked, its change says so."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT, v STRING) PARTITIONED BY (v)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'a')")
+    spark.sql(f"DELETE FROM {name} WHERE id = 2")
+    rows = spark.sql(
+        f"SELECT id, _change_type, _file, _pos, _deleted, _spec_id, _partition FROM {name}.changes"
+    ).collect()
+    (file,) = {row._file for row in rows}
+    assert file in {row.file_path for row in spark.table(f"{name}.all_data_files").collect()}
+    assert sorted(
+        (row.id, row._change_type, row._pos, row._deleted, row._spec_id, row._partition.v) for row in rows
+    ) == [
+        (1, "INSERT", 0, False, 0, "a"),
+        (2, "DELETE", 1, False, 0, "a"),
+        (2, "INSERT", 1, False, 0, "a"),
+    ]
+    assert spark.table(f"{name}.changes").columns == [
+        "id",
+        "v",
+        "_change_type",
+        "_change_ordinal",
+        "_commit_snapshot_id",
+    ]
+
+
+def test_changes_end_no_earlier_than_they_start(spark: SparkSession, namespace: str) -> None:
+    """SP-34."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} AS SELECT 1 id")
+    with pytest.raises(Exception, match="start-timestamp, 2000, is later than end-timestamp, 1000"):
+        spark.read.option("start-timestamp", 2000).option("end-timestamp", 1000).table(f"{name}.changes").collect()

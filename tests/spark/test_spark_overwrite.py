@@ -310,6 +310,24 @@ def test_overwrite_that_is_validated_from_the_beginning(spark: SparkSession, eve
         rows.append()
 
 
+def test_rows_are_written_by_an_older_partition_spec(spark: SparkSession, events: Table) -> None:
+    """SP-48."""
+    with events.update_spec() as change:
+        change.remove_field("day")
+        change.add_field("id", "bucket[2]")
+    default = events.refresh().iceberg.spec().spec_id
+    name = f"lake.{events.name}"
+    spark.sql("SELECT 5L id, DATE '2024-01-02' day, 'e' v").writeTo(name).append()
+    rows = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v").writeTo(name).option("output-spec-id", "0")
+    rows.append()
+    specs = spark.sql(f"SELECT id, _spec_id spec, _partition.day day FROM {name} WHERE id >= 5 ORDER BY id").collect()
+    assert [(row.id, row.spec, row.day) for row in specs] == [(5, default, None), (9, 0, date(2024, 1, 2))]
+    rows.overwritePartitions()
+    assert ids(spark, events) == ["1a", "2b", "9z"]
+    with pytest.raises(AnalysisException, match="no partition spec 7, but 0"):
+        rows.option("output-spec-id", "7").append()
+
+
 def _files(table: Table) -> list[str]:
     from pathlib import Path
 

@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from spark_ext.service.reads.file_list import FileList
-from spark_ext.service.reads.scans import positions_of_tasks
+from spark_ext.service.reads.scans import DELETED, positions_of_tasks
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.option_values import BRANCH, check_options, moment_of, number_of
@@ -57,8 +57,12 @@ def changelog_range(view: SnapshotView, options: Mapping[str, str], *, name: str
     for bounds in (_START_OPTIONS, END_OPTIONS):
         if all(option in given for option in bounds):
             raise InvalidArgumentError(f"the changes of {name}: {' and '.join(bounds)} say two bounds; give one.")
+    from_ms, to_ms = moment_of(given, "start-timestamp"), moment_of(given, "end-timestamp")
+    if from_ms is not None and to_ms is not None and from_ms > to_ms:
+        raise InvalidArgumentError(
+            f"the changes of {name}: start-timestamp, {from_ms}, is later than end-timestamp, {to_ms}. Exchange them."
+        )
     until = _until(view, given)
-    from_ms = moment_of(given, "start-timestamp")
     begin = number_of(given, "start-snapshot-id")
     if from_ms is not None:
         found = newest_at(until, from_ms)
@@ -87,4 +91,5 @@ def _constants(task: ChangeTask) -> dict[str, pa.Scalar]:
         CHANGE_TYPE.name: pa.scalar(task.change_type.value.upper()),
         CHANGE_ORDINAL.name: pa.scalar(task.ordinal, pa.int32()),
         COMMIT_SNAPSHOT_ID.name: pa.scalar(task.snapshot_id, pa.int64()),
+        DELETED: pa.scalar(False),
     }

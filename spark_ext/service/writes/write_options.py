@@ -32,6 +32,7 @@ UPPER: Final = "upper"
 ALLOW_OUTSIDE: Final = "allow-outside"
 ISOLATION_LEVEL: Final = "isolation-level"
 VALIDATE_FROM: Final = "validate-from-snapshot-id"
+OUTPUT_SPEC_ID: Final = "output-spec-id"
 _PROPERTY_OF_OPTION: Final = {
     "target-file-size-bytes": TARGET_FILE_SIZE_BYTES,
     "compression-codec": COMPRESSION_CODEC,
@@ -56,7 +57,7 @@ OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 """What Spark's own writers leave among the options."""
 _KNOWN: Final = (
     *(REPLACE_PREFIX, REPLACE_INTERVAL, LOWER, UPPER, ALLOW_OUTSIDE, BRANCH, ON_REFUSED, REFUSED_ROWS_TABLE),
-    *(ISOLATION_LEVEL, VALIDATE_FROM),
+    *(ISOLATION_LEVEL, VALIDATE_FROM, OUTPUT_SPEC_ID),
     *(*_PROPERTY_OF_OPTION, f"{SNAPSHOT_PROPERTY}<name>"),
 )
 
@@ -82,6 +83,8 @@ class WriteOptions:
     """RP-24: rows that do not match the condition of an overwrite are added too."""
     validation: OverwriteValidation | None = None
     """SP-47: what an overwrite is held against; None: what others did since the statement read the table."""
+    output_spec_id: int | None = None
+    """SP-48: the partition spec of new data files; None: the table's default one."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
@@ -122,6 +125,7 @@ class WriteOptions:
             interval=_interval(named),
             allow_outside=one_of(named.get(ALLOW_OUTSIDE, "false").casefold(), _FLAGS, option=ALLOW_OUTSIDE) == "true",
             validation=_validation(named),
+            output_spec_id=_whole_number(named, OUTPUT_SPEC_ID, "a partition spec"),
         )
 
 
@@ -153,11 +157,18 @@ def _validation(named: Mapping[str, str]) -> OverwriteValidation | None:
                 "validates nothing."
             )
         return None
-    if since is not None and not since.strip().isdecimal():
-        raise InvalidArgumentError(f"option {VALIDATE_FROM} is the id of a snapshot, not {since!r}.")
     return OverwriteValidation(
-        one_of(level.casefold(), ISOLATION_LEVELS, option=ISOLATION_LEVEL), None if since is None else int(since)
+        one_of(level.casefold(), ISOLATION_LEVELS, option=ISOLATION_LEVEL),
+        _whole_number(named, VALIDATE_FROM, "a snapshot"),
     )
+
+
+def _whole_number(named: Mapping[str, str], option: str, what: str) -> int | None:
+    """The id that an option gives; None without the option."""
+    text = named.get(option)
+    if text is not None and not text.strip().isdecimal():
+        raise InvalidArgumentError(f"option {option} is the id of {what}, not {text!r}.")
+    return None if text is None else int(text)
 
 
 def _interval(named: Mapping[str, str]) -> Interval | None:

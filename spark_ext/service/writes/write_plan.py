@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from pyiceberg.partitioning import PartitionField
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import NullOrder, SortDirection
@@ -41,6 +41,7 @@ from spark_ext.service.writes.write_options import (
     DISTRIBUTION_MODES,
     ISOLATION_LEVEL,
     ON_REFUSED,
+    OUTPUT_SPEC_ID,
     REFUSED_ROWS_TABLE,
     REPLACE_INTERVAL,
     REPLACE_PREFIX,
@@ -250,7 +251,9 @@ def describe_write(
         )
     context = WriteContext.of(metadata, table.iceberg.io)
     context = replace(
-        context, properties={**with_range_partitions(context.properties, range_partitions), **options.properties}
+        context,
+        spec=context.spec if options.output_spec_id is None else _output_spec(metadata, options.output_spec_id),
+        properties={**with_range_partitions(context.properties, range_partitions), **options.properties},
     )
     key = key_names(context.schema, context.key_field_ids)
     target = WriteTarget(
@@ -293,6 +296,25 @@ def describe_write(
         "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
         "diverts": refused_rows_table is not None,
     }
+
+
+def _output_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
+    """SP-48: a partition spec that rows of the current schema can be written by."""
+    specs, schema = metadata.specs(), metadata.schema()
+    if spec_id not in specs:
+        known = ", ".join(map(str, sorted(specs)))
+        raise InvalidArgumentError(f"option {OUTPUT_SPEC_ID}: the table has no partition spec {spec_id}, but {known}.")
+    gone = [
+        field.name
+        for field in specs[spec_id].fields
+        if not isinstance(field.transform, VoidTransform) and schema.find_column_name(field.source_id) is None
+    ]
+    if gone:
+        raise InvalidArgumentError(
+            f"option {OUTPUT_SPEC_ID}: the column of field {gone[0]!r} of partition spec {spec_id} was dropped. Choose "
+            "another spec."
+        )
+    return specs[spec_id]
 
 
 def with_range_partitions(properties: Mapping[str, str], range_partitions: str | None) -> dict[str, str]:

@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -12,7 +14,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** `db.t.changes`: rows that snapshots inserted and deleted; options of the read say which snapshots. */
-final class ChangelogTable implements Table, SupportsRead {
+final class ChangelogTable implements Table, SupportsRead, SupportsMetadataColumns {
   private final LakeTable table;
   private final Identifier identifier;
   private final StructType schema;
@@ -37,6 +39,11 @@ final class ChangelogTable implements Table, SupportsRead {
 
   @Override public Column[] columns() {
     return Schemas.columns(schema);
+  }
+
+  /** Of the file that a change is read from; the row ids are those of the table alone. */
+  @Override public MetadataColumn[] metadataColumns() {
+    return MetadataColumns.of(table.partitionType(), new StructType());
   }
 
   @Override public Set<TableCapability> capabilities() {
