@@ -534,6 +534,7 @@ def test_functions_of_the_catalog_never_change_the_rows(spark: SparkSession, lak
         ("days(at)", "lake.system.days(at) = DATE '2024-01-03'", 1),
         ("days(at)", "lake.system.hours(at) < 473352 + 24", 1),
         ("truncate(10, n)", "lake.system.truncate(10, n) <= 10", 2),
+        ("truncate(10, n)", "lake.system.truncate(10, n) <= 10 AND n < 30", 2),
     ],
 )
 def test_functions_of_the_catalog_rule_out_files(

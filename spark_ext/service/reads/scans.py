@@ -53,19 +53,20 @@ def estimate(session: Session, request: Request) -> dict[str, Any]:
 def decided_predicates(session: Session, request: Request) -> list[int]:
     """SP-41, SP-46: the indexes of the predicates that hold for all rows or for none of each file to read.
 
-    Files that are deleted whole have no residual, and a read of `_deleted` shows their rows.
+    Those with transforms are decided by partitions alone, as `narrowed` holds them. Files that are deleted whole have
+    no residual, and a read of `_deleted` shows their rows.
     """
     pin, predicates = Pin.from_json(request.arguments["pin"]), request.arguments["predicates"]
     view = session.view(pin)
     in_partitions = PartitionPredicates(predicates, view)
     by_partition = in_partitions.decided_by(session.plan(pin, _where(session, pin, request)))
-    others = [each for index, each in enumerate(predicates) if index not in by_partition]
-    exact = None if PartitionPredicates(others, view).name_transforms else exact_filter(others, view.schema)
-    if exact is None:
+    others = [index for index in range(len(predicates)) if index not in in_partitions.with_transforms]
+    exact = exact_filter([predicates[index] for index in others], view.schema)
+    if not others or exact is None:
         return by_partition
     plan = in_partitions.narrowed(session.plan(pin, exact))
     is_decided = not plan.covered and all(isinstance(task.residual, AlwaysTrue) for task in plan.tasks)
-    return list(range(len(predicates))) if is_decided else by_partition
+    return sorted([*by_partition, *others]) if is_decided else by_partition
 
 
 @method("scan_files")

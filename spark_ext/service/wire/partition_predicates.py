@@ -58,9 +58,9 @@ class PartitionPredicates:
         self._decided: dict[tuple[int, tuple[Any, ...]], frozenset[int]] = {}
 
     @property
-    def name_transforms(self) -> bool:
-        """Whether any of them calls a transform; of others the planner knows all that partitions say."""
-        return any(_calls_transform(each) for each in self._predicates)
+    def with_transforms(self) -> frozenset[int]:
+        """The indexes of those that call a transform; of others the planner knows all that partitions say."""
+        return frozenset(index for index, each in enumerate(self._predicates) if _calls_transform(each))
 
     def narrowed(self, plan: ScanPlan, decided: Sequence[int] = ()) -> ScanPlan:
         """The plan without the files of partitions that have no matching row.
@@ -68,13 +68,13 @@ class PartitionPredicates:
         `decided` are the indexes of predicates that nobody asks of the rows. TableFormatError where the partition of a
         file does not decide one of those with transforms for all its rows.
         """
-        if not self.name_transforms:
+        if not self.with_transforms:
             return plan
-        with_transforms = {index for index in decided if _calls_transform(self._predicates[index])}
+        asked_of_nobody = self.with_transforms.intersection(decided)
         tasks = tuple(task for task in plan.tasks if self.may_match(task.data_file))
         covered = tuple(file for file in plan.covered if self.may_match(file))
         for file in (*(task.data_file for task in tasks), *covered):
-            if not self._decided_in(file).issuperset(with_transforms):
+            if not self._decided_in(file).issuperset(asked_of_nobody):
                 raise TableFormatError(
                     f"{file.file_path} was not among the files by whose partitions Spark was told that it need not ask "
                     "a predicate of the rows. Nothing was read. Run the statement again."
@@ -83,7 +83,7 @@ class PartitionPredicates:
 
     def decided_by(self, plan: ScanPlan) -> list[int]:
         """The indexes of the predicates with transforms that hold for all rows or for none of each file of a plan."""
-        decided = {index for index, each in enumerate(self._predicates) if _calls_transform(each)}
+        decided = set(self.with_transforms)
         for file in (*(task.data_file for task in plan.tasks), *plan.covered):
             decided &= self._decided_in(file)
         return sorted(decided)
