@@ -144,6 +144,8 @@ def test_write_order(spark: SparkSession, lake: Catalog, namespace: str, table: 
     assert order() == (["1 DESC NULLS LAST", "bucket[4](2) ASC NULLS LAST"], "hash")
     spark.sql(f"INSERT INTO {name} SELECT id, 'x' FROM range(50)")
     assert [row.a for row in spark.table(name).collect()] == list(range(49, -1, -1)), "one file, in the order"
+    (ordered,) = spark.table(f"{name}.files").collect()
+    assert ordered.sort_order_id == lake.load_table(f"{namespace}.plain").metadata.default_sort_order_id
     spark.sql(f"ALTER TABLE {name} WRITE ORDERED BY (b, a)")
     assert order() == (["2 ASC NULLS FIRST", "1 ASC NULLS FIRST"], "range")
     spark.sql(f"ALTER TABLE {name} WRITE LOCALLY ORDERED BY a NULLS LAST DISTRIBUTED BY PARTITION")
@@ -152,6 +154,8 @@ def test_write_order(spark: SparkSession, lake: Catalog, namespace: str, table: 
     assert order() == (["2 ASC NULLS FIRST"], "hash"), "how rows are spread stays"
     spark.sql(f"ALTER TABLE {name} WRITE UNORDERED")
     assert order() == ([], "none")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'y')")
+    assert {row.sort_order_id for row in spark.table(f"{name}.files").collect()} == {ordered.sort_order_id, None}
     for clause, kind, match in (
         ("WRITE", ParseException, "expected ORDERED BY, LOCALLY ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED"),
         ("WRITE UNORDERED ORDERED BY a", ParseException, "near 'ORDERED': expected DISTRIBUTED BY PARTITION, or"),

@@ -111,6 +111,8 @@ class WriteTarget:
     """RP-24: whether rows that do not match the condition of an overwrite are added."""
     validation: OverwriteValidation | None = None
     """SP-47: what an overwrite is held against."""
+    sort_order_id: int | None = None
+    """SQ-5: the sort order that Spark arranges rows in, of a table without a key."""
 
     @classmethod
     def from_json(cls, target: Mapping[str, Any]) -> WriteTarget:
@@ -153,9 +155,14 @@ class WriteTarget:
             schema=schemas.get(self.schema_id, current.schema),
             spec=current.spec_of(self.spec_id),
             key_field_ids=self.key_field_ids,
-            sort_order_id=current.sort_order_id if self.key_field_ids == current.key_field_ids else None,
+            sort_order_id=self._sort_order_id(current),
         )
         return context.with_row_lineage() if self.row_lineage else context
+
+    def _sort_order_id(self, current: WriteContext) -> int | None:
+        if not self.key_field_ids:
+            return self.sort_order_id
+        return current.sort_order_id if self.key_field_ids == current.key_field_ids else None
 
     def held_against(self, context: WriteContext) -> WriteContext:
         """The context with the range partitions that tasks held the rows against."""
@@ -256,6 +263,7 @@ def describe_write(
         properties={**with_range_partitions(context.properties, range_partitions), **options.properties},
     )
     key = key_names(context.schema, context.key_field_ids)
+    order = _order(metadata, context)
     target = WriteTarget(
         table=tuple(table.iceberg.name()),
         table_uuid=str(metadata.table_uuid),
@@ -273,10 +281,11 @@ def describe_write(
         interval=options.interval,
         allow_outside=options.allow_outside,
         validation=options.validation,
+        sort_order_id=_sort_order_id(metadata, order),
     )
     if options.interval is not None:
         options.interval.inside(context.schema)
-    ranges, order = range_plan(context), _order(metadata, context)
+    ranges = range_plan(context)
     stored = context.with_row_lineage().schema if row_lineage else context.schema
     return {
         "target": asdict(target),
@@ -346,6 +355,14 @@ def _partition_field(field: PartitionField, schema: Schema) -> dict[str, Any]:
     elif isinstance(field.transform, TruncateTransform):
         described["width"] = field.transform.width
     return described
+
+
+def _sort_order_id(metadata: TableMetadata, order: Sequence[dict[str, Any]]) -> int | None:
+    """SQ-5: the table's sort order, where Spark's is the same. Spark has a uuid as text, whose order is its own."""
+    current, schema = metadata.sort_order(), metadata.schema()
+    is_whole = 0 < len(order) == len(current.fields)
+    is_same = is_whole and not any(isinstance(schema.find_type(each.source_id), UUIDType) for each in current.fields)
+    return current.order_id if is_same else None
 
 
 def _order(metadata: TableMetadata, context: WriteContext) -> list[dict[str, Any]]:
