@@ -31,7 +31,8 @@
         └── MovedLakeError              a table whose metadata names a place that its lake has left
 
     UserWarning
-    └── PropertyWithoutEffectWarning    a table property that Iceberg defines and nothing here goes by
+    ├── PropertyWithoutEffectWarning    a table property that Iceberg defines and nothing here goes by
+    └── ForeignWriterWarning            what was asked for stops a writer of another program
 
 The wording lives in the callers' `raise`, one sentence for what happened to what, one for what to do next; the
 subject is also an attribute so that programs need not parse the text.
@@ -248,6 +249,10 @@ class MovedLakeError(UnsupportedFeatureError):
 
 class PropertyWithoutEffectWarning(UserWarning):
     """A table property was set that Iceberg defines and nothing here goes by; it is kept for other engines."""
+
+
+class ForeignWriterWarning(UserWarning):
+    """A job was carried out after which a writer of another program cannot go on."""
 
 
 def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes: dict[str, object]) -> TableFormatError:

@@ -44,7 +44,7 @@ from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
-from tableformat.operations.format_version import format_version_of_new, refusals_of_version
+from tableformat.operations.format_version import check_catalog_takes, format_version_of_new, refusals_of_version
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.table import Table
@@ -357,6 +357,7 @@ class Catalog:
             properties=properties or {},
             range_partitions=range_partitions,
         )
+        check_catalog_takes(new.format_version, self.iceberg)
         if self.iceberg.table_exists(identifier_parts(identifier)) or self._names.is_view(identifier):
             raise self._names.exists_already(identifier)
         with self._names.typed(identifier), refusals_of_version(new.format_version, self.iceberg.name):

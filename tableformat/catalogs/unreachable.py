@@ -20,9 +20,10 @@ _OUTAGES: Final = frozenset(
         ("requests", "Timeout"),
         ("botocore", "ConnectionError"),
         ("botocore", "HTTPClientError"),
+        ("thrift", "TTransportException"),
     }
 )
-"""(package, class) of the errors of HTTP clients that never got an answer. An answer that refuses is none of them."""
+"""(package, class) of the errors of clients that never got an answer. An answer that refuses is none of them."""
 _METHODS: Final = tuple(
     name
     for name, member in vars(Catalog).items()

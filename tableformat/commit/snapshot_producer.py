@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import FileKey, ManifestRewrite, TableChange, file_key, file_keys
 from tableformat.commit.manifest_merge import merge_small_manifests
-from tableformat.commit.snapshot_summary import build_summary, count_totals, totals_of_parent
+from tableformat.commit.snapshot_summary import build_summary, count_totals, totals_of_parent, with_flink_progress
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.vectors_of_removed_data import with_vectors_of_removed_data
 from tableformat.errors import CommitConflictError
@@ -98,7 +98,8 @@ class SnapshotProducer:
         written = self._write_list(base, manifests, sequence_number)
         parent = base.snapshot
         totals = totals_of_parent(parent)
-        summary = build_summary(change, totals if totals is not None else _recount(base), self._snapshot_properties)
+        properties = with_flink_progress(self._snapshot_properties, parent)
+        summary = build_summary(change, totals if totals is not None else _recount(base), properties)
         return Snapshot.model_validate(
             {
                 "snapshot-id": self.snapshot_id,

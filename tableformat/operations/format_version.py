@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import UpgradeFormatVersionUpdate
@@ -59,6 +60,21 @@ def format_version_of_new(properties: Mapping[str, str]) -> int:
     return version
 
 
+def check_catalog_takes(version: int, catalog: Catalog) -> None:
+    """LK-11: what is known of a catalog of PyIceberg's before it is asked. UnsupportedFeatureError for version 3 where
+    PyIceberg makes the metadata."""
+    makes_metadata = getattr(type(catalog), "_update_and_stage_table", None)
+    if version >= 3 and makes_metadata is MetastoreCatalog._update_and_stage_table:
+        raise _refusal(version, catalog.name, "PyIceberg makes its metadata, up to version 2")
+
+
+def _refusal(version: int, catalog_name: str, reason: object) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"catalog {catalog_name!r} does not take tables of format version {version}: {reason}. Use the embedded "
+        "catalog (open_catalog of a directory) or a REST catalog whose server supports it."
+    )
+
+
 @contextmanager
 def refusals_of_version(version: int, catalog_name: str) -> Iterator[None]:
     """LK-11: a catalog that cannot hold a table of the version raises UnsupportedFeatureError.
@@ -71,7 +87,4 @@ def refusals_of_version(version: int, catalog_name: str) -> Iterator[None]:
         is_about_version = not isinstance(error, ValueError) or "format version" in str(error)
         if version < 3 or isinstance(error, InvalidArgumentError) or not is_about_version:
             raise
-        raise UnsupportedFeatureError(
-            f"catalog {catalog_name!r} does not take tables of format version {version}: {error}. Use the embedded "
-            "catalog (open_catalog of a directory) or a REST catalog whose server supports it."
-        ) from error
+        raise _refusal(version, catalog_name, error) from error

@@ -52,6 +52,7 @@ ERRORS = [
     "CopiedLakeError",
     "CorruptFileError",
     "DuplicateKeyError",
+    "ForeignWriterWarning",
     "InvalidArgumentError",
     "InvalidKeyError",
     "InvalidPredicateError",

@@ -35,10 +35,12 @@ from tableformat.maintenance.expiry.expired_files import (
     unneeded_files,
 )
 from tableformat.maintenance.expiry.expired_metadata import UnneededMetadata, unneeded_metadata
+from tableformat.maintenance.expiry.flink_history import warn_where_flink_stops
 from tableformat.maintenance.expiry.snapshot_retention import Expiry, RetentionRequest, plan_expiry
 from tableformat.maintenance.publishing.publish_scope import tag_publish_bases
 from tableformat.maintenance.running.progress import Progress
 from tableformat.markup.results import HtmlResult
+from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.snapshot_choice import to_epoch_ms
 
@@ -101,6 +103,7 @@ def expire_snapshots(
     # Read before the commit as well: a manifest that cannot be read is met while nothing has changed yet.
     files = _files_of(iceberg, iceberg.metadata, _without(iceberg.metadata, planned)) if removes_files else ()
     owned = OwnedFiles.of(iceberg)
+    warn_where_flink_stops(identifier_text(iceberg.name()), iceberg.metadata, planned.snapshot_ids)
     cleaned = _unneeded(iceberg, planned) if clean_expired_metadata else UnneededMetadata()
     if dry_run or (planned.is_empty and cleaned == UnneededMetadata()):
         files, foreign = split_foreign(owned, files)

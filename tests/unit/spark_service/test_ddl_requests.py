@@ -10,7 +10,7 @@ import pytest
 from spark_ext.service.ddl.tables import partition_text
 from spark_ext.service.registry import Request, handler_of
 from spark_ext.service.session import Session
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 
 STRUCT = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
 
@@ -99,3 +99,17 @@ def test_transforms_in_any_case() -> None:
 def test_widths_that_are_no_whole_numbers(number: str, number_type: str) -> None:
     with pytest.raises(InvalidArgumentError, match="whole one, from 1 on"):
         partition_text(transform("bucket", number, number_type))
+
+
+def test_version_3_is_refused_before_a_statement_writes_rows(tmp_path: Path) -> None:
+    """LK-11: CREATE TABLE AS SELECT writes them before the catalog is asked."""
+    options = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/w"}
+    session = Session.open("sql", {**options, "init_catalog_tables": "true"})
+    session.catalog.create_namespace("db")
+    column = {"name": "n", "nullable": True, "type": "long"}
+    new: dict[str, Any] = {"columns": [column], "partitioning": [], "key": [], "checks": []}
+    new["properties"] = {"format-version": "3"}
+    for request in ("stage_table", "create_table"):
+        with pytest.raises(UnsupportedFeatureError, match="format version 3: PyIceberg makes its metadata"):
+            handler_of(request)(session, Request({"table": ["db", "t"], "kind": "create", **new}))
+    assert not (tmp_path / "w").exists()

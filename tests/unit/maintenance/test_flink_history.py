@@ -1,0 +1,74 @@
+"""What commits and expiry keep for a job of Flink that writes to the table."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tableformat import Catalog, Table, open_catalog
+from tableformat.errors import ForeignWriterWarning
+
+PROGRESS = {"flink.job-id": "j", "flink.operator-id": "o", "flink.max-committed-checkpoint-id": "7"}
+BY_FLINK = {**PROGRESS, "engine-name": "flink"}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    catalog = open_catalog(str(tmp_path))
+    catalog.create_namespace("db")
+    return catalog
+
+
+def written_by_flink(catalog: Catalog, version: str = "3") -> Table:
+    """Its last snapshot has deletes of rows of older ones, which stand for those of one checkpoint."""
+    table = catalog.create_table(
+        "db.t", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": version}
+    )
+    table.append(pa.table({"id": [1, 2]}), snapshot_properties=BY_FLINK)
+    table.delete("id = 1", mode="scan", snapshot_properties=BY_FLINK)
+    return table
+
+
+def progress_of(table: Table) -> dict[str, str]:
+    snapshot = table.refresh().iceberg.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    return {name: value for name, value in snapshot.summary.additional_properties.items() if name.startswith("flink.")}
+
+
+def test_what_flink_committed_is_found_after_jobs_and_expiry(catalog: Catalog) -> None:
+    """LK-12: a job of Flink that is restored asks the snapshots that are left."""
+    table = written_by_flink(catalog, "2")
+    table.maintenance.compact(rewrite_all=True)
+    table.append(pa.table({"id": [3]}))
+    table.maintenance.expire_snapshots(older_than="2100-01-01")
+    assert table.history().num_rows == 1
+    assert progress_of(table) == PROGRESS
+
+
+def test_expiry_that_stops_flink_says_so_once(catalog: Catalog) -> None:
+    """LK-13: the first snapshot that goes is what its sink cannot do without."""
+    table = written_by_flink(catalog)
+    with pytest.warns(ForeignWriterWarning, match=r"db\.t \(branch main\).*version 2"):
+        table.maintenance.expire_snapshots(older_than="2100-01-01", dry_run=True)
+    with pytest.warns(ForeignWriterWarning):
+        table.maintenance.expire_snapshots(older_than="2100-01-01")
+    table.delete("id = 2", mode="scan", snapshot_properties=BY_FLINK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table.maintenance.expire_snapshots(older_than="2100-01-01")
+
+
+def test_expiry_that_does_not_stop_flink_says_nothing(catalog: Catalog) -> None:
+    """LK-13: on version 2 its sink does not look back, and other writers never do."""
+    table = written_by_flink(catalog, "2")
+    table.maintenance.expire_snapshots(older_than="2100-01-01")
+    other = catalog.create_table(
+        "db.o", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": "3"}
+    )
+    other.append(pa.table({"id": [1, 2]}))
+    other.delete("id = 1", mode="scan")
+    assert other.maintenance.expire_snapshots(older_than="2100-01-01").expired_snapshots_count == 1
