@@ -49,7 +49,8 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
     """SP-24: the branch's head after the snapshot was published to it, and move the handle to the result.
 
     Raises SnapshotNotFoundError for an id that the table lacks, InvalidArgumentError for one that is in the branch
-    already, and for a snapshot that is no append when the branch is not at its parent any more.
+    already, AlreadyCommittedError where only its files tell so (CP-23), and InvalidArgumentError for a snapshot that is
+    no append when the branch is not at its parent any more.
     """
     move_to_newest(iceberg)
     picked = iceberg.metadata.snapshot_by_id(snapshot_id)
@@ -101,17 +102,20 @@ class _Picked(PlannedChange):
     table: str
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """RP-6: the rows were held against the range partitions of when they were staged, so bounds decide."""
+        """RP-6: the rows were held against the range partitions of when they were staged, so bounds decide.
+
+        CP-23: where the history in which the snapshot was published has expired, its files tell."""
         del attempt
         _check_not_there(self.picked, head, self.branch)
-        coverage = coverage_for(
-            self.files,
-            head.metadata,
-            held_against=None,
-            unchecked=frozenset(data.file_path for data in self.files),
-            table=self.table,
+        paths = frozenset(data.file_path for data in self.files)
+        coverage = coverage_for(self.files, head.metadata, held_against=None, unchecked=paths, table=self.table)
+        return TableChange(
+            operation=Operation.APPEND,
+            added_data_files=self.files,
+            adopted_paths=paths,
+            adopted_since=self.picked.sequence_number or 0,
+            coverage=coverage,
         )
-        return TableChange(operation=Operation.APPEND, added_data_files=self.files, coverage=coverage)
 
 
 def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[DataFile, ...]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tableformat import Catalog, Table, open_catalog
-from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
+from tableformat.errors import AlreadyCommittedError, AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
 from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.testing.table_rows import live_values
 
@@ -162,3 +162,18 @@ def test_an_append_is_cherry_picked_once_and_anything_else_only_by_moving(table:
     table.create_branch("other", added)
     assert cherrypick(table.iceberg, "other", deleted) == deleted
     assert table.refresh().scan(branch="other").count() == 0
+
+
+def test_append_is_picked_once_though_the_commit_that_picked_it_has_expired(table: Table) -> None:
+    """SP-24, CP-23: the history does not say any more that the snapshot was published, its files do."""
+    table.create_tag("base").create_branch("audit")
+    audit = table.catalog.load_table("db.t", branch="audit")
+    append(audit, 4)
+    append(table, 5)
+    assert audit.snapshot_id is not None
+    cherrypick(table.iceberg, "main", audit.snapshot_id)
+    append(table, 6)
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    with pytest.raises(AlreadyCommittedError, match="staged files were committed"):
+        cherrypick(table.iceberg, "main", audit.snapshot_id)
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6]
