@@ -2,7 +2,8 @@
 
 `checked_arguments` wraps a function, `checked_methods` the public methods of a class. Annotations are the rule: `str`
 is text that UTF-8 has bytes for, `int` a whole number (of NumPy too, never a bool), `Sequence[str]` a collection of
-texts. A single text in the place of several is left to the callee, which says how to write it; so is `Any`.
+texts. A single text in the place of several is left to the callee, which says how to write it; so is `Any`. Keywords
+that are annotated together (`Unpack`) are checked one by one; a name that is none of them is the callee's to refuse.
 """
 
 from __future__ import annotations
@@ -35,16 +36,20 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """InvalidArgumentError for an argument that is not what the annotation says; TypeError, as ever, for a wrong number
     of arguments or a name that is no parameter's."""
     signature = inspect.signature(function)
+    keywords = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), None)
 
     @functools.cache
     def annotations() -> dict[str, Any]:
         named = {name: each for name, each in signature.parameters.items() if _is_checked(each)}
         scope = inspect.unwrap(function).__globals__
-        return {name: _resolved(parameter.annotation, scope) for name, parameter in named.items()}
+        resolved = {name: _resolved(parameter.annotation, scope) for name, parameter in named.items()}
+        together = resolved.pop(keywords, None) if keywords is not None else None
+        return resolved | (typing.get_type_hints(typing.get_args(together)[0]) if _is_unpacked(together) else {})
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         given = signature.bind(*args, **kwargs).arguments
+        given |= given.pop(keywords, {}) if keywords is not None else {}
         for name, annotation in annotations().items():
             if name in given and not _fits(given[name], annotation):
                 told = f"{name} must be {_told(annotation)}, not {_shown(given[name])}."
@@ -55,8 +60,11 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _is_checked(parameter: inspect.Parameter) -> bool:
-    is_single = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    return is_single and parameter.annotation is not parameter.empty
+    return parameter.kind is not parameter.VAR_POSITIONAL and parameter.annotation is not parameter.empty
+
+
+def _is_unpacked(annotation: Any) -> bool:
+    return typing.get_origin(annotation) is typing.Unpack
 
 
 def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:

@@ -261,11 +261,14 @@ def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes:
     return error
 
 
-def nearest_hint(name: str, available: Iterable[str]) -> str:
-    """The sentence that proposes the nearest valid name, or lists the valid ones; empty when there are none."""
-    names = list(available)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or [
-        candidate for candidate in names if candidate.casefold() == name.casefold()
+def nearest_hint(name: object, available: Iterable[str]) -> str:
+    """The sentence that proposes the nearest valid name, or lists the valid ones; empty when there are none.
+
+    `name`: as the caller gave it, who may have given what is no text as the key of a mapping.
+    """
+    names, text = list(available), str(name)
+    near = difflib.get_close_matches(text, names, n=1, cutoff=0.6) or [
+        candidate for candidate in names if candidate.casefold() == text.casefold()
     ]
     if near:
         return f" Did you mean {near[0]!r}?"
