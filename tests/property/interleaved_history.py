@@ -7,6 +7,7 @@ decided by rows that the branch had between the act's first call and its commit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,7 +27,7 @@ from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.testing.acts import Act
 from tableformat.testing.key_order import fingerprint
 from tableformat.testing.machine import Rows, rows_after
-from tableformat.testing.strategies import SCHEMA
+from tableformat.testing.strategies import KEY, SCHEMA
 
 REFUSALS: Final = (DuplicateKeyError, InvalidArgumentError, RowsRefusedError)
 NEW_COLUMN: Final = "more"
@@ -94,6 +95,7 @@ class History:
         self._directory = directory
         self._rows: dict[int | None, Rows] = {None: ()}
         self._states: list[int | None] = [None]
+        self._parents: dict[int | None, int | None] = {}
 
     @property
     def rows(self) -> Rows:
@@ -118,6 +120,11 @@ class History:
             self._look(actor)
             self._end(actor)
 
+    def step_to_commit(self, actor: Actor) -> None:
+        """Let the actor read and decide; it stops before its first request to commit."""
+        while actor in self.actors and actor.job.stopped_at != "commit_table":
+            self.step(actor, 1)
+
     def finish(self, actor: Actor) -> None:
         while actor in self.actors:
             self.step(actor, 1_000)
@@ -140,6 +147,7 @@ class History:
                 f"{' or '.join(str(_keys(rows)) for rows in expected)} after {_keys(self.rows)}"
             )
             self._rows[snapshot_id] = tuple({name: row[name] for name in SCHEMA.names} for row in found)
+            self._parents[snapshot_id] = self._states[-1]
             self._states.append(snapshot_id)
             actor.committed.append(snapshot_id)
 
@@ -155,8 +163,25 @@ class History:
     def _outcomes(self, actor: Actor) -> list[Rows | Exception]:
         """What may come of the act when it is the next one to commit."""
         decides = any(verb.decides_by_reading for verb in actor.act.verbs)
-        states = dict.fromkeys(self._states[actor.since :]) if decides else [self._states[-1]]
-        return [rows_after(actor.act.verbs, self.rows, self._rows[state]) for state in states]
+        head = self._states[-1]
+        read = self._read_for(actor, head) if decides else [head]
+        return [rows_after(actor.act.verbs, self.rows, self._rows[state]) for state in read]
+
+    def _read_for(self, actor: Actor, head: int | None) -> list[int | None]:
+        """The states that the act may have decided by when it commits on the head: those that led to it, so that
+        nothing a rollback has undone counts (CP-22), and since which none of its keys got a row (CP-5)."""
+        line = {head}
+        state = head
+        while state in self._parents:
+            state = self._parents[state]
+            line.add(state)
+        keys = {_key_of(row) for verb in actor.act.verbs if verb.decides_by_reading for row in verb.rows}
+        there = self._rows_of_keys(keys, head)
+        states = dict.fromkeys(self._states[actor.since :])
+        return [state for state in states if state in line and not there - self._rows_of_keys(keys, state)]
+
+    def _rows_of_keys(self, keys: set[tuple[Any, ...]], state: int | None) -> Counter[Any]:
+        return fingerprint([row for row in self._rows[state] if _key_of(row) in keys], SCHEMA.names)
 
     def _end(self, actor: Actor) -> None:
         actor.job.finish()
@@ -170,7 +195,7 @@ class History:
                 assert any(
                     _is_same(rows_after(actor.act.verbs, self._rows[head], self._rows[read]), self._rows[head])
                     for head in dict.fromkeys(states)
-                    for read in dict.fromkeys(states)
+                    for read in self._read_for(actor, head)
                 ), f"{actor.act} should have changed rows and committed nothing"
             return
         self._judge(actor, error)
@@ -187,6 +212,8 @@ class History:
             """It was made before."""
         elif isinstance(error, InvalidArgumentError) and f"lack '{NEW_COLUMN}'" in str(error):
             assert NEW_COLUMN in self.reader.schema.names
+        elif isinstance(error, InvalidArgumentError) and "write.delete.blind='off'" in str(error):
+            assert self.reader.metadata.properties.get("write.delete.blind") == "off"
         elif isinstance(error, REFUSALS) and actor.act.verbs:
             states = dict.fromkeys(self._states[actor.since :])
             refusals = [rows_after(actor.act.verbs, self._rows[state], self._rows[state]) for state in states]
@@ -202,3 +229,7 @@ def _is_same(some: Sequence[Any] | Exception, others: Sequence[Any]) -> bool:
 
 def _keys(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     return sorted(((row["id"], row["number"], row["row"]) for row in rows), key=repr)
+
+
+def _key_of(row: Any) -> tuple[Any, ...]:
+    return tuple(row[name] for name in KEY)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from crash_points import FILE_CALLS
 
 import tableformat as tf
 from tableformat.maintenance.compaction.read_ahead import ReadAhead
+from tableformat.maintenance.conversion import conversion_plan
 from tableformat.storage import storage
 from tableformat.testing.replacing import replaced
 
@@ -116,6 +117,11 @@ class SteppedJob:
             return call(*arguments, **keywords)
 
         return stopping
+
+
+def every_file_is_a_slice() -> AbstractContextManager[None]:
+    """Conversions commit after each data file, so that others act between any two of them."""
+    return replaced(conversion_plan.least_slice_weight, lambda _view: 1)
 
 
 @contextmanager

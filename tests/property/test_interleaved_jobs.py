@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -17,16 +17,14 @@ from example_counts import examples
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from soak_figures import count
-from stepped_jobs import CancelledError, SteppedJob, file_calls_stop
+from stepped_jobs import CancelledError, SteppedJob, every_file_is_a_slice, file_calls_stop
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.errors import CommitConflictError, CorruptFileError
-from tableformat.maintenance.conversion import conversion_plan
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.model import ModelVerbs
-from tableformat.testing.replacing import replaced
 from tableformat.testing.table_files import live_delete_files
 from tableformat.testing.table_rows import live_tuples
 
@@ -73,11 +71,6 @@ JOBS: dict[str, Any] = {
     "publish": lambda table: table.maintenance.publish(),
 }
 """Every one of them may give up because others came first, and may do so without harm."""
-
-
-def every_file_is_a_slice() -> AbstractContextManager[None]:
-    """Conversions commit after each data file, so that others act between any two of them."""
-    return replaced(conversion_plan.least_slice_weight, lambda _view: 1)
 
 
 class World:
