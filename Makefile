@@ -18,6 +18,8 @@ FUZZ := .venv-fuzz
 DOCS := .venv-docs
 BENCH := .venv-bench
 BENCH_MINUTES ?= 60
+# Workloads of the report to measure anew, such as "growth planning"; all without it.
+BENCH_ONLY ?=
 # Processes for the tests. One of them has the Spark session and all tests of that; tests/conftest.py deals out the
 # others. Benchmarks mean nothing in several processes, and their plugin says so with a warning.
 WORKERS ?= auto
@@ -173,10 +175,10 @@ build/bench-jars/.ready: Makefile
 	done
 	@touch $@
 
-# DuckLake is in $(ORACLE). A run of less than half an hour leaves out what takes long.
+# DuckLake is in $(ORACLE). Ingest to 10,000 commits is BENCH_ONLY=growth BENCH_MINUTES=240.
 bench-report: $(BENCH)/.ready $(ORACLE)/.ready build/bench-jars/.ready
 	PYTHONPATH=tests/benchmarks TABLEFORMAT_BENCH_JARS=$(CURDIR)/build/bench-jars \
-		$(BENCH)/bin/python -m report.run --minutes $(BENCH_MINUTES) --output docs
+		$(BENCH)/bin/python -m report.run --minutes $(BENCH_MINUTES) $(BENCH_ONLY:%=--only %) --output docs
 
 # What was measured is reproducible with these versions.
 $(RUST)/.ready: Makefile

@@ -65,6 +65,11 @@ class Measurements:
         if (workload, text) not in self.notes:
             self.notes.append((workload, text))
 
+    def forget(self, workload: str) -> None:
+        """Before it is measured again."""
+        self.figures = [figure for figure in self.figures if figure.workload != workload]
+        self.notes = [(of, text) for of, text in self.notes if of != workload]
+
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")

@@ -53,7 +53,8 @@ def main() -> None:
     if arguments.render:
         write_report(Measurements.loaded(figures), arguments.output)
         return
-    measurements = Measurements(machine=_machine(arguments.minutes))
+    measurements = Measurements.loaded(figures) if arguments.only and figures.exists() else Measurements()
+    measurements.machine |= _machine()
     if ducklake_python() is None:
         measurements.note("verbs", "DuckLake was not there: its environment is missing.")
     chosen = {name: WORKLOADS[name] for name in WORKLOADS if not arguments.only or name in arguments.only}
@@ -65,12 +66,15 @@ def main() -> None:
             print(f"{name}: {deadline.seconds:.0f} s", flush=True)
             directory = home / name
             directory.mkdir()
+            measurements.forget(name)
+            load = _load()
             try:
                 run(Setting(systems(), directory, deadline, measurements))
             except TimeIsOverError as error:
                 measurements.note(name, f"The time was over {error}.")
             shutil.rmtree(directory)
-            measurements.machine["load at the end"] = _load()
+            minutes = f"{deadline.seconds / 60:.1f} minutes, load of the machine {load} before and {_load()} after"
+            measurements.note(name, f"{minutes} (over 1, 5 and 15 minutes).")
             measurements.save(figures)
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -83,20 +87,20 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, required=True, help="directory of benchmarks.md and its pictures")
     parser.add_argument("--figures", type=Path, help="what was measured, as JSON: build/bench-report.json")
     parser.add_argument("--directory", type=Path, help="where tables are while they are measured")
-    parser.add_argument("--only", action="append", choices=list(WORKLOADS), help="this workload; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=list(WORKLOADS), help="this one; may be repeated; others stay"
+    )
     parser.add_argument("--render", action="store_true", help="write the report of the figures that are there")
     return parser.parse_args()
 
 
-def _machine(minutes: float) -> dict[str, str]:
+def _machine() -> dict[str, str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "cores": str(os.cpu_count()),
         "memory": f"{memory / 2**30:.0f} GiB",
         "Python": platform.python_version(),
-        "minutes": f"{minutes:g}",
-        "load at the start": _load(),
     }
 
 

@@ -4,8 +4,11 @@ import java.io.BufferedOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.util.List;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.Function;
+import scala.Option;
 
 /**
  * A task of the catalog's Python process, run by a Python process on an executor: a Spark job of one task, which Spark
@@ -27,7 +30,12 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
 
   /** The pickled answer of a pickled task; `parts` are what the task shares with others, and the task. */
   static byte[] run(String python, byte[][] parts) {
-    JavaSparkContext spark = JavaSparkContext.fromSparkContext(Sessions.active().sparkContext());
+    // Not that of the thread's session: the catalog's process outlives contexts that were stopped.
+    Option<SparkContext> active = SparkContext$.MODULE$.getActive();
+    if (active.isEmpty()) {
+      throw new IllegalStateException("no Spark context is active any more");
+    }
+    JavaSparkContext spark = JavaSparkContext.fromSparkContext(active.get());
     spark.setJobGroup(GROUP, "upkeep of a table: one task", true);
     return spark.parallelize(List.<byte[][]>of(parts), 1).map(new ExecutorTask(python)).collect().get(0);
   }
