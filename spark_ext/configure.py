@@ -31,8 +31,9 @@ def configure(
 
     `catalog` is its name in SQL. `warehouse` is a directory, created when missing, or where tables lie in an object
     store; without it `catalog` is the name of a catalog in PyIceberg's configuration. `options` go to
-    `tableformat.open_catalog`. Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled,
-    and when this process runs Spark already, without it: Java takes jars when it starts. `attach` is for that.
+    `tableformat.open_catalog`, except `upkeep-executor-bytes`, which has executors do large merges of upkeep (MT-100).
+    Raises spark_ext.jar.JarError when the Java part is not there and cannot be compiled, and when this process runs
+    Spark already, without it: Java takes jars when it starts. `attach` is for that.
 
     Jars and SQL extensions that the builder has already are kept.
     """
