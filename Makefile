@@ -14,6 +14,7 @@ LOWEST := .venv-lowest
 SPARKS := 3.5 4.0 4.1 4.2 4.3
 SPARK ?= 3.5
 SPARK_VENV := .venv-spark-$(SPARK)
+FLINK := .venv-flink
 FUZZ := .venv-fuzz
 DOCS := .venv-docs
 BENCH := .venv-bench
@@ -39,7 +40,7 @@ help:
 	@echo "make lint         ruff, mypy --strict, import-linter"
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
-	@echo "make test-estate  every verb and job on REST, Glue and SQL catalogs, started on loopback; needs Maven and Java"
+	@echo "make test-estate  every verb, job and statement of Spark on catalogs of each kind, and a stream of Flink; needs Maven and Java"
 	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
@@ -101,11 +102,21 @@ test-lowest: $(LOWEST)/.ready
 test-python:
 	$(MAKE) test-unit PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))
 
-# Real catalogs and stores on loopback; the jars of the REST server are fetched once, by Maven.
-test-estate: setup .estate/rest-server/.ready
+# Real catalogs, stores and a stream on loopback; jars are fetched once, by Maven. Tests whose reader is not there are skipped.
+test-estate: setup $(ORACLE)/.ready $(FLINK)/.ready .estate/flink/.ready .estate/rest-server/.ready .estate/hive-metastore/.ready
 	$(BIN)/python -m pytest -p no:benchmark tests/estate
 
+# Its dependencies are others than those of this library, 800 MB of them. The version is one that Iceberg's runtime is made for.
+$(FLINK)/.ready: tests/estate/flink/pom.xml
+	$(PYTHON) -m venv $(FLINK)
+	$(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check 'apache-flink==2.1.*'
+	@touch $@
+
+.estate/flink/.ready: tests/estate/flink/pom.xml
 .estate/rest-server/.ready: tests/estate/rest_server/pom.xml
+.estate/hive-metastore/.ready: tests/estate/hive_metastore/pom.xml
+.estate/flink/.ready .estate/rest-server/.ready .estate/hive-metastore/.ready:
+	rm -rf $(@D)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
@@ -198,12 +209,13 @@ $(ICEBERG_SPARK)/.ready: Makefile
 	@touch $@
 
 # A wrong cell ends the command with status 1: that is what is measured.
-corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready build/corpus-java/.ready
+corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.ready .estate/flink/.ready build/corpus-java/.ready
 	$(BIN)/tableformat corpus check --markdown --reader tableformat --reader pyiceberg --reader polars \
 		--reader 'duckdb=$(ORACLE)/bin/python {readers}/read_tables.py duckdb' \
 		--reader 'iceberg-rust=$(RUST)/bin/python {readers}/read_tables.py pyiceberg-core' \
 		--reader 'iceberg-java=java -cp build/corpus-java/* {readers}/ReadTables.java' \
 		--reader 'iceberg-spark=env ICEBERG_SPARK_JAR=build/corpus-spark/$(subst :,-,$(ICEBERG_SPARK_JAR)).jar $(ICEBERG_SPARK)/bin/python {readers}/read_tables.py spark' \
+		--reader 'flink=env HADOOP_CLASSPATH=.estate/flink/* FLINK_LOG_DIR=build $(FLINK)/bin/python {readers}/read_tables.py flink' \
 		> specs/corpus/matrix.md.tmp || [ -s specs/corpus/matrix.md.tmp ]
 	mv specs/corpus/matrix.md.tmp specs/corpus/matrix.md
 

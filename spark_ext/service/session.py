@@ -28,6 +28,8 @@ from tableformat.table import Table
 _REMEMBERED_TABLES: Final = 256
 _SERVICE_OPTIONS: Final = frozenset({"type", "uri", "py-catalog-impl"})
 """Options that say by themselves where a catalog is."""
+_SERVICES: Final = ("http://", "https://", "thrift://")
+"""Beginnings of a `uri` that is no database."""
 _REMEMBERED_TASKS: Final = 200_000
 """Plans are kept by the number of files in them."""
 
@@ -75,7 +77,10 @@ class Session:
 
     @classmethod
     def open(cls, name: str, options: Mapping[str, str], *, jvm: Jvm | None = None) -> Session:
-        """`warehouse` is where the tables lie; without it `name` is a catalog in PyIceberg's configuration."""
+        """`warehouse` is where the tables lie; without it `name` is a catalog in PyIceberg's configuration.
+
+        LK-14: a warehouse and the `uri` of a database, without a type, are a lake whose names are in that database.
+        """
         catalog, from_bytes = cls._catalog(name, options), executor_bytes(options)
         if jvm is None or from_bytes is None:
             return cls(catalog, options)
@@ -89,9 +94,11 @@ class Session:
             raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")
         if warehouse is None:
             return open_catalog(name, **passed)
-        if _SERVICE_OPTIONS & passed.keys():
-            return open_catalog(name, warehouse=warehouse, **passed)
         is_path = "/" in warehouse or "\\" in warehouse
+        said = _SERVICE_OPTIONS & passed.keys()
+        is_lake = is_path and said == {"uri"} and not passed["uri"].startswith(_SERVICES)
+        if said and not is_lake:
+            return open_catalog(name, warehouse=warehouse, **passed)
         return open_catalog(warehouse if is_path else f"./{warehouse}", **passed)
 
     def load(self, identifier: tuple[str, ...], *, branch: str = MAIN_BRANCH) -> Table:

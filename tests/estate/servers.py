@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -44,23 +45,42 @@ def moto() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def rest_server(directory: Path, files: dict[str, str], *, warehouse: str) -> Iterator[dict[str, str]]:
-    """Iceberg's REST catalog; gives a client's properties, which say nothing of where the files are."""
+    """Iceberg's REST catalog; gives a client's properties, which say nothing of where the files are.
+
+    `files` are the properties of an object store; without them the warehouse is on this machine's disk.
+    """
     token = uuid.uuid4().hex
-    jars = CACHE / "rest-server"
-    if not jars.is_dir() or shutil.which("java") is None:
-        pytest.fail("the REST server needs Java and its jars: make test-estate fetches them")
-    properties = {
-        **{name: value for name, value in files.items() if name != "s3.region"},
-        "client.region": files["s3.region"],
-        "s3.path-style-access": "true",
-        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "warehouse": warehouse,
-        "uri": f"jdbc:sqlite:{directory}/rest.db",
-        "jdbc.schema-version": "V1",
-    }
-    command = ["java", "-cp", f"{jars}/*", str(HERE / "rest_server" / "RestServer.java"), token]
+    properties = {"warehouse": warehouse, "uri": f"jdbc:sqlite:{directory}/rest.db", "jdbc.schema-version": "V1"}
+    if files:
+        properties |= {name: value for name, value in files.items() if name != "s3.region"}
+        properties |= {
+            "client.region": files["s3.region"],
+            "s3.path-style-access": "true",
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        }
+    arguments = [token, *(f"{name}={value}" for name, value in properties.items())]
+    with _java_server("rest-server", HERE / "rest_server" / "RestServer.java", *arguments) as port:
+        yield {"type": "rest", "uri": f"http://127.0.0.1:{port}", "token": token}
+
+
+@contextmanager
+def hive_metastore(directory: Path) -> Iterator[dict[str, str]]:
+    """A metastore of Hive 3 over Derby; gives a client's properties. Skips where PyIceberg has no client for it."""
+    if importlib.util.find_spec("thrift") is None:
+        pytest.skip("the client of Hive metastores is not installed: pip install thrift")
+    home = directory / "metastore"
+    home.mkdir()
+    with _java_server("hive-metastore", HERE / "hive_metastore" / "HiveMetastore.java", str(home)) as port:
+        yield {"type": "hive", "uri": f"thrift://127.0.0.1:{port}", "warehouse": f"file://{directory}/hive"}
+
+
+@contextmanager
+def _java_server(jars: str, source: Path, *arguments: str) -> Iterator[str]:
+    """Runs a program that prints its port and ends when its standard input does; gives the port."""
+    if not (CACHE / jars).is_dir() or shutil.which("java") is None:
+        pytest.fail(f"{source.stem} needs Java and its jars: make test-estate fetches them")
     server = subprocess.Popen(
-        [*command, *(f"{name}={value}" for name, value in properties.items())],
+        ["java", "-cp", f"{CACHE / jars}/*", str(source), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -70,8 +90,8 @@ def rest_server(directory: Path, files: dict[str, str], *, warehouse: str) -> It
     assert server.stdout is not None
     try:
         port = server.stdout.readline().strip()
-        assert port.isdecimal(), f"the REST server ended with {server.wait(60)}"
-        yield {"type": "rest", "uri": f"http://127.0.0.1:{port}", "token": token}
+        assert port.isdecimal(), f"{source.stem} ended with {server.wait(60)}"
+        yield port
     finally:
         server.stdin.close()
         server.wait(timeout=60)

@@ -16,7 +16,7 @@ from everything import NAME, STEPS, create, rows
 from postgres_server import postgres_uri
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
-from servers import BUCKET, moto, rest_server
+from servers import BUCKET, hive_metastore, moto, rest_server
 
 import tableformat as tf
 from tableformat.catalogs.views.view_metadata import ViewDefinition
@@ -73,6 +73,9 @@ def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[
                 return stack.enter_context(tf.open_catalog("rest", **request.getfixturevalue("rest")))
             if kind == "glue":
                 return stack.enter_context(tf.open_catalog("glue", **glue_options(request.getfixturevalue("files"))))
+            if kind == "hive":
+                options = stack.enter_context(hive_metastore(tmp_path))
+                return stack.enter_context(tf.open_catalog("hive", **options))
             uri = stack.enter_context(postgres_uri())
             if kind == "lake on PostgreSQL":
                 return stack.enter_context(tf.open_catalog(f"{tmp_path}/lake", uri=uri))
@@ -88,6 +91,7 @@ WRITTEN = [
     ("rest", "3"),
     ("glue", "2"),
     ("sql", "2"),
+    ("hive", "2"),
     ("lake on PostgreSQL", "2"),
     ("lake on PostgreSQL", "3"),
 ]
@@ -125,7 +129,7 @@ def test_every_verb_and_every_job(opened: Callable[[str], tf.Catalog], tmp_path:
     assert catalog.list_tables("db") == []
 
 
-@pytest.mark.parametrize("kind", ["glue", "sql"])
+@pytest.mark.parametrize("kind", ["glue", "sql", "hive"])
 def test_version_3_is_refused_before_anything_is_written(
     opened: Callable[[str], tf.Catalog], tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
@@ -147,8 +151,8 @@ def test_version_3_is_refused_before_anything_is_written(
 
 def stored(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> list[str]:
     """The files of the catalog's tables."""
-    if kind == "sql":
-        return sorted(str(path) for path in (tmp_path / "sql").rglob("*") if path.is_file())
+    if kind != "glue":
+        return sorted(str(path) for path in (tmp_path / kind).rglob("*") if path.is_file())
     endpoint = request.getfixturevalue("files")["s3.endpoint"]
     client = boto3.client(
         "s3", endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
@@ -229,6 +233,15 @@ def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path
         table.append(rows(("a", 1, "x")))
     with pytest.raises(StorageError, match="cannot be reached"):
         tf.open_catalog("rest", **client)
+
+
+def test_errors_of_a_metastore_that_went_away(tmp_path: Path) -> None:
+    """LK-11: of Hive's, too, whose client raises errors that are no OSError."""
+    with hive_metastore(tmp_path) as options:
+        catalog = tf.open_catalog("hive", **options)
+        create(catalog, "2", "db.away")
+    with pytest.raises(StorageError, match=r"catalog .hive. cannot be reached"):
+        catalog.load_table("db.away")
 
 
 def test_views_of_a_rest_service(rest: dict[str, str]) -> None:

@@ -95,13 +95,17 @@ def read_with_polars(location: str, snapshot_id: int | None) -> Answers:
 
 
 def read_with_duckdb(location: str, snapshot_id: int | None) -> Answers:
+    return ask_duckdb(location, snapshot_id, QUERIES)
+
+
+def ask_duckdb(location: str, snapshot_id: int | None, queries: Mapping[str, str]) -> Answers:
     """In a process of its own: another DuckDB than the library's, and it may crash."""
     snapshot = "" if snapshot_id is None else f", snapshot_from_id = {snapshot_id}"
     table = f"iceberg_scan('{location.removeprefix('file://')}'{snapshot})"
     script = Path(__file__).with_name("duckdb_iceberg_reader.py")
     process = subprocess.run(
         [duckdb_iceberg_env.environment_python(), script],
-        input=json.dumps({"table": table, "queries": QUERIES}),
+        input=json.dumps({"table": table, "queries": queries}),
         capture_output=True,
         text=True,
         check=False,

@@ -12,13 +12,18 @@ import datetime as dt
 import json
 import math
 import os
+import re
+import sqlite3
 import sys
+import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from decimal import Decimal
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +117,64 @@ def with_spark() -> tuple[str, Read]:
     return f"Spark {spark.version} with Iceberg {iceberg}", read
 
 
+def with_flink() -> tuple[str, Read]:
+    """Flink's batch mode with the jars that HADOOP_CLASSPATH names: Iceberg's runtime, and a driver for SQLite, where a
+    catalog makes names of metadata files. Rows are taken as Java has them: PyFlink's own way lacks types.
+    """
+    from pyflink.table import EnvironmentSettings, TableEnvironment
+
+    catalog = Path(tempfile.mkdtemp(prefix="flink-")) / "catalog.db"
+    numbers = count()
+    with closing(sqlite3.connect(catalog)) as connection:
+        connection.execute(
+            "CREATE TABLE iceberg_tables (catalog_name TEXT, table_namespace TEXT, table_name TEXT, "
+            "metadata_location TEXT, previous_metadata_location TEXT, iceberg_type TEXT)"
+        )
+    environment = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    environment.get_config().set("parallelism.default", "1")
+    environment.execute_sql(
+        "CREATE CATALOG corpus WITH ('type' = 'iceberg', 'catalog-impl' = 'org.apache.iceberg.jdbc.JdbcCatalog', "
+        f"'uri' = 'jdbc:sqlite:{catalog}', 'warehouse' = 'file://{catalog.parent}', 'jdbc.schema-version' = 'V1')"
+    )
+
+    def read(path: str) -> Rows:
+        name = f"t{next(numbers)}"
+        row = ("corpus", "db", name, Path(path).absolute().as_uri(), None, "TABLE")
+        with closing(sqlite3.connect(catalog)) as connection, connection:
+            connection.execute("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, ?, ?)", row)
+        found = environment._j_tenv.executeSql(f"SELECT * FROM corpus.db.{name}").collect()
+        try:
+            return list(iter(lambda: _of_java(found.next()) if found.hasNext() else None, None))
+        finally:
+            found.close()
+
+    iceberg = next(re.finditer(r"iceberg-flink-runtime-[\d.]+-([\d.]+)\.jar", _jars_of_flink()))[1]
+    return f"Flink {version('apache-flink')} with Iceberg {iceberg}", read
+
+
+def _jars_of_flink() -> str:
+    directories = os.environ["HADOOP_CLASSPATH"].split(os.pathsep)
+    return " ".join(str(jar) for each in directories for jar in Path(each).parent.glob("*.jar"))
+
+
+def _of_java(value: Any) -> Any:
+    """A value of Flink's rows; Py4J has made Python's of the plain ones."""
+    from py4j.java_collections import JavaArray, JavaMap
+    from py4j.java_gateway import JavaObject
+
+    match value:
+        case JavaMap():
+            return [[_of_java(key), _of_java(value[key])] for key in value]
+        case JavaArray():
+            return [_of_java(element) for element in value]
+        case JavaObject() if value.getClass().getSimpleName() == "Row":
+            return {name: _of_java(value.getField(name)) for name in value.getFieldNames(True)}
+        case JavaObject():
+            return value.toString()
+        case _:
+            return value
+
+
 READERS: Mapping[str, Callable[[], tuple[str, Read]]] = {
     "tableformat": with_tableformat,
     "pyiceberg": with_pyiceberg,
@@ -119,6 +182,7 @@ READERS: Mapping[str, Callable[[], tuple[str, Read]]] = {
     "duckdb": with_duckdb,
     "pyiceberg-core": with_pyiceberg_core,
     "spark": with_spark,
+    "flink": with_flink,
 }
 
 

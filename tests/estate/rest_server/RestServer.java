@@ -36,7 +36,9 @@ public final class RestServer {
     catalog.initialize("rest", properties);
     Map<String, String> vended = new TreeMap<>(properties);
     vended.keySet().removeIf(name -> !name.startsWith("s3.") && !name.equals("client.region"));
-    vended.put("s3.region", properties.get("client.region"));
+    if (properties.containsKey("client.region")) {
+      vended.put("s3.region", properties.get("client.region"));
+    }
 
     Filter guard =
         (request, response, chain) -> {

@@ -10,6 +10,8 @@ import pytest
 from spark_ext.service.ddl.tables import partition_text
 from spark_ext.service.registry import Request, handler_of
 from spark_ext.service.session import Session
+from tableformat import open_catalog
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 
 STRUCT = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
@@ -113,3 +115,15 @@ def test_version_3_is_refused_before_a_statement_writes_rows(tmp_path: Path) -> 
         with pytest.raises(UnsupportedFeatureError, match="format version 3: PyIceberg makes its metadata"):
             handler_of(request)(session, Request({"table": ["db", "t"], "kind": "create", **new}))
     assert not (tmp_path / "w").exists()
+
+
+def test_a_warehouse_and_a_database_are_a_lake(tmp_path: Path) -> None:
+    """LK-14: the same lake that Python opens, whatever the catalog is called in Spark."""
+    uri = f"sqlite:///{tmp_path}/names.db"
+    session = Session.open("spark_name", {"warehouse": str(tmp_path / "lake"), "uri": uri})
+    session.catalog.create_namespace("db")
+    assert create(session, "3")
+    with open_catalog(str(tmp_path / "lake"), uri=uri) as catalog:
+        assert catalog.list_tables() == ["db.t"]
+    typed = {"type": "sql", "warehouse": f"file://{tmp_path}/sql", "uri": f"sqlite:///{tmp_path}/sql.db"}
+    assert not isinstance(Session.open("spark_name", typed).catalog.iceberg, EmbeddedCatalog)

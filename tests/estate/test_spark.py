@@ -1,0 +1,192 @@
+"""Spark on each kind of catalog: the same rows as on a lake, statement by statement (LK-11)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from postgres_server import postgres_uri
+from servers import hive_metastore, moto, rest_server
+
+import tableformat as tf
+from spark_ext import attach, configure
+from tableformat.testing.table_rows import live_tuples
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.estate
+
+STEPS: Final = (
+    "CREATE TABLE {c}.db.t (id1 STRING NOT NULL, id2 BIGINT NOT NULL, v STRING) PARTITIONED BY (bucket(2, id1)) "
+    "TBLPROPERTIES ('tableformat.key' = 'id1,id2', 'format-version' = '{version}')",
+    "INSERT INTO {c}.db.t SELECT concat('k', id % 4), id, 'x' FROM range(24)",
+    "ALTER TABLE {c}.db.t CREATE TAG first",
+    "DELETE FROM {c}.db.t WHERE id1 = 'k3' AND id2 < 8",
+    "DELETE FROM {c}.db.t WHERE v = 'y' OR id2 = 9",
+    "UPDATE {c}.db.t SET v = 'u' WHERE id2 BETWEEN 10 AND 13",
+    "MERGE INTO {c}.db.t t USING (SELECT 'k0' AS id1, 0L AS id2, 'm' AS v UNION ALL SELECT 'new', 1L, 'm') s "
+    "ON t.id1 = s.id1 AND t.id2 = s.id2 WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    "CALL {c}.system.delete_prefix(table => 'db.t', prefix => named_struct('id1', 'k2'))",
+    "INSERT OVERWRITE {c}.db.t VALUES ('k1', 5, 'o'), ('k1', 6, 'o'), ('z', 1, 'o')",
+    "INSERT INTO {c}.db.t SELECT concat('k', id % 4), id + 100, 'x' FROM range(12)",
+    "ALTER TABLE {c}.db.t ADD COLUMN w INT",
+    "ALTER TABLE {c}.db.t RENAME COLUMN v TO word",
+    "INSERT INTO {c}.db.t VALUES ('w', 1, 'w', 1)",
+    "DELETE FROM {c}.db.t WHERE id1 = 'k1'",
+    "ALTER TABLE {c}.db.t CREATE BRANCH work",
+    "INSERT INTO {c}.db.t.branch_work VALUES ('b', 1, 'b', 2)",
+    "CALL {c}.system.fast_forward('db.t', 'main', 'work')",
+    "CALL {c}.system.merge_range_deletes('db.t')",
+    "CALL {c}.system.convert_deletes('db.t')",
+    "CALL {c}.system.rewrite_position_delete_files('db.t')",
+    "CALL {c}.system.rewrite_data_files(table => 'db.t', options => map('rewrite-all', 'true'))",
+    "CALL {c}.system.rewrite_manifests('db.t')",
+    "CALL {c}.system.drop_dead_deletes('db.t')",
+    "DELETE FROM {c}.db.t WHERE id1 = 'w'",
+    "CALL {c}.system.publish(table => 'db.t', branch => 'main', target => 'work')",
+    "CALL {c}.system.compute_table_stats('db.t')",
+    "CALL {c}.system.rollback_to_snapshot('db.t', {tag})",
+    "CALL {c}.system.fast_forward('db.t', 'main', 'work')",
+    "ALTER TABLE {c}.db.t DROP TAG first",
+    "CALL {c}.system.expire_snapshots(table => 'db.t', older_than => TIMESTAMP '2100-01-01 00:00:00')",
+    "CALL {c}.system.remove_orphan_files(table => 'db.t', dry_run => true)",
+    "CALL {c}.system.run_maintenance('db.t')",
+    "ALTER TABLE {c}.db.t SET TBLPROPERTIES ('purpose' = 'estate')",
+    "CREATE TABLE {c}.db.copy AS SELECT * FROM {c}.db.t",
+    "REPLACE TABLE {c}.db.copy AS SELECT id1 FROM {c}.db.t",
+    "ALTER TABLE {c}.db.copy RENAME TO {c}.db.renamed",
+)
+"""`{c}` is the catalog, `{tag}` the snapshot of the tag."""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """With a lake, against which the others are held."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.log.level", "OFF")
+    )
+    session = configure(builder, catalog="lake", warehouse=tmp_path_factory.mktemp("lake")).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def options_of(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
+    """Starts a catalog of a kind, and says with what it is opened."""
+    with ExitStack() as stack:
+
+        def start(kind: str) -> dict[str, str]:
+            warehouse = f"file://{tmp_path}/{kind.replace(' ', '-')}"
+            if kind == "rest":
+                return stack.enter_context(rest_server(tmp_path, {}, warehouse=warehouse))
+            if kind == "glue":
+                files = stack.enter_context(moto())
+                return {
+                    "type": "glue",
+                    "warehouse": warehouse,
+                    "glue.endpoint": files["s3.endpoint"],
+                    "glue.region": "us-east-1",
+                    "glue.access-key-id": "test",
+                    "glue.secret-access-key": "test",
+                }
+            if kind == "hive":
+                return stack.enter_context(hive_metastore(tmp_path))
+            uri = stack.enter_context(postgres_uri())
+            if kind == "sql":
+                return {"type": "sql", "uri": uri, "warehouse": warehouse}
+            assert kind == "lake on PostgreSQL"
+            return {"uri": uri, "warehouse": warehouse.removeprefix("file://")}
+
+        yield start
+
+
+def opened(name: str, options: dict[str, str]) -> tf.Catalog:
+    """The same catalog from Python, by the same name: that of SQL keeps its tables under it."""
+    if "type" not in options:
+        return tf.open_catalog(options["warehouse"], uri=options["uri"])
+    return tf.open_catalog(name, **options)
+
+
+KINDS = [
+    ("rest", "2"),
+    ("rest", "3"),
+    ("glue", "2"),
+    ("sql", "2"),
+    ("hive", "2"),
+    ("lake on PostgreSQL", "2"),
+    ("lake on PostgreSQL", "3"),
+]
+
+
+@pytest.mark.parametrize(("kind", "version"), KINDS)
+def test_statements_and_procedures(
+    spark: SparkSession, options_of: Callable[[str], dict[str, str]], kind: str, version: str
+) -> None:
+    """LK-11: each statement leaves the rows that it leaves on a lake."""
+    name = f"{kind.replace(' ', '_')}{version}"
+    options = options_of(kind)
+    attach(spark, catalog=name, **options)
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
+    spark.sql("DROP TABLE IF EXISTS lake.db.t PURGE")
+    spark.sql(f"CREATE NAMESPACE {name}.db")
+    for step in STEPS:
+        run(spark, step, "lake", version)
+        run(spark, step, name, version)
+        assert rows(spark, f"{name}.db.t") == rows(spark, "lake.db.t"), step
+    expected = rows(spark, "lake.db.t")
+    assert len(expected) > 5
+    assert rows(spark, f"{name}.db.renamed") == rows(spark, "lake.db.renamed")
+    assert spark.table(f"{name}.db.t.files").count() > 0
+    with opened(name, options) as catalog:
+        table = catalog.load_table("db.t")
+        assert sorted(live_tuples(table), key=str) == expected
+        assert table.metadata.format_version == int(version)
+        assert table.verify(deep=True).errors == ()
+    for catalog in ("lake", name):
+        spark.sql(f"DROP TABLE {catalog}.db.t PURGE")
+        spark.sql(f"DROP TABLE {catalog}.db.renamed PURGE")
+    spark.sql(f"DROP NAMESPACE {name}.db")
+
+
+@pytest.mark.parametrize("kind", ["glue", "sql", "hive"])
+def test_version_3_is_refused_before_anything_is_written(
+    spark: SparkSession, options_of: Callable[[str], dict[str, str]], tmp_path: Path, kind: str
+) -> None:
+    """LK-11."""
+    from pyspark.errors import PySparkException
+
+    attach(spark, catalog=f"{kind}_refused", **options_of(kind))
+    spark.sql(f"CREATE NAMESPACE {kind}_refused.db")
+    files = set((tmp_path / kind).rglob("*"))
+    for statement in ("CREATE TABLE {t} (a INT) {v3}", "CREATE TABLE {t} {v3} AS SELECT 1 AS a"):
+        with pytest.raises(PySparkException, match="format version 3"):
+            spark.sql(statement.format(t=f"{kind}_refused.db.t", v3="TBLPROPERTIES ('format-version' = '3')"))
+    assert spark.sql(f"SHOW TABLES IN {kind}_refused.db").collect() == []
+    assert set((tmp_path / kind).rglob("*")) == files
+
+
+def run(spark: SparkSession, step: str, catalog: str, version: str) -> None:
+    tag = ""
+    if "{tag}" in step:
+        [[tag]] = spark.sql(f"SELECT snapshot_id FROM {catalog}.db.t.refs WHERE name = 'first'").collect()
+    spark.sql(step.format(c=catalog, version=version, tag=tag)).collect()
+
+
+def rows(spark: SparkSession, table: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in spark.table(table).collect()), key=str)
