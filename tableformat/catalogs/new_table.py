@@ -17,6 +17,7 @@ from tableformat.keys.table_key import check_key_columns
 from tableformat.metadata.arrow_schema import iceberg_schema
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.operations.format_version import format_version_of_new
+from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
 from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties, with_bounded_history
 from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
@@ -70,6 +71,7 @@ def new_table(
         spec = spec if field is None else partition_spec(fresh, [*partition_by, field])
     refuse_coverage_set_by_hand(properties)
     refuse_check_set_by_hand(properties, {}, fresh)
+    check_filter_columns(properties, fresh)
     location_provider("", all_properties)
     return NewTable(fresh, spec, sort_order_of_key(key_ids), all_properties, version)
 

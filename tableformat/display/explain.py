@@ -37,6 +37,7 @@ def _funnel(explanation: ScanExplanation) -> list[tuple[str, str | Text]]:
     ruled_out = (
         (counts["skipped_by_partition_count"], "ruled out by partition"),
         (counts["skipped_by_bounds_count"], "by column bounds"),
+        (counts["skipped_by_bloom_filter_count"], "by Bloom filters"),
         (len(covered), "covered by range deletes"),
     )
     pruned = ", ".join(f"{number:,} {reason}" for number, reason in ruled_out if number) or "none ruled out"

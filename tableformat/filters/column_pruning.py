@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +42,22 @@ class StatisticsColumns:
         return self.lower.is_odd | self.upper.is_odd
 
 
+_Statistics: TypeAlias = dict[tuple[int, IcebergType], StatisticsColumns | None]
+_of_files: Final[WeakKeyDictionary[DataColumns, _Statistics]] = WeakKeyDictionary()
+"""Worked out once for columns that are kept: scans of a table ask the same again and again."""
+
+
 def statistics_columns(files: DataColumns, field_id: int, column_type: IcebergType) -> StatisticsColumns | None:
     """What the files' metrics say about a column; a metric that is missing says nothing. None for a type whose bounds
     have no order here."""
+    known = _of_files.setdefault(files, {})
+    key = field_id, column_type
+    if key not in known:
+        known[key] = _statistics_columns(files, field_id, column_type)
+    return known[key]
+
+
+def _statistics_columns(files: DataColumns, field_id: int, column_type: IcebergType) -> StatisticsColumns | None:
     lower = bound_column(files.metric("lower_bounds", field_id).values, column_type, is_upper=False)
     upper = bound_column(files.metric("upper_bounds", field_id).values, column_type, is_upper=True)
     if lower is None or upper is None:

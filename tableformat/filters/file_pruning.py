@@ -52,6 +52,7 @@ class KeptFiles:
     """The filter itself where nothing of it is decided."""
     skipped_by_partition_count: int
     skipped_by_bounds_count: int
+    skipped_by_bloom_filter_count: int = 0
 
 
 class FilePruning:

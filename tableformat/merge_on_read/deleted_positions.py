@@ -34,6 +34,7 @@ from tableformat.merge_on_read.equality_positions import equality_positions
 from tableformat.merge_on_read.span_positions import span_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
+from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.key_reader import KeyReader
 from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
 from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet, read_parquet
@@ -77,6 +78,7 @@ class MergeCaches:
 
     deletes: DeleteCaches = field(default_factory=DeleteCaches)
     footers: FooterCache = field(default_factory=lambda: LoadingCache(FOOTER_CACHE_BYTES, footer_size_bytes))
+    bloom_filters: HeldFilters = field(default_factory=HeldFilters)
     positions: LoadingCache[tuple[object, ...], PositionSet] = field(
         default_factory=lambda: LoadingCache(POSITIONS_CACHE_BYTES, _positions_size_bytes)
     )

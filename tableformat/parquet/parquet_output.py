@@ -14,6 +14,7 @@ from pyiceberg.io import FileIO
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.iceberg_properties import PARQUET_CODECS
+from tableformat.parquet.bloom_filters.filter_options import FilterOption, arrow_options
 from tableformat.properties import COMPRESSION_CODEC, COMPRESSION_CODEC_DEFAULT, COMPRESSION_LEVEL
 from tableformat.storage.storage import open_output, writing
 
@@ -51,10 +52,12 @@ class ParquetOutput:
         key_value_metadata: Mapping[bytes, bytes] | None = None,
         dictionary_columns: Sequence[str] | bool = True,
         write_page_index: bool = False,
+        bloom_filters: Sequence[FilterOption] = (),
         first_rows: pa.RecordBatch | pa.Table | None = None,
     ) -> None:
         """The footer gets `key_value_metadata`; the Arrow schema is not stored, Iceberg's field ids say all it
-        would. MT-63: how wide `first_rows` are decides how many values go to a page at a time."""
+        would. MT-63: how wide `first_rows` are decides how many values go to a page at a time; FM-27: how many they
+        are, how large `bloom_filters` can be."""
         self._write_batch_rows = _WRITE_BATCH_ROWS_MAX if first_rows is None else _write_batch_rows(first_rows)
         self._location = location
         self._exits = contextlib.ExitStack()
@@ -71,6 +74,7 @@ class ParquetOutput:
                 use_dictionary=dictionary_columns if isinstance(dictionary_columns, bool) else list(dictionary_columns),
                 write_page_index=write_page_index,
                 write_page_checksum=True,
+                bloom_filter_options=arrow_options(bloom_filters, 0 if first_rows is None else len(first_rows)),
                 store_schema=False,
                 write_batch_size=self._write_batch_rows,
                 metadata_collector=self._finished,

@@ -115,10 +115,17 @@ def step_cells(step: StepMeasures) -> tuple[str, str, str, str, str]:
 
 def _ruled_out(pruning: dict[str, int]) -> str:
     by_partition, by_bounds = pruning["skipped_by_partition_count"], pruning["skipped_by_bounds_count"]
+    by_filters = pruning["skipped_by_bloom_filter_count"]
     manifests = (
         f"{pruning['skipped_data_manifest_count']:,} of {pruning['data_manifest_count']:,} manifests with their files"
     )
-    return f"{manifests}; of files {by_partition:,} by partition, {by_bounds:,} by column bounds"
+    told = f"{manifests}; of files {by_partition:,} by partition, {by_bounds:,} by column bounds"
+    return f"{told}, {by_filters:,} by Bloom filters" if by_filters else told
+
+
+def _by_filters(counts: dict[str, int]) -> str:
+    count = counts["skipped_by_bloom_filter_count"]
+    return f"{count} by Bloom filters, " if count else ""
 
 
 def _why(file: FileExplanation) -> tuple[str, str]:
@@ -173,7 +180,7 @@ def _report(explanation: ScanExplanation) -> Iterator[str]:
         f"  data files  {counts['data_file_count']} in the manifests read: "
         f"{counts['skipped_by_partition_count']} ruled out by partition, "
         f"{counts['skipped_by_bounds_count']} by column bounds, "
-        f"{len(covered)} covered by range deletes, {len(read)} to read"
+        f"{_by_filters(counts)}{len(covered)} covered by range deletes, {len(read)} to read"
     )
     row_count = sum(file.record_count for file in read)
     size_bytes = sum(file.file_size_bytes for file in read)

@@ -25,6 +25,8 @@ class PruningCounts:
     """Live data files in the manifests that were read."""
     skipped_by_partition_count: int = 0
     skipped_by_bounds_count: int = 0
+    skipped_by_bloom_filter_count: int = 0
+    """Files whose Bloom filters were read before and do not hold the values of the filter (FM-27)."""
     delete_file_count: int = 0
     """Live delete files in the manifests that were read."""
     skipped_delete_file_count: int = 0

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, Final
 
+import numpy as np
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.rules import position_delete_is_new_enough
+from tableformat.deletes.spans.coverage import touched_files
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, bind_filter, to_expression
 from tableformat.filters.file_pruning import FilePruning, KeptFiles, residual_by_bounds
 from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex
@@ -29,6 +32,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
+from tableformat.scan.bloom_pruning import without_ruled_out
 from tableformat.scan.context import merge_context
 from tableformat.scan.plan import PruningCounts, ScanPlan
 from tableformat.storage.location import local_path
@@ -68,9 +72,11 @@ def plan_scan(
     context: MergeContext | None = None,
     staged: StagedFilesOnTop | None = None,
     data_files: Sequence[DataFile] | None = None,
+    touching: SpanArray | None = None,
 ) -> ScanPlan:
     """The tasks that give the snapshot's rows that match, in the order of the manifest list; or only those of
-    `data_files`, some of its live ones, in the order given.
+    `data_files`, some of its live ones, in the order given. With `touching`, sorted and disjoint spans of the key
+    space, those of files whose bounds meet one; rows are not compared with them.
 
     Reads the manifest list, the manifests that partition summaries do not rule out, and, within the span budget,
     range delete files; never a data file. UnknownColumnError and InvalidPredicateError for a filter that does not fit
@@ -78,7 +84,9 @@ def plan_scan(
     """
     expression = AlwaysTrue() if where is None else where
     bound = bind_filter(expression, view.schema)
-    planning = _Planning(view, expression, bound, context or merge_context(view), staged or StagedFilesOnTop())
+    planning = _Planning(
+        view, expression, bound, context or merge_context(view), staged or StagedFilesOnTop(), touching
+    )
     return planning.plan(data_files)
 
 
@@ -108,12 +116,14 @@ class _Planning:
         bound: BoundFilter,
         context: MergeContext,
         staged: StagedFilesOnTop,
+        touching: SpanArray | None = None,
     ) -> None:
         self._view = view
         self._where = where
         self._bound = bound
         self._context = context
         self._staged = staged
+        self._touching = touching
         self._specs: dict[int, PartitionSpec] = dict(view.metadata.specs())
         self.pruning = FilePruning(bound, self._specs, view.schema)
         self._counts = PruningCounts()
@@ -153,20 +163,36 @@ class _Planning:
         return chain(read_data_columns(self._view.io, kept, self._view.metadata), staged)
 
     def _candidates(self, chunks: Iterator[DataColumns]) -> list[_Candidates]:
-        """The data files, less those that the filter rules out by partition or by column bounds. A chunk is let go of
-        before the next one is read."""
+        """The data files, less those that the filter rules out by partition, column bounds or Bloom filters. A chunk is
+        let go of before the next one is read."""
         candidates = []
         for chunk in chunks:
-            kept = self.pruning.keep(chunk)
+            by_bounds = self._touched(chunk, self.pruning.keep(chunk))
+            kept = without_ruled_out(self._bound, chunk, by_bounds, self._context.caches.bloom_filters)
             self._counts = replace(
                 self._counts,
                 data_file_count=self._counts.data_file_count + len(chunk),
                 skipped_by_partition_count=self._counts.skipped_by_partition_count + kept.skipped_by_partition_count,
                 skipped_by_bounds_count=self._counts.skipped_by_bounds_count + kept.skipped_by_bounds_count,
+                skipped_by_bloom_filter_count=self._counts.skipped_by_bloom_filter_count
+                + kept.skipped_by_bloom_filter_count,
             )
             if len(kept.rows):
                 candidates.append(_Candidates.of(chunk, kept))
         return candidates
+
+    def _touched(self, chunk: DataColumns, kept: KeptFiles) -> KeptFiles:
+        """RD-10: without the files that no span touches."""
+        if self._touching is None or not len(kept.rows):
+            return kept
+        files = chunk if len(kept.rows) == len(chunk) else chunk.take(kept.rows)
+        is_touched = touched_files(self._touching, files)
+        return replace(
+            kept,
+            rows=kept.rows[is_touched],
+            residual_ids=kept.residual_ids[is_touched],
+            skipped_by_bounds_count=kept.skipped_by_bounds_count + int(np.count_nonzero(~is_touched)),
+        )
 
     def _delete_files(self, manifests: Sequence[ManifestFile], candidates: Sequence[_Candidates]) -> list[DeleteFile]:
         """Live delete files that may matter to some candidate."""

@@ -170,13 +170,14 @@ def _deleted(task: RowTask, context: ReadContext) -> PositionSet:
 def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[RowGroupRun]:
     """Row groups that may have a row to return, consecutive ones put together up to `ROW_GROUP_RUN_BYTES`."""
     starts = file.row_group_starts.tolist()
+    held = opened.context.merge.caches.bloom_filters
     runs: list[list[int]] = []
     run_bytes = 0
     for group in range(file.row_group_count):
         if opened.deleted.count(starts[group], starts[group + 1] - starts[group]) == starts[group + 1] - starts[group]:
             continue
         row_group = file.metadata.row_group(group)
-        if is_ruled_out(opened.bound, file, row_group, constants):
+        if is_ruled_out(opened.bound, file, row_group, constants, held):
             continue
         size_bytes = sum(row_group.column(leaf).total_uncompressed_size for leaf in opened.projection.leaf_indices)
         row_count = starts[group + 1] - starts[runs[-1][0]] if runs else 0

@@ -1,4 +1,4 @@
-"""Row groups that cannot hold a matching row, by the statistics in the footer."""
+"""Row groups that cannot hold a matching row, by the statistics in the footer and by Bloom filters."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ import pyarrow.parquet as pq
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, Comparison
 from tableformat.filters.file_statistics import partition_value_statistics
 from tableformat.filters.pruning import UNKNOWN, decide, residual
+from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.parquet_file import OpenedFile
 from tableformat.parquet.row_group_statistics import row_group_statistics
+from tableformat.scan.bloom_pruning import residual_by_filters
 
 
 def is_ruled_out(
-    bound: BoundFilter, file: OpenedFile, row_group: pq.RowGroupMetaData, constants: Mapping[int, Any]
+    bound: BoundFilter,
+    file: OpenedFile,
+    row_group: pq.RowGroupMetaData,
+    constants: Mapping[int, Any],
+    held: HeldFilters,
 ) -> bool:
-    """Whether the statistics of the row group leave no room for a matching row."""
+    """Whether the statistics of the row group, or its Bloom filters where these leave it, have no room for a matching
+    row."""
 
     def decide_leaf(leaf: Comparison) -> BoundFilter:
         field_id = leaf.field.field_id
@@ -26,4 +33,7 @@ def is_ruled_out(
             return decide(leaf, row_group_statistics(row_group, column, leaf.field.field_type))
         return decide(leaf, partition_value_statistics(constants[field_id]) if field_id in constants else UNKNOWN)
 
-    return bound is not TRUE and residual(bound, decide_leaf) is FALSE
+    if bound is TRUE:
+        return False
+    left = residual(bound, decide_leaf)
+    return left is FALSE or residual_by_filters(left, file, row_group, held) is FALSE

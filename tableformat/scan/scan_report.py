@@ -51,6 +51,7 @@ def _counts(plan: ScanPlan) -> dict[str, int]:
     pruning, kinds = plan.pruning, plan.delete_file_counts
     deletes = plan.delete_files
     skipped = pruning.skipped_by_partition_count + pruning.skipped_by_bounds_count + len(plan.covered)
+    skipped += pruning.skipped_by_bloom_filter_count
     return {
         "result-data-files": len(plan.tasks),
         "result-delete-files": len(deletes),

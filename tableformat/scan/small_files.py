@@ -29,6 +29,7 @@ from tableformat.merge_on_read.together.batches import Batch
 from tableformat.merge_on_read.together.joint_positions import JointResolver
 from tableformat.merge_on_read.together.key_rows import KeyRows, joined, starts_of
 from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.parquet_columns import LeafColumn
 from tableformat.parquet.parquet_file import OpenedFile
 from tableformat.parquet.projection import identity_constants, narrowed, with_filter_columns
@@ -86,7 +87,7 @@ class SmallFileReader:
                 self._small_file(shapes, task, bound, deleted, file)
                 for (task, bound, deleted), file in zip(chosen, opened, strict=True)
             ]
-            kept = [each for each in files if not _has_no_match(each)]
+            kept = [each for each in files if not _has_no_match(each, self._context.merge.caches.bloom_filters)]
             _told_of(kept, done)
             done.size_bytes += sum(each.task.data_file.file_size_bytes for each in files)
         return [SmallFilesRun(self, shapes, run) for run in _split(kept, self._run_bytes)]
@@ -195,11 +196,11 @@ class SmallFileReader:
         return pa.concat_tables(found)
 
 
-def _has_no_match(small: SmallFile) -> bool:
-    """Whether statistics rule out every row group; which of several is not worth asking."""
+def _has_no_match(small: SmallFile, held: HeldFilters) -> bool:
+    """Whether statistics or Bloom filters rule out every row group; which of several is not worth asking."""
     groups = (small.file.metadata.row_group(number) for number in range(small.file.row_group_count))
     return small.bound is not TRUE and all(
-        is_ruled_out(small.bound, small.file, row_group, small.constants) for row_group in groups
+        is_ruled_out(small.bound, small.file, row_group, small.constants, held) for row_group in groups
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import key_field_ids
 from tableformat.metadata.partition_text import human_text
 from tableformat.metadata.row_lineage import check_has_row_lineage, schema_with_row_lineage
+from tableformat.parquet.bloom_filters.filter_options import FilterOption, filter_options
 from tableformat.properties import (
     ROW_GROUP_LIMIT,
     ROW_GROUP_LIMIT_DEFAULT,
@@ -77,6 +78,11 @@ class WriteContext:
     def range_partitions(self) -> DefinedPartitions | None:
         """RP-1: which ranges exist; None where all do. UnsupportedFeatureError for a version that is not known."""
         return range_partitions_of(self.properties, self.schema)
+
+    @cached_property
+    def bloom_filters(self) -> Sequence[FilterOption]:
+        """FM-27: the columns of which data files have Bloom filters."""
+        return filter_options(self.properties, self.schema)
 
     @cached_property
     def target_file_size_bytes(self) -> int:

@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from measuring import Contender, against_target, heading, race, show_all
+from opened_files import OpenedFiles
 
 import tableformat as tf
 
 _FILES = 1_000
+_SPREAD_FILES = 10_000
 _ROWS_EACH = 200
 _KEYS = 100_000
 _GETS = 40
@@ -52,6 +54,52 @@ def test_get_in_a_thousand_small_files(benchmark: Any, table: tf.Table) -> None:
     timings = race(benchmark, contenders, rounds=_GETS)
     heading(f"one key among {_FILES:,} files of {_ROWS_EACH} rows, warm")
     show_all(timings)
+    against_target("get, p50", timings["get"].wall * 1000, 5, "ms")
+    against_target("get, p50 of the process's time", timings["get"].cpu * 1000, 5, "ms")
+
+
+def _spread(tmp_path: Path, **properties: str) -> tf.Table:
+    """Files whose bounds all hold nearly every key."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.string()), ("n", pa.int64()), ("value", pa.float64())])
+    table = catalog.create_table("db.t", schema, key=["id", "n"], properties=properties)
+    write = table.new_write()
+    numbers = np.random.default_rng(3).permutation(_SPREAD_FILES * _ROWS_EACH).reshape(_SPREAD_FILES, _ROWS_EACH)
+    staged = [
+        write.write(
+            pa.table({"id": [f"message-{number:09}" for number in of_file], "n": of_file % 7, "value": of_file / 2})
+        )
+        for of_file in np.sort(numbers)
+    ]
+    table.commit(write, staged)
+    return table
+
+
+@pytest.mark.parametrize("rate", ["0.01", "0.0005"])
+def test_get_where_bounds_say_nothing(
+    benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: str
+) -> None:
+    """FM-27."""
+    name = "write.parquet.bloom-filter-{}.column.id"
+    table = _spread(tmp_path, **{name.format("enabled"): "true", name.format("fpp"): rate})
+    numbers = itertools.cycle(np.random.default_rng(7).permutation(_SPREAD_FILES * _ROWS_EACH).tolist())
+    opened = OpenedFiles()
+    opened.watch(monkeypatch)
+
+    def get(_: None) -> None:
+        number = next(numbers)
+        row = table.get((f"message-{number:09}", number % 7))
+        assert row is not None
+        assert row["value"] == number / 2
+
+    get(None)
+    cold = len(set(opened.of(".parquet")))
+    opened.locations.clear()
+    timings = race(benchmark, {"get": Contender(get)}, rounds=_GETS)
+    heading(f"one key among {_SPREAD_FILES:,} files whose bounds hold it, filters of rate {rate}; cold {cold:,} opened")
+    show_all(timings)
+    against_target("files opened, on average", len(opened.of(".parquet")) / _GETS, 1 + _SPREAD_FILES / 100, "")
     against_target("get, p50", timings["get"].wall * 1000, 5, "ms")
     against_target("get, p50 of the process's time", timings["get"].cpu * 1000, 5, "ms")
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.expressions import EqualTo
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -253,3 +254,38 @@ def test_create_table_as_select(spark: SparkSession, lake: Catalog, namespace: s
 def test_columns_by_name_and_defaults_for_the_rest(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT INTO lake.{table.name} (id2, id1) VALUES (1, 'a')")
     assert python_rows(table) == [("a", 1, None)]
+
+
+def test_bloom_filters_of_parquets_java_writer_rule_files_out(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """FM-27: every type in the bytes that Java stores, which has short decimals as numbers."""
+    columns = {
+        "s": "concat('m-', id)",
+        "n": "CAST(id AS INT)",
+        "d": "date_add(DATE'2026-01-01', CAST(id AS INT))",
+        "ts": "timestamp_micros(id * 1000003)",
+        "short": "CAST(id / 100 AS DECIMAL(9, 2))",
+        "long": "CAST(id / 100 AS DECIMAL(18, 2))",
+        "wide": "CAST(id / 100 AS DECIMAL(30, 2))",
+        "b": "CAST(concat('b-', id) AS BINARY)",
+    }
+    name = f"lake.{namespace}.filtered"
+    enabled = ", ".join(f"'write.parquet.bloom-filter-enabled.column.{column}' = 'true'" for column in columns)
+    chosen = ", ".join(f"{expression} AS {column}" for column, expression in columns.items())
+    spark.sql(f"CREATE TABLE {name} TBLPROPERTIES ({enabled}) AS SELECT {chosen} FROM range(0, 0)")
+    for file in range(4):
+        spark.sql(f"INSERT INTO {name} SELECT {chosen} FROM range({file}, 2000, 4, 1)")
+    table = lake.load_table((namespace, "filtered"))
+    sizes = pq.read_metadata(parquet_files(table)[0]).row_group(0).column(0)
+    assert 0 < sizes.bloom_filter_length < 4_096, "as large as 500 values need"
+    rows = table.scan("n < 40").to_arrow().sort_by("n").to_pylist()
+    for column in columns:
+        where = [EqualTo(column, row[column]) for row in rows]
+        assert [table.scan(each).to_arrow()["n"].to_pylist() for each in where] == [[row["n"]] for row in rows], column
+        assert sum(len(table.scan(each).plan().tasks) for each in where) <= len(rows) + 4, column
+    for number in (3, 1_999):
+        assert spark.sql(f"SELECT n FROM {name} WHERE s = 'm-{number}' AND wide = {number / 100}").collect() == [
+            (number,)
+        ]
+    assert spark.sql(f"SELECT n FROM {name} WHERE s = 'm-2000'").collect() == []

@@ -58,6 +58,7 @@ from tableformat.operations.format_version import FORMAT_VERSION, requested_form
 from tableformat.operations.history.references import commit_updates
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
+from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
 from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
 from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
@@ -167,6 +168,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     properties = checked_properties(with_readable_deletes(given, arguments))
     properties.pop(FORMAT_VERSION, None)
     refuse_check_set_by_hand(properties, {}, schema)
+    check_filter_columns(properties, schema)
     refuse_coverage_set_by_hand(properties)
     if key:
         properties[KEY_FIELD_IDS] = ",".join(map(str, key))

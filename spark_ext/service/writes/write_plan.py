@@ -54,6 +54,7 @@ from tableformat.errors import CommitConflictError, InvalidArgumentError, TableF
 from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.keys.table_key import key_names
+from tableformat.parquet.bloom_filters.filter_options import FilterOption
 from tableformat.parquet.parquet_output import compression_codec
 from tableformat.properties import COMPRESSION_LEVEL, RANGE_PARTITIONS, property_one_of
 from tableformat.table import Table
@@ -300,6 +301,7 @@ def describe_write(
         "level": context.properties.get(COMPRESSION_LEVEL),
         "target_file_size_bytes": context.target_file_size_bytes,
         "row_group_limit": context.row_group_limit,
+        "bloom_filters": [_bloom_filter(option) for option in context.bloom_filters],
         "prefix": list(target.replace_prefix),
         "ranges": ranges,
         "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
@@ -324,6 +326,17 @@ def _output_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
             "another spec."
         )
     return specs[spec_id]
+
+
+def _bloom_filter(option: FilterOption) -> dict[str, Any]:
+    """FM-27: as `FilterOption.java` reads it."""
+    return {
+        "column": ".".join(option.path),
+        "false_positive_rate": option.false_positive_rate,
+        "distinct_count": option.distinct_count,
+        "most_values": option.most_values,
+        "max_bytes": option.max_bytes,
+    }
 
 
 def with_range_partitions(properties: Mapping[str, str], range_partitions: str | None) -> dict[str, str]:

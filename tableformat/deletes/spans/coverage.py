@@ -23,10 +23,11 @@ from tableformat.deletes.positions import expanded
 from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
 from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.deletes.spans.extremes import extremes
-from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns
+from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns, key_bound_columns
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.deletes.spans.touching import touching_many
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import DataFile
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -63,10 +64,10 @@ def classify_many(fragments: SpanArray, data_files: Sequence[DataFile]) -> list[
     return results
 
 
-def touched_files(spans: SpanArray, data_files: Sequence[DataFile]) -> npt.NDArray[np.bool_]:
+def touched_files(spans: SpanArray, files: DataColumns) -> npt.NDArray[np.bool_]:
     """RD-10: for each file whether one of the spans, which are sorted and disjoint, may hold a key of it by its bounds,
-    whatever its age."""
-    bounds = _bounds_of(data_files, spans.key)
+    whatever its age. CorruptFileError when a bound's bytes are no value of the column."""
+    bounds = key_bound_columns(files, spans.key)
     first, last = touching_many(spans, bounds.lower, bounds.upper)
     return first < last
 

@@ -54,7 +54,7 @@ class HeldFiles:
         self._files = files
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DataColumns:
     """n data files, in the order of their manifests."""
 

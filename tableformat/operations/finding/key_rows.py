@@ -7,11 +7,20 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual, Reference
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+    Reference,
+)
 from pyiceberg.expressions.literals import literal
 
 PORTION_ROWS: Final = 500_000
 """Rows looked up together. Each portion reads the files whose bounds meet its own."""
+_LITERAL: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_signed_integer)
 
 
 def portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -40,3 +49,15 @@ def within_bounds(column: pa.ChunkedArray, name: str) -> BooleanExpression | Non
         GreaterThanOrEqual(term=Reference(name), value=literal(bounds["min"].as_py())),
         LessThanOrEqual(term=Reference(name), value=literal(bounds["max"].as_py())),
     )
+
+
+def among_values(rows: pa.Table) -> BooleanExpression:
+    """That each column has one of its values in the rows, which are few and have no nulls; columns whose values have no
+    literal of their own are left out."""
+    where: BooleanExpression = AlwaysTrue()
+    for name in rows.column_names:
+        column = rows.column(name)
+        if any(check(column.type) for check in _LITERAL):
+            values = {literal(value) for value in pc.unique(column).to_pylist()}
+            where = And(where, In(term=Reference(name), values=values))
+    return where

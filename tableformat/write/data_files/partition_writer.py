@@ -140,6 +140,7 @@ class PartitionWriter:
             key_value_metadata=marker,
             dictionary_columns=self._dictionaries.columns(stored_rows(first_rows, self._schema)),
             write_page_index=True,
+            bloom_filters=context.bloom_filters,
             first_rows=first_rows,
         )
 

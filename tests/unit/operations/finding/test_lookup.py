@@ -126,3 +126,29 @@ def test_keys_of_every_type(tmp_path: Path) -> None:
     assert table.get(key) == key
     assert table.get({**key, "d": decimal.Decimal("2.00")}) is None
     assert table.get_many(stored).to_pylist() == [key]
+
+
+def test_many_keys_choose_files_by_their_first_column(table: tf.Table) -> None:
+    """RD-10: from hundreds of values on."""
+    for file in range(3):
+        keys = [(f"k{file}{number:03}", number % 3) for number in range(300)]
+        table.append(rows(keys, f"wide {file}"))
+    wanted = [(f"k1{number:03}", number % 3) for number in range(300)] + [("k1000", 7), ("a", 3)]
+    found = table.get_many(as_keys(wanted))
+    assert found["note"].to_pylist() == ["wide 1"] * 300 + ["upserted"]
+    assert found["id"].to_pylist()[:300] == [key for key, _ in wanted[:300]]
+
+
+def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
+    """FM-27: files that hold none of the keys are not planned, once their filters were read."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    name = "write.parquet.bloom-filter-{}.column.id"
+    properties = {name.format("enabled"): "true", name.format("fpp"): "0.0001"}
+    table = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties=properties)
+    for file in range(8):
+        table.append(rows([(f"k{number:03}", number) for number in range(file, 400, 8)], f"file {file}"))
+    wanted = [("k100", 100), ("k301", 301), ("k100", 3)]
+    for _ in range(2):
+        assert table.get_many(as_keys(wanted))["note"].to_pylist() == ["file 4", "file 5"]
+    assert table.scan("id IN ('k100', 'k301')").explain().pruning["skipped_by_bloom_filter_count"] == 6

@@ -33,7 +33,7 @@ final class DataFileWriter {
     this.floats = new FloatColumns(plan);
     Builder builder = new Builder(new NewFile(files, path), plan, floats).withConf(configuration)
         .withCompressionCodec(plan.codec).withPageWriteChecksumEnabled(true);
-    this.writer = RowGroups.limited(builder, plan.rowGroupLimit).build();
+    this.writer = BloomFilters.added(RowGroups.limited(builder, plan.rowGroupLimit), plan.bloomFilters).build();
   }
 
   /** Without Hadoop's checksum files, which nobody would remove with the data. */

@@ -30,6 +30,7 @@ final class WritePlan implements Serializable {
   final String level;
   final long targetFileSizeBytes;
   final int rowGroupLimit;
+  final FilterOption[] bloomFilters;
 
   /** Ordinals of the columns whose distinct values are reported; empty when nobody asks for any. */
   final int[] prefix;
@@ -63,6 +64,8 @@ final class WritePlan implements Serializable {
     this.level = plan.get("level").isNull() ? null : plan.get("level").asText();
     this.targetFileSizeBytes = plan.get("target_file_size_bytes").asLong();
     this.rowGroupLimit = plan.get("row_group_limit").asInt();
+    this.bloomFilters = StreamSupport.stream(plan.get("bloom_filters").spliterator(), false).map(FilterOption::of)
+        .toArray(FilterOption[]::new);
     this.prefix = Arrays.stream(Json.strings(plan.get("prefix"))).mapToInt(schema::fieldIndex).toArray();
     this.ranges = plan.get("ranges").isNull() ? null : new RangePlaces(plan.get("ranges"), schema);
     this.diverts = plan.get("diverts").asBoolean();

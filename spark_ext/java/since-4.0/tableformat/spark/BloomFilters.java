@@ -1,0 +1,25 @@
+package tableformat.spark;
+
+import org.apache.parquet.hadoop.ParquetWriter;
+
+/** FM-27: what Parquet's writer is told of Bloom filters. */
+final class BloomFilters {
+  /** From the largest filter down to one block, each half as large as the one before. */
+  private static final int SIZES = 20;
+
+  private BloomFilters() {}
+
+  static <T, B extends ParquetWriter.Builder<T, B>> B added(B builder, FilterOption[] options) {
+    for (FilterOption option : options) {
+      builder.withBloomFilterEnabled(option.column(), true)
+          .withBloomFilterFPP(option.column(), option.falsePositiveRate())
+          .withBloomFilterCandidateNumber(option.column(), SIZES)
+          .withAdaptiveBloomFilterEnabled(true)
+          .withMaxBloomFilterBytes(option.maxBytes());
+      if (option.distinctCount() != null) {
+        builder.withBloomFilterNDV(option.column(), Math.min(option.distinctCount(), option.mostValues()));
+      }
+    }
+    return builder;
+  }
+}

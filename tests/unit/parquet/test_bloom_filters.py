@@ -1,0 +1,329 @@
+"""Bloom filters of data files (FM-27): which ones are written, and what filters of any writer rule out."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import string
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.expressions import EqualTo
+from pyiceberg.table.update import SetPropertiesUpdate
+from pyiceberg.types import LongType
+
+import tableformat as tf
+from tableformat.errors import CorruptFileError, InvalidArgumentError, UnknownColumnError
+from tableformat.metadata.columns.data_columns import columns_of_files
+from tableformat.operations.history.references import commit_updates
+from tableformat.parquet.bloom_filters import filter_bytes
+from tableformat.parquet.bloom_filters.held_filters import HeldFilters
+from tableformat.parquet.bloom_filters.probe import Probe
+from tableformat.parquet.bloom_filters.stored_form import StoredForm
+from tableformat.parquet.bloom_filters.xxhash64 import xxhash64
+from tableformat.parquet.parquet_file import OpenedFile
+
+ENABLED = "write.parquet.bloom-filter-enabled.column."
+RATE = "write.parquet.bloom-filter-fpp.column."
+FILES, ROWS = 20, 50
+SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("value", pa.float64())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> tf.Catalog:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    return catalog
+
+
+def rows_of(file: int) -> pa.Table:
+    """Rows whose ids lie between those of every other file."""
+    numbers = np.arange(ROWS) * FILES + file
+    return pa.table({"id": [f"m-{number:06}" for number in numbers], "n": numbers, "value": numbers / 2}, SCHEMA)
+
+
+def spread(catalog: tf.Catalog, name: str = "db.t", **properties: str) -> tf.Table:
+    """Many files that bounds cannot tell apart."""
+    table = catalog.create_table(name, SCHEMA, key=["id", "n"], properties=properties)
+    write = table.new_write()
+    table.commit(write, [write.write(rows_of(file)) for file in range(FILES)])
+    return table
+
+
+@pytest.fixture
+def table(catalog: tf.Catalog) -> tf.Table:
+    return spread(catalog, **{f"{ENABLED}id": "true", f"{RATE}id": "0.0001"})
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The small files whose columns are decoded."""
+    found: list[str] = []
+    read = OpenedFile.read_whole
+    monkeypatch.setattr(
+        OpenedFile, "read_whole", lambda self, leaves: found.append(self.location) or read(self, leaves)
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0xEF46DB3751D8E999),
+        ("a", 0xD24EC4F1A98C6E5B),
+        ("abc", 0x44BC2CF5AD770999),
+        ("xxhash", 0x32DD38952C4BC720),
+        ("Nobody inspects the spammish repetition", 0xFBCEA83C8A378BF1),
+    ],
+)
+def test_values_are_hashed_by_xxh64(text: str, expected: int) -> None:
+    """The published values of seed 0."""
+    assert xxhash64(text.encode()) == expected
+
+
+TYPES: dict[str, tuple[pa.DataType, Any]] = {
+    "string": (pa.string(), lambda r: "".join(r.choices(string.printable + "äß漢", k=r.randrange(70)))),
+    "binary": (pa.binary(), lambda r: r.randbytes(r.randrange(70))),
+    "fixed": (pa.binary(5), lambda r: r.randbytes(5)),
+    "uuid": (pa.uuid(), lambda r: UUID(bytes=r.randbytes(16))),
+    "int": (pa.int32(), lambda r: r.randrange(-(2**31), 2**31)),
+    "long": (pa.int64(), lambda r: r.randrange(-(2**63), 2**63)),
+    "date": (pa.date32(), lambda r: datetime.date(1970, 1, 1) + datetime.timedelta(r.randrange(-9_999, 9_999))),
+    "time": (pa.time64("us"), lambda r: datetime.time(r.randrange(24), r.randrange(60), 0, r.randrange(10**6))),
+    "timestamp": (
+        pa.timestamp("us"),
+        lambda r: datetime.datetime(2026, 1, 1) + datetime.timedelta(0, 0, r.randrange(10**12)),
+    ),
+    "decimal": (pa.decimal128(9, 2), lambda r: Decimal(r.randrange(-(10**9) + 1, 10**9)).scaleb(-2)),
+    "wide decimal": (pa.decimal128(38, 10), lambda r: Decimal(r.randrange(-(10**30), 10**30)).scaleb(-10)),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_value_that_a_file_holds_is_always_found(catalog: tf.Catalog, decoded: list[str], name: str) -> None:
+    """FM-27."""
+    arrow_type, make = TYPES[name]
+    seeded = random.Random(7)
+    values = sorted({make(seeded) for _ in range(60)}, key=str)
+    kept, absent = values[::2], values[1::2]
+    schema = pa.schema([("v", arrow_type), ("n", pa.int64())])
+    table = catalog.create_table("db.t", schema, properties={f"{ENABLED}v": "true", f"{RATE}v": "0.0001"})
+    table.append(pa.table({"v": pa.array([*kept, None], arrow_type), "n": range(len(kept) + 1)}))
+    for number, value in enumerate(kept):
+        assert table.scan(EqualTo("v", value)).to_arrow()["n"].to_pylist() == [number]
+    decoded.clear()
+    for value in absent:
+        assert table.scan(EqualTo("v", value)).to_arrow().num_rows == 0
+    assert len(decoded) <= 1, "of thirty values that are not there, nearly none is taken to be"
+
+
+def test_a_lookup_decodes_the_file_that_holds_the_key(table: tf.Table, decoded: list[str]) -> None:
+    """FM-27: and the next one does not open the others, whose filters are known by then."""
+    for file in range(FILES):
+        decoded.clear()
+        assert table.get((f"m-{file:06}", file)) == {"id": f"m-{file:06}", "n": file, "value": file / 2}
+        assert len(decoded) == 1
+    assert table.get(("m-000003", 4)) is None
+    assert table.get(("m-none", 4)) is None
+    told = table.scan("id = 'm-000507'").explain()
+    assert told.pruning["skipped_by_bloom_filter_count"] == FILES - 1
+    assert f"{FILES - 1} by Bloom filters" in str(told)
+    assert f"{FILES - 1} by Bloom filters" in told._repr_html_()
+
+
+def test_many_files_are_asked_at_once(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FM-27: their places are kept until another filter comes or goes."""
+    monkeypatch.setattr("tableformat.parquet.bloom_filters.held_filters._FEW", 0)
+    for number in (3, 4, 999, 4):
+        assert table.scan(f"id = 'm-{number:06}'").to_arrow()["n"].to_pylist() == [number]
+    table.append(pa.table({"id": ["m-000004x"], "n": [5], "value": [0.0]}, SCHEMA))
+    assert table.get(("m-000004x", 5)) is not None
+    assert len(table.scan("id = 'm-000004x'").plan().tasks) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("id IN ('m-000003', 'm-000027', 'm-none')", [3, 27]),
+        ("id = 'm-000003' OR id = 'm-000005'", [3, 5]),
+        ("id = 'm-000003' OR n = 11", [3, 11]),
+        ("id = 'm-000003' AND n = 11", []),
+        ("NOT (id <> 'm-000003' OR n < 1)", [3]),
+        ("id <> 'm-000003' AND n < 5", [0, 1, 2, 4]),
+        ("id = 'm-000003' OR id IS NULL", [3]),
+        ("id IN (" + ", ".join(f"'m-{n:06}'" for n in range(0, 1000, 10)) + ") AND n < 40", [0, 10, 20, 30]),
+    ],
+)
+def test_a_filter_says_nothing_but_of_its_values(table: tf.Table, where: str, expected: list[int]) -> None:
+    """FM-27: AND, OR and NOT, filters read and held."""
+    for _ in range(2):
+        assert sorted(table.scan(where).to_arrow()["n"].to_pylist()) == expected
+
+
+def test_large_filters_are_read_block_by_block(
+    catalog: tf.Catalog, decoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FM-27: and not held, so each lookup asks the files."""
+    monkeypatch.setattr(filter_bytes, "HELD_BYTES_MAX", 64)
+    table = spread(catalog, **{f"{ENABLED}id": "true", f"{RATE}id": "0.0001", f"{ENABLED}n": "true"})
+    for number in (3, 4, 999):
+        decoded.clear()
+        assert table.get((f"m-{number:06}", number)) is not None
+        assert len(decoded) == 1
+    assert len(table.scan("id = 'm-000503'").plan().tasks) == FILES
+
+
+def test_row_groups_of_one_file_have_a_filter_each(catalog: tf.Catalog) -> None:
+    """FM-27: such a file is asked when it is open, one row group after the other."""
+    table = catalog.create_table(
+        "db.t", SCHEMA, properties={f"{ENABLED}id": "true", "write.parquet.row-group-limit": "1024"}
+    )
+    numbers = np.arange(5_000)
+    ids = [f"m-{number:06}" for number in np.random.default_rng(7).permutation(5_000)]
+    table.append(pa.table({"id": ids, "n": numbers, "value": numbers / 2}, SCHEMA))
+    for number in (3, 2_500, 4_999):
+        rows = table.scan(f"id = 'm-{number:06}'").to_arrow()
+        assert rows["n"].to_pylist() == [ids.index(f"m-{number:06}")]
+    assert table.scan("id = 'm-5'").to_arrow().num_rows == 0
+
+
+def filters(table: tf.Table) -> dict[str, int | None]:
+    """Size of the filter with its header, of each column of the first file."""
+    path = table.scan().plan().tasks[0].data_file.file_path
+    group = pq.read_metadata(path.removeprefix("file://")).row_group(0)
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    return {chunk.path_in_schema: chunk.bloom_filter_length for chunk in chunks}
+
+
+def test_filters_are_as_large_as_their_values_need(catalog: tf.Catalog) -> None:
+    """FM-27: the number of values is counted where it is not given, and the bytes have an upper bound."""
+    schema = pa.schema(
+        [("id", pa.string()), ("few", pa.int64()), ("s", pa.struct([("x.y", pa.int32())])), ("plain", pa.int64())]
+    )
+    numbers = np.arange(10_000)
+    rows = pa.table(
+        {"id": [str(each) for each in numbers], "few": numbers % 7, "s": [{"x.y": each} for each in numbers.tolist()],
+         "plain": numbers}, schema
+    )  # fmt: skip
+    properties = {
+        f"{ENABLED}id": "true",
+        f"{ENABLED}few": "TRUE",
+        f"{ENABLED}s.x.y": "true",
+        f"{ENABLED}plain": "false",
+    }
+    table = catalog.create_table("db.t", schema, properties=properties)
+    table.append(rows)
+    header = 20
+    sizes = filters(table)
+    assert sizes["plain"] is None
+    assert 8_192 < sizes["id"] <= 16_384 + header
+    assert sizes["few"] <= 32 + header
+    assert 8_192 < sizes["s.x.y"] <= 16_384 + header
+    table.set_properties(
+        {"write.parquet.bloom-filter-max-bytes": "1500", "write.parquet.bloom-filter-ndv.column.s.x.y": "9"}
+    )
+    table.overwrite(rows)
+    sizes = filters(table)
+    assert 512 < sizes["id"] <= 1_024 + header
+    assert sizes["s.x.y"] <= 32 + header
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "refused", "told"),
+    [
+        (f"{ENABLED}idd", "true", UnknownColumnError, "Did you mean 'id'"),
+        (f"{RATE}ids", "0.1", UnknownColumnError, "Did you mean 'id'"),
+        (f"{ENABLED}flag", "true", InvalidArgumentError, "any type but boolean"),
+        (f"{ENABLED}tags", "true", InvalidArgumentError, "one value a row"),
+        (f"{ENABLED}tags.element", "true", InvalidArgumentError, "one value a row"),
+        (f"{RATE}id", "0", InvalidArgumentError, "between 0 and 1"),
+        (f"{RATE}id", "1", InvalidArgumentError, "between 0 and 1"),
+    ],
+)
+def test_filters_that_nobody_can_write_are_refused(
+    catalog: tf.Catalog, name: str, value: str, refused: type[Exception], told: str
+) -> None:
+    """FM-27, FM-25."""
+    schema = pa.schema([("id", pa.string()), ("flag", pa.bool_()), ("tags", pa.list_(pa.string()))])
+    with pytest.raises(refused, match=told):
+        catalog.create_table("db.t", schema, properties={name: value})
+    table = catalog.create_table("db.t", schema)
+    with pytest.raises(refused, match=told):
+        table.set_properties({name: value})
+    # What another engine left there stops nobody, but for a value that has to be used.
+    commit_updates(table.iceberg, (), (SetPropertiesUpdate(updates={name: value, f"{ENABLED}id": "true"}),))
+    rows = pa.table({"id": ["a"], "flag": [True], "tags": [["x"]]}, schema)
+    if name == f"{RATE}id":
+        with pytest.raises(InvalidArgumentError, match=told):
+            table.refresh().append(rows)
+    else:
+        table.refresh().append(rows)
+        assert filters(table)["id"] is not None
+
+
+def test_renamed_and_promoted_columns_keep_their_filters(catalog: tf.Catalog, decoded: list[str]) -> None:
+    """FM-27: files are asked by field id, in the bytes that they store."""
+    schema = pa.schema([("id", pa.int32()), ("n", pa.int64())])
+    table = catalog.create_table("db.t", schema, properties={f"{ENABLED}id": "true", f"{RATE}id": "0.0001"})
+    for file in range(4):
+        table.append(pa.table({"id": range(file, 400, 4), "n": range(file, 400, 4)}, schema))
+    with table.update_schema() as update:
+        update.update_column("id", LongType())
+        update.rename_column("id", "key")
+    table.append(pa.table({"key": [1, 2**40], "n": [400, 401]}, pa.schema([("key", pa.int64()), ("n", pa.int64())])))
+    for _ in range(2):
+        for key, found in ((1, [1, 400]), (7, [7]), (2**40, [401]), (2**50, [])):
+            assert sorted(table.scan(f"key = {key}").to_arrow()["n"].to_pylist()) == found
+    decoded.clear()
+    assert table.scan("key = 7").to_arrow()["n"].to_pylist() == [7]
+    assert len(decoded) <= 2, "the file with the key, and the last one, which has no filter of the renamed column"
+
+
+def test_filters_in_a_form_that_is_not_known_rule_out_nothing(table: tf.Table, tmp_path: Path) -> None:
+    """FM-27: a later hash function or compression has another header."""
+    for path in _paths(table):
+        damaged = bytearray(path.read_bytes())
+        offset = pq.read_metadata(path).row_group(0).column(0).bloom_filter_offset
+        damaged[offset + 4] = 0x2C
+        path.write_bytes(damaged)
+    fresh = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    assert fresh.get(("m-000003", 3)) is not None
+    assert fresh.scan("id = 'm-000003'").explain().pruning["skipped_by_bloom_filter_count"] == 0
+
+
+def test_a_filter_beyond_the_end_of_its_file_names_the_file(table: tf.Table, tmp_path: Path) -> None:
+    """DA-8."""
+    path = _paths(table)[0]
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(path.read_bytes()[: chunk.bloom_filter_offset + 40])
+    with pa.OSFile(str(cut)) as source:
+        stored = filter_bytes.StoredFilter(source, str(cut), chunk)
+        with pytest.raises(CorruptFileError, match=r"cut\.parquet: a Bloom filter"):
+            stored.whole()
+
+
+def _paths(table: tf.Table) -> list[Path]:
+    return [Path(task.data_file.file_path.removeprefix("file://")) for task in table.scan().plan().tasks]
+
+
+def test_the_oldest_filters_give_way(table: tf.Table) -> None:
+    """FM-27: memory is bounded, and what is not held rules out nothing."""
+    files = columns_of_files([task.data_file for task in table.scan().plan().tasks])
+    paths = files.batch["file_path"].to_pylist()
+    held = HeldFilters(capacity_bytes=10 * 32)
+    form = StoredForm("BYTE_ARRAY", 0)
+    for path, blocks in zip(paths, [3, 3, 3, 2, 5, 11, 1], strict=False):
+        held.hold(1, form, path, np.zeros((blocks, 8), np.uint32))
+        held.hold(1, form, path, np.ones((blocks, 8), np.uint32))
+    may = held.may_hold(1, form, files, np.arange(7), [Probe.of(b"x")])
+    # The fourth took the place of the first, the fifth those of the second and third; the sixth is too large.
+    assert may.tolist() == [True, True, True, False, False, True, False]
+    assert held.forms_of(1) == [form]
+    assert held.forms_of(2) == []
