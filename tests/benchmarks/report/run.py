@@ -16,7 +16,7 @@ from ducklake import ducklake_python
 from report.budget import Budget
 from report.figures import Measurements
 from report.rendering.page import write_report
-from report.systems.process import System
+from report.systems.process import System, SystemFailedError
 from report.workloads import deletes, growth, mixed, planning, spark_statements, verbs, writers
 from report.workloads.contest import LIMIT, Setting, TimeIsOverError
 
@@ -72,6 +72,8 @@ def main() -> None:
                 run(Setting(systems(), directory, deadline, measurements))
             except TimeIsOverError as error:
                 measurements.note(name, f"The time was over {error}.")
+            except SystemFailedError as error:
+                measurements.note(name, f"It ended before its time: {error}.")
             shutil.rmtree(directory)
             minutes = f"{deadline.seconds / 60:.1f} minutes, load of the machine {load} before and {_load()} after"
             measurements.note(name, f"{minutes} (over 1, 5 and 15 minutes).")

@@ -84,6 +84,14 @@ class Contest:
                 self.setting.measurements.add(self.workload, what, name, answer.took, at=at)
         return answers
 
+    def paths(self) -> list[str]:
+        """The data files that ours has now: what the limit reads in the same time."""
+        for name in ("tableformat", "tableformat, upkeep"):
+            if name in self.systems:
+                found: list[str] = self.systems[name].call("paths").value
+                return found
+        return []
+
     def leave(self, name: str, why: str) -> None:
         """The figures that it has stay."""
         self.setting.measurements.note(self.workload, f"{name} left {why}.")

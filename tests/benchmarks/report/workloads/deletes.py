@@ -78,7 +78,7 @@ def _delete(entered: Contest, kind: str, number: int, stop: int, order: np.ndarr
 
 
 def _scan(entered: Contest, kind: str, stop: int, expected: Digest) -> None:
-    paths = entered.systems["tableformat"].call("paths").value if "tableformat" in entered.systems else []
+    paths = entered.paths()
     for _ in range(_READS):
         entered.each(
             f"scan after {kind}",

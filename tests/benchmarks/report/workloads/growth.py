@@ -52,7 +52,7 @@ def _replace(entered: Contest, number: int, stop: int) -> None:
 def _read(entered: Contest, stop: int) -> None:
     rows, amount = expected(stop, whole_messages=True)
     answer: Digest = {"rows": rows, "sum amount": amount}
-    paths = _paths(entered)
+    paths = entered.paths()
     for _ in range(_READS):
         for what, verb in (("scan, a fresh handle", "scan"), ("count and sum", "total")):
             entered.each(
@@ -62,12 +62,3 @@ def _read(entered: Contest, stop: int) -> None:
                 expected=answer,
                 arguments_of=lambda name: {"paths": paths} if name == LIMIT else {},
             )
-
-
-def _paths(entered: Contest) -> list[str]:
-    """The files that ours without upkeep has: what pyarrow reads in the same time."""
-    for name in ("tableformat", "tableformat, upkeep"):
-        if name in entered.systems:
-            found: list[str] = entered.systems[name].call("paths").value
-            return found
-    return []

@@ -65,7 +65,7 @@ def _round(entered: Contest, loaded: str, rows: pa.Table, directory: Path, numbe
     entered.each(f"upsert of {_UPSERTED:,} rows", "upsert", only=tables, rows=path, seconds=90)
     entered.each(f"upsert of {_UPSERTED:,} rows", "write", only=[LIMIT], rows=path)
     _read(entered, answers, "after the upsert")
-    paths = _paths(entered)
+    paths = entered.paths()
     entered.each("conversion of the deletes", "convert", only=tables)
     entered.each("conversion of the deletes", "scan_keys", only=[LIMIT], paths=paths)
     entered.each("compaction", "compact", only=tables, seconds=300)
@@ -76,7 +76,7 @@ def _round(entered: Contest, loaded: str, rows: pa.Table, directory: Path, numbe
 
 def _read(entered: Contest, answers: ExpectedRows, when: str) -> None:
     """The first scan is a handle's first."""
-    paths = _paths(entered)
+    paths = entered.paths()
     all_rows, total = answers.digest(), answers.total(_AMOUNT)
     others = [name for name in entered.systems if name != LIMIT]
 
@@ -104,8 +104,3 @@ def _upserted(number: int) -> pa.Table:
     renamed = pa.compute.binary_join_element_wise("new", known["id1"], "-")
     new = known.set_column(0, known.schema.field("id1"), renamed).slice(0, _UPSERTED // 2)
     return pa.concat_tables([known.slice(0, _UPSERTED - new.num_rows), new])
-
-
-def _paths(entered: Contest) -> list[str]:
-    found: list[str] = entered.systems["tableformat"].call("paths").value
-    return found
