@@ -319,6 +319,7 @@ class Maintenance:
         partial_progress: bool = True,
         max_commits: int = MAX_COMMITS_DEFAULT,
         executor: Executor = LOCAL,
+        only_paths: Collection[str] | None = None,
         progress: Progress | None = None,
         **options: Unpack[CompactionKeywords],
     ) -> CompactResult:
@@ -339,6 +340,7 @@ class Maintenance:
                                    ["a", "b DESC NULLS LAST"]: those of each group for itself, and with
                                    rewrite_all of every file
         z_order                    or columns whose bits are interleaved, so that rows near in all of them are together
+        only_paths                 locations of the data files that may be rewritten, of all that the others choose
 
         With `partial_progress` groups are committed in up to `max_commits` snapshots, so a job that is cancelled keeps
         what it has done. Safe beside writers: a group that a commit of others made wrong is planned again, or counted
@@ -358,6 +360,7 @@ class Maintenance:
             partial_progress=partial_progress,
             max_commits=max_commits,
             executor=executor,
+            only_paths=None if only_paths is None else frozenset(only_paths),
             dry_run=dry_run,
             progress=progress,
         )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from spark_ext.service.procedures.conditions import condition
+from spark_ext.service.procedures.conditions import condition, file_condition
 from spark_ext.service.procedures.options import Options, boolean
 from spark_ext.service.procedures.procedure import (
     STRING_MAP,
@@ -109,7 +109,8 @@ def rewrite_data_files(
     keywords: dict[str, Any] = {"partial_progress": False, **_OPTIONS.read(options or {})}
     keywords |= _order(table, strategy, sort_order)
     removes_dangling = keywords.pop("remove_dangling_deletes", False)
-    result = table.maintenance.compact(where=condition(where, table), dry_run=dry_run, **keywords)
+    chosen = file_condition(where, table)
+    result = table.maintenance.compact(where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords)
     removed = result.removed_position_delete_file_count + result.removed_deletion_vector_count
     if removes_dangling:
         dead = table.maintenance.drop_dead_deletes(dry_run=dry_run)

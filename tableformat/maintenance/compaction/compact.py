@@ -93,11 +93,13 @@ def compact(
     partial_progress: bool = True,
     max_commits: int = MAX_COMMITS_DEFAULT,
     executor: Executor = LOCAL,
+    only_paths: frozenset[str] | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> CompactResult:
     """Compact the newest snapshot of the branch, and move the handle to the result.
 
+    `only_paths` are the locations of the data files that may be rewritten, None for all that the options choose.
     With `partial_progress` groups are committed in up to `max_commits` snapshots of at least a file's worth, and what
     was committed stays when the job is cancelled; without it one snapshot holds all groups or none does. Raises
     CommitConflictError when that one keeps meeting conflicts, InvalidArgumentError for an unknown executor and for a
@@ -112,7 +114,7 @@ def compact(
         iceberg,
         branch,
         view,
-        plan_compaction(view, options),
+        plan_compaction(view, options, only_paths=only_paths),
         rounds=ROUNDS,
         partial_progress=partial_progress,
         max_commits=max_commits,
