@@ -56,13 +56,13 @@ def create_view(session: Session, request: Request) -> dict[str, Any]:
     _refuse_reserved(properties)
     definition = _definition(request)
     stored = _stored_properties(request, properties)
-    return describe_view(session.catalog.views.create(request.table, definition, stored, location))
+    return describe_view(session.catalog.views.create(_named(request.table), definition, stored, location))
 
 
 @method("create_or_replace_view")
 def create_or_replace_view(session: Session, request: Request) -> dict[str, Any]:
     """CREATE OR REPLACE VIEW, whose properties are those of the statement alone."""
-    view = session.catalog.views.load(request.table)
+    view = session.catalog.views.load(_named(request.table))
     if view is None:
         made: dict[str, Any] = create_view(session, request)
         return made
@@ -75,7 +75,7 @@ def create_or_replace_view(session: Session, request: Request) -> dict[str, Any]
 @method("replace_view")
 def replace_view(session: Session, request: Request) -> dict[str, Any]:
     """ALTER VIEW: the view that was loaded, with what the statement changes of it."""
-    view = session.catalog.views.load(request.table)
+    view = session.catalog.views.load(_named(request.table))
     if view is None:
         raise ViewNotFoundError(f"no view {identifier_text(request.table)!r}.")
     given = request.arguments["properties"]
@@ -89,12 +89,21 @@ def replace_view(session: Session, request: Request) -> dict[str, Any]:
 @method("drop_view")
 def drop_view(session: Session, request: Request) -> bool:
     """Whether there was such a view."""
-    return session.catalog.views.drop(request.table)
+    return session.catalog.views.drop(_named(request.table))
 
 
 @method("rename_view")
 def rename_view(session: Session, request: Request) -> None:
-    session.catalog.views.rename(request.table, tuple(request.arguments["to"]))
+    session.catalog.views.rename(_named(request.table), _named(tuple(request.arguments["to"])))
+
+
+def _named(identifier: tuple[str, ...]) -> tuple[str, ...]:
+    """InvalidArgumentError for a name without a namespace: the session has none, and the statement names none."""
+    if len(identifier) < 2:
+        raise InvalidArgumentError(
+            f"{identifier_text(identifier)!r} is no name of a view: write 'lake.db.v', or USE lake.db before."
+        )
+    return identifier
 
 
 def describe_view(view: View) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
@@ -45,11 +45,12 @@ from tableformat.operations.verbs.delete_prefix import stage_prefixes
 from tableformat.operations.verbs.overwrite import inside_of
 from tableformat.properties import COPY_ON_WRITE, SERIALIZABLE, row_level_mode
 from tableformat.storage.storage import delete_if_present
-from tableformat.table import Table
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.distinct import rows_among
 from tableformat.write.rows.inside import InsideFilter, InsideSpans
 from tableformat.write.staged import StagedFiles
+
+_MERGE_COUNT: Final = "spark.merge-into.num-target-rows-"
 
 Verb: TypeAlias = Callable[[Draft], None]
 Reads: TypeAlias = "Sequence[Sequence[SparkExpression]]"
@@ -129,6 +130,8 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
     ST-2: `reads` are the predicates of the statement's scans of the table, None when they are not known; data that
     others added since and that they match is a conflict (not at snapshot isolation, SP-20), and so is a delete that
     others added of rows in a file that this statement updates.
+
+    SP-28: the snapshot of a MERGE says what Spark counted, and how many rows copy-on-write carried.
     """
     arguments = request.arguments
     target = WriteTarget.from_json(arguments["target"])
@@ -152,19 +155,15 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}
         for path, positions in deleted_positions_of(reports).items():
             draft.delete_positions(tasks[path], positions, written_anew=arguments["command"] != "DELETE")
+        if copies:
+            draft.say(f"{_MERGE_COUNT}copied", str(draft.carried_row_count))
         draft.adopt_files(staged, held_against=target.held_properties)
 
-    counts = _merge_counts(arguments, session.pinned(pin))
+    counts = {f"{_MERGE_COUNT}{name}": str(count) for name, count in arguments.get("merge_counts", {}).items()}
+    # Spark does not see which rows copy-on-write writes anew.
+    copies = bool(counts) and row_level_mode(session.pinned(pin).properties, "merge") == COPY_ON_WRITE
     target = replace(target, snapshot_properties={**target.snapshot_properties, **counts})
     return _commit(session, request, target, verb, pin)
-
-
-def _merge_counts(arguments: Mapping[str, Any], table: Table) -> dict[str, str]:
-    """SP-28: what Spark counted in a MERGE. It does not see which rows copy-on-write writes anew."""
-    counts = dict(arguments.get("merge_counts", {}))
-    if row_level_mode(table.properties, "merge") == COPY_ON_WRITE:
-        counts.pop("copied", None)
-    return {f"spark.merge-into.num-target-rows-{name}": str(count) for name, count in counts.items()}
 
 
 @method("abort_write")

@@ -95,6 +95,9 @@ class Draft:
         self._row_count = 0
         self.attempt = 0
         """How often the verb has been staged, from 1; 0 where it is not staged again after a conflict."""
+        self.carried_row_count = 0
+        """Rows that copy-on-write has written to other files as they are."""
+        self._said: dict[str, str] = {}
         self._refused: list[pa.Table] = []
         self._statement = "delete"
 
@@ -296,9 +299,14 @@ class Draft:
             is_staged = self._change.is_staged(task)
             carried = write_carried_rows(self.view, self.context, task, positions, is_staged=is_staged)
             self._written.extend(carried.file_paths)
+            self.carried_row_count += carried.row_count
             self._change.replace_file(task, positions, carried.data_files)
         else:
             self._change.delete_positions(task, positions, written_anew=written_anew)
+
+    def say(self, name: str, value: str) -> None:
+        """Let the summary of the snapshot have a property besides those of the options."""
+        self._said[name] = value
 
     def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression) -> bool:
         """Remove planned files of which every row matches; False where one has to stay."""
@@ -325,7 +333,7 @@ class Draft:
             ref=self._branch,
             application_id=options.application_id,
             batch_id=options.batch_id,
-            snapshot_properties=options.snapshot_properties,
+            snapshot_properties={**(options.snapshot_properties or {}), **self._said},
             is_staged=options.is_staged,
         )
         if not outcome.committed:

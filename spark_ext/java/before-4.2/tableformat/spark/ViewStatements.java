@@ -6,11 +6,13 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.CreateView;
@@ -24,6 +26,10 @@ import org.apache.spark.sql.types.StructType;
 /** The statements for views of catalogs, which this Spark has in its grammar and carries out for its session catalog alone. */
 final class ViewStatements {
   private static final StructType NO_ROWS = new StructType();
+  /** What a view says of itself. */
+  private static final Set<String> RESERVED =
+      Set.of("provider", "location", "format-version", "spark.query-column-names");
+
   private static final StructType DESCRIBED = texts("col_name", "data_type", "comment");
 
   private ViewStatements() {}
@@ -99,6 +105,9 @@ final class ViewStatements {
     Map<String, String> properties = new HashMap<>(view.properties());
     properties.putAll(set);
     for (String name : unset) {
+      if (RESERVED.contains(name) && (ifExists || properties.containsKey(name))) {
+        throw Errors.invalid("Cannot unset reserved property: '" + name + "'");
+      }
       if (properties.remove(name) == null && !ifExists) {
         throw Errors.invalid("Cannot remove property that is not set: '" + name + "'");
       }
@@ -140,6 +149,11 @@ final class ViewStatements {
         if (!StringUtils.filterPattern(Scala.seq(view.name()), pattern).isEmpty()) {
           rows.add(Json.array(String.join(".", namespace), view.name()).add(false));
         }
+      }
+      var session = Sessions.active().sessionState().catalog();
+      for (CatalogTable view : Scala.list(session.listTempViews(String.join(".", namespace), pattern))) {
+        String database = view.identifier().database().getOrElse(() -> "");
+        rows.add(Json.array(database, view.identifier().table()).add(true));
       }
       return rows;
     });
@@ -192,9 +206,10 @@ final class ViewStatements {
     List<String> asked = isAtEnd(in) ? null : SqlProperties.names(in, spark);
     return new LakeCommand(in.text(), texts("key", "value"), () -> {
       Map<String, String> shown = existing(target).shownProperties();
+      String view = target.catalog().name() + "." + target.identifier();
       ArrayNode rows = Json.array();
       for (String name : asked == null ? shown.keySet() : asked) {
-        rows.add(Json.array(name, shown.getOrDefault(name, "The view does not have the property " + name + ".")));
+        rows.add(Json.array(name, shown.getOrDefault(name, "View " + view + " does not have property: " + name)));
       }
       return rows;
     });

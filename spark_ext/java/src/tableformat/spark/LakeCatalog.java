@@ -354,8 +354,9 @@ public final class LakeCatalog
     return view.isNull() ? null : LakeView.parse(name, view);
   }
 
+  /** None of the catalog itself, where views have namespaces. */
   Identifier[] namesOfViews(String[] namespace) throws NoSuchNamespaceException {
-    return identifiers("list_views", namespace);
+    return namespace.length == 0 ? new Identifier[0] : identifiers("list_views", namespace);
   }
 
   /** Creates or replaces a view; `method` says which. */
