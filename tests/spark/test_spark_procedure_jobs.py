@@ -177,6 +177,10 @@ def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> 
     [row] = call(spark, text)
     assert row["rewritten_data_files_count"] == 2
     assert alive(spark, table) == ALIVE
+    where = "lake.system.truncate(10, id2) >= 0 AND id2 < 4"
+    [row] = call(spark, f"rewrite_data_files('{table.name}', where => '{where}', options => {options})")
+    assert row["rewritten_data_files_count"] == 1
+    assert alive(spark, table) == ALIVE
     assert "unknown column 'idd'" in failure(spark, f"rewrite_data_files('{table.name}', where => 'idd = 3')")
     assert "no SQL condition" in failure(spark, f"rewrite_data_files('{table.name}', where => 'id2 = = 3')")
 
@@ -328,6 +332,23 @@ def test_remove_orphan_files(spark: SparkSession, table: Table) -> None:
     assert removed == {"orphan_file_location": planned["orphan_file_location"]}
     assert not orphan.exists()
     assert call(spark, f"{text})") == []
+    assert alive(spark, table) == ALIVE
+
+
+def test_orphans_of_a_list_that_the_session_has(spark: SparkSession, table: Table) -> None:
+    """MT-50: a view instead of a listing; a path that metadata names with another scheme stops the job."""
+    root = unquote(urlparse(table.location).path)
+    orphan, named = f"{root}/data/orphan.parquet", table.scan().plan().tasks[0].data_file.file_path
+    Path(orphan).write_bytes(b"x")
+    listing = f"SELECT location AS file_path, TIMESTAMP '2020-01-01' AS last_modified FROM VALUES ('file://{orphan}'), "
+    spark.sql(f"{listing} ('{named}'), (NULL) AS listed(location)").createOrReplaceTempView("listed_files")
+    spark.sql(f"{listing} ('old:{root}/data/x') AS listed(location)").createOrReplaceTempView("other_files")
+    spark.sql("SELECT 'a' AS file_path").createOrReplaceTempView("no_files")
+    text = f"remove_orphan_files('{table.name}', file_list_view =>"
+    assert "has no column last_modified" in failure(spark, f"{text} 'no_files')")
+    assert call(spark, f"{text} 'other_files', dry_run => true)") == [{"orphan_file_location": f"file://{orphan}"}]
+    assert call(spark, f"{text} 'listed_files')") == [{"orphan_file_location": f"file://{orphan}"}]
+    assert not Path(orphan).exists()
     assert alive(spark, table) == ALIVE
 
 
