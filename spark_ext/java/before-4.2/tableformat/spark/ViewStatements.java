@@ -12,7 +12,7 @@ import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.CreateView;
@@ -150,10 +150,8 @@ final class ViewStatements {
           rows.add(Json.array(String.join(".", namespace), view.name()).add(false));
         }
       }
-      var session = Sessions.active().sessionState().catalog();
-      for (CatalogTable view : Scala.list(session.listTempViews(String.join(".", namespace), pattern))) {
-        String database = view.identifier().database().getOrElse(() -> "");
-        rows.add(Json.array(database, view.identifier().table()).add(true));
+      for (TableIdentifier view : V1Views.temporary(String.join(".", namespace), pattern)) {
+        rows.add(Json.array(view.database().getOrElse(() -> ""), view.table()).add(true));
       }
       return rows;
     });
