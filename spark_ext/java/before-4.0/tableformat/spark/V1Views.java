@@ -1,6 +1,5 @@
 package tableformat.spark;
 
-import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
@@ -37,10 +36,5 @@ final class V1Views {
       CreateView statement, LogicalPlan query, StructType schema) {
     return ViewHelper$.MODULE$.generateViewProperties(
         Scala.map(Map.of()), Sessions.active(), query, schema.fieldNames(), Scala.seq(), Scala.seq());
-  }
-
-  /** The temporary views that a session shows beside those of any namespace. */
-  static List<TableIdentifier> temporary(String namespace, String pattern) {
-    return Scala.list(Sessions.active().sessionState().catalog().listLocalTempViews(pattern));
   }
 }

@@ -10,9 +10,9 @@ import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
-import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.CreateView;
@@ -145,12 +145,16 @@ final class ViewStatements {
     StructType columns = texts("namespace", "viewName").add("isTemporary", DataTypes.BooleanType);
     return new LakeCommand(in.text(), columns, () -> {
       ArrayNode rows = Json.array();
-      for (Identifier view : names(lake, namespace)) {
+      String database = String.join(".", namespace);
+      boolean areTemporary = database.equals(Sessions.active().conf().get("spark.sql.globalTempDatabase", "global_temp"));
+      for (Identifier view : areTemporary ? new Identifier[0] : names(lake, namespace)) {
         if (!StringUtils.filterPattern(Scala.seq(view.name()), pattern).isEmpty()) {
-          rows.add(Json.array(String.join(".", namespace), view.name()).add(false));
+          rows.add(Json.array(database, view.name()).add(false));
         }
       }
-      for (TableIdentifier view : V1Views.temporary(String.join(".", namespace), pattern)) {
+      var session = Sessions.active().sessionState().catalog();
+      var temporary = areTemporary ? session.listViews(database, pattern) : session.listLocalTempViews(pattern);
+      for (TableIdentifier view : Scala.list(temporary)) {
         rows.add(Json.array(view.database().getOrElse(() -> ""), view.table()).add(true));
       }
       return rows;

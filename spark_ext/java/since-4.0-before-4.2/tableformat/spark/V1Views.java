@@ -1,6 +1,5 @@
 package tableformat.spark;
 
-import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
@@ -38,11 +37,5 @@ final class V1Views {
     return ViewHelper$.MODULE$.generateViewProperties(
         Scala.map(Map.of()), Sessions.active(), query.schema().fieldNames(), schema.fieldNames(),
         statement.viewSchemaMode(), Scala.seq(), Scala.seq(), Scala.seq());
-  }
-
-  /** The temporary views that a session shows beside those of a namespace. */
-  static List<TableIdentifier> temporary(String namespace, String pattern) {
-    return Scala.list(Sessions.active().sessionState().catalog().listTempViews(namespace, pattern)).stream()
-        .map(CatalogTable::identifier).toList();
   }
 }
