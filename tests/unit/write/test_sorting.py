@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tableformat.write.rows import sorting
@@ -82,3 +83,48 @@ def test_a_run_continues_a_file_when_its_first_key_is_not_below_the_last(
         return [pa.scalar(value, kind) for value, kind in zip(key, types, strict=True)]
 
     assert follows(scalars(previous), scalars(first)) is expected
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize(
+    "types",
+    [
+        ["few"],
+        ["few", "int64"],
+        ["int64", "few", "flag"],
+        ["date", "time", "int8"],
+        ["timestamp", "few"],
+        ["extreme"],
+        ["extreme", "few"],
+        ["few", "distinct"],
+        ["none", "int8"],
+        ["int64", "int64", "timestamp", "timestamp"],
+        ["decimal", "int8"],
+    ],
+)
+def test_one_number_a_row_gives_the_order_of_rows_compared(types: list[str], nulls: bool) -> None:
+    """FM-6: packed where 64 bits are enough, and stable in both ways."""
+    count = 10_000
+    generator = np.random.default_rng(len(types))
+    integers = generator.integers(-500, 500, count)
+    made = {
+        "few": lambda: pa.array([f"k{number}" for number in generator.integers(0, 300, count)], pa.large_string()),
+        "distinct": lambda: pa.array([f"k{number}" for number in generator.permutation(count)], pa.large_string()),
+        "flag": lambda: pa.array(integers > 0),
+        "int8": lambda: pa.array(integers // 10, pa.int8()),
+        "int64": lambda: pa.array(integers * 1_000_003),
+        "date": lambda: pa.array(integers, pa.int32()).cast(pa.date32()),
+        "time": lambda: pa.array(generator.integers(0, 86_400_000_000, count)).cast(pa.time64("us")),
+        "timestamp": lambda: pa.array(integers * 10**9).cast(pa.timestamp("us", tz="UTC")),
+        "extreme": lambda: pa.array(generator.choice(np.array([-(2**63), -1, 0, 2**63 - 1]), count)),
+        "none": lambda: pa.nulls(count, pa.int64()),
+        "decimal": lambda: pa.array([Decimal(number) for number in integers.tolist()], pa.decimal128(9, 0)),
+    }
+    columns = [made[name]() for name in types]
+    if nulls:
+        columns = [pc.if_else(pa.array(generator.random(count) < 0.9), column, None) for column in columns]
+    names = [str(place) for place in range(len(columns))]
+    expected = pc.sort_indices(
+        pa.RecordBatch.from_arrays(columns, names), sort_keys=[(name, "ascending", "at_start") for name in names]
+    )
+    assert sorting_order(columns) == expected
