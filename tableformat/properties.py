@@ -71,6 +71,10 @@ COMPRESSION_LEVEL: Final = "write.parquet.compression-level"
 WRITE_MEMORY_BYTES: Final = "tableformat.write.memory-bytes"
 """Bytes that a writer or a compaction may hold for rows at its peak (MT-63)."""
 WRITE_MEMORY_BYTES_DEFAULT: Final = 256 * 1024 * 1024
+WRITE_SORT: Final = "tableformat.write.sort"
+"""FM-28: `none` leaves the rows of new data files in the order in which they come."""
+WRITE_SORT_DEFAULT: Final = "key"
+WRITE_SORTS: Final = (WRITE_SORT_DEFAULT, "none")
 WRITE_SYNC: Final = "tableformat.write.sync"
 """`commit`: files on a local disk, and the commit that names them, are on that disk before the commit returns, so that
 they survive a power cut. `none`: the operating system writes them when it likes."""
@@ -133,6 +137,7 @@ _OURS: Final[dict[str, Values]] = {
     RANGE_PARTITIONS: ValueKind.TEXT,
     TRANSACTION_RETENTION_MS: ValueKind.WHOLE,
     WRITE_MEMORY_BYTES: ValueKind.POSITIVE,
+    WRITE_SORT: WRITE_SORTS,
     WRITE_SYNC: WRITE_SYNCS,
     RANGE_SPAN_BUDGET: ValueKind.POSITIVE,
     PREFIX_ENCODING: PREFIX_ENCODINGS,

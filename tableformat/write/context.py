@@ -27,7 +27,10 @@ from tableformat.properties import (
     TARGET_FILE_SIZE_BYTES_DEFAULT,
     WRITE_MEMORY_BYTES,
     WRITE_MEMORY_BYTES_DEFAULT,
+    WRITE_SORT,
+    WRITE_SORTS,
     positive_int,
+    property_one_of,
 )
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.property_text import range_partitions_of
@@ -78,6 +81,11 @@ class WriteContext:
     def range_partitions(self) -> DefinedPartitions | None:
         """RP-1: which ranges exist; None where all do. UnsupportedFeatureError for a version that is not known."""
         return range_partitions_of(self.properties, self.schema)
+
+    @cached_property
+    def sorts_rows(self) -> bool:
+        """FM-6, FM-28: whether writers put the rows of a data file in the order of the key."""
+        return bool(self.key_field_ids) and property_one_of(self.properties, WRITE_SORT, WRITE_SORTS) != "none"
 
     @cached_property
     def bloom_filters(self) -> Sequence[FilterOption]:

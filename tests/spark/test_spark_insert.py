@@ -289,3 +289,18 @@ def test_bloom_filters_of_parquets_java_writer_rule_files_out(
             (number,)
         ]
     assert spark.sql(f"SELECT n FROM {name} WHERE s = 'm-2000'").collect() == []
+
+
+def test_rows_of_a_table_that_does_not_sort_stay_as_they_come(spark: SparkSession, table: Table) -> None:
+    """FM-28: no sort in the plan, no marker in the footer, and deletes reach the rows."""
+    table.set_properties({"tableformat.write.sort": "none"})
+    rows = spark.range(2_000).selectExpr("concat('m-', id % 7) id1", "(id * 7919) % 2000 id2", "id / 2 v").coalesce(1)
+    rows.writeTo(f"lake.{table.name}").append()
+    [path] = parquet_files(table)
+    metadata = pq.read_metadata(path)
+    assert sorted_by(metadata.metadata) is None
+    stored = table.refresh().scan().to_arrow()
+    assert stored["id2"].to_pylist() == [(number * 7919) % 2000 for number in range(2_000)]
+    spark.sql(f"DELETE FROM lake.{table.name} WHERE id1 = 'm-3'")
+    assert len(python_rows(table)) == 2_000 - len(range(3, 2_000, 7))
+    assert spark_rows(spark, table) == python_rows(table)

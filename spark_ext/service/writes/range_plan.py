@@ -46,10 +46,12 @@ def range_plan(context: WriteContext) -> dict[str, Any] | None:
 
 
 def is_sorted_by_place(context: WriteContext) -> bool:
-    """Whether rows in the order of the key are in the order of their places: where the key begins with the range
-    columns."""
+    """Whether rows as writers order them are in the order of their places: where that order is the key, and it begins
+    with the range columns."""
     defined = context.range_partitions
-    return defined is None or context.key_field_ids[: len(defined.key)] == defined.key.field_ids
+    return defined is None or (
+        context.sorts_rows and context.key_field_ids[: len(defined.key)] == defined.key.field_ids
+    )
 
 
 def _taken(defined: DefinedPartitions) -> Sequence[Range] | None:

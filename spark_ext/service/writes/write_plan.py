@@ -291,7 +291,7 @@ def describe_write(
     return {
         "target": asdict(target),
         "columns": field_trees(stored.fields),
-        "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids],
+        "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids if context.sorts_rows],
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
         "order": order,
@@ -348,7 +348,7 @@ def with_range_partitions(properties: Mapping[str, str], range_partitions: str |
 def _footer(context: WriteContext) -> dict[str, str]:
     """RD-11: the marker that rows are sorted by key. Spark has a uuid as text, whose order depends on its spelling."""
     key = context.key_field_ids
-    if not key or any(isinstance(context.schema.find_type(field_id), UUIDType) for field_id in key):
+    if not context.sorts_rows or any(isinstance(context.schema.find_type(field_id), UUIDType) for field_id in key):
         return {}
     return {SORTED_BY.decode(): marker_bytes(key).decode()}
 
@@ -402,7 +402,7 @@ def _distribution(context: WriteContext, order: Sequence[dict[str, Any]]) -> str
         mode = property_one_of(context.properties, name, DISTRIBUTION_MODES)
     else:
         mode = "none" if is_unpartitioned(context.spec) else "hash"
-    has_order = bool(context.key_field_ids or order)
+    has_order = context.sorts_rows or bool(order)
     return "none" if is_unpartitioned(context.spec) and not (mode == "range" and has_order) else mode
 
 

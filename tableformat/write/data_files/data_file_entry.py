@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, StringType
 
+from tableformat.keys.sort_marker import sorted_by
 from tableformat.metadata.column_bounds import BOUND_WIDTH
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.parquet.parquet_metrics import Metrics, data_file_metrics
@@ -52,9 +53,15 @@ def data_file_entry(
         spec_id=context.spec.spec_id,
         partition=partition,
         file_size_bytes=size_bytes,
-        sort_order_id=context.sort_order_id,
+        sort_order_id=_sort_order_id(context, footer),
         **fields,
     )
+
+
+def _sort_order_id(context: WriteContext, footer: pq.FileMetaData) -> int | None:
+    """FM-28: of a file whose rows were left as they came, none."""
+    is_sorted = context.sorts_rows or not context.key_field_ids or sorted_by(footer.metadata) is not None
+    return context.sort_order_id if is_sorted else None
 
 
 def _sharpen(fields: dict[str, Any], sharper: Metrics) -> None:

@@ -115,7 +115,7 @@ class DataFileSink:
         self._created = created
         self._router = router
         self._schema = table_arrow_schema(context.schema)
-        self._key_names = key_names(context.schema, context.key_field_ids)
+        self._key_names = key_names(context.schema, context.key_field_ids) if context.sorts_rows else []
         self._dictionaries = DictionaryChoice(stored_schema(self._schema))
         self._staged = _Buffer()
         self._buffers: dict[Place, _Buffer] = {}
