@@ -35,7 +35,8 @@ from tableformat.maintenance.maintenance import Maintenance
 from tableformat.operations.options import CommitKeywords
 
 CALLS_PER_EXAMPLE: Final = 20
-SOAK_EXAMPLES: Final = 1_000
+LONG: Final = ("soak", "round")
+"""Profiles of which an example is worth one here."""
 METHODS: Final = {
     "Catalog": tf.Catalog,
     "Table": tf.Table,
@@ -214,7 +215,7 @@ def templates() -> Iterator[dict[str, Template]]:
         yield {version: Template(Path(directory), version) for version in ("2", "3")}
 
 
-@settings(max_examples=examples(0.05 if settings().max_examples < SOAK_EXAMPLES else 1))
+@settings(max_examples=examples(1 if settings.get_current_profile_name() in LONG else 0.05))
 @given(calls=st.lists(hostile_call(), min_size=CALLS_PER_EXAMPLE, max_size=CALLS_PER_EXAMPLE), version=VERSIONS)
 def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_row(
     calls: list[HostileCall],

@@ -50,6 +50,16 @@ def test_range_delete_that_covers_rows_stays(tmp_path: Path) -> None:
     assert live_tuples(table) == [("a", number, "x") for number in (0, 1, 2, 4)]
 
 
+def test_range_delete_with_one_span_that_is_needed_stays_whole(tmp_path: Path) -> None:
+    """MT-10: of two spans in a file one meets nothing."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete_prefix(pa.table({"id1": ["a", "b"], "id2": [3, 3]}))
+    assert [delete.record_count for delete in live_delete_files(table)] == [2]
+    table.maintenance.drop_dead_deletes()
+    assert live_tuples(table) == [("a", number, "x") for number in (0, 1, 2, 4)]
+
+
 def test_delete_older_than_all_data_leaves_for_every_kind(tmp_path: Path) -> None:
     """MT-10, DA-2, RD-2: strictly older data only."""
     table = keyed_table(tmp_path)

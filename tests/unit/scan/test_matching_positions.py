@@ -15,10 +15,18 @@ import pytest
 from v3_tables import ids, new_catalog, new_table, rows
 
 import tableformat as tf
+from tableformat.merge_on_read.together import batches
 from tableformat.storage.location import local_path
 from tableformat.testing.table_files import live_data_files
 
 IDS = range(1, 13)
+
+
+@pytest.fixture(params=["together", "alone"], autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read many in a pass, larger ones row group by row group: both count from the file's first row."""
+    if request.param == "alone":
+        monkeypatch.setattr(batches, "SMALL_FILE_BYTES", -1)
 
 
 @pytest.fixture(params=[2, 3], ids=["v2", "v3"])
