@@ -332,7 +332,7 @@ def _bloom_filter(option: FilterOption) -> dict[str, Any]:
     """FM-27: as `FilterOption.java` reads it."""
     return {
         "column": ".".join(option.path),
-        "false_positive_rate": option.false_positive_rate,
+        "false_positive_rate": option.writer_rate,
         "distinct_count": option.distinct_count,
         "most_values": option.most_values,
         "max_bytes": option.max_bytes,

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 from pyiceberg.schema import Schema
 from pyiceberg.types import BooleanType, IcebergType, NestedField, PrimitiveType, StructType, UnknownType
 
@@ -23,6 +25,11 @@ MAX_BYTES: Final = "write.parquet.bloom-filter-max-bytes"
 _RATE_DEFAULT: Final = 0.01
 _MAX_BYTES_DEFAULT: Final = 1024 * 1024
 _BLOCK_BYTES: Final = 32
+"""And the bits of each of its words."""
+_WORDS: Final = 8
+_VALUES_IN_BLOCK_MAX: Final = 512.0
+_HALVINGS: Final = 50
+_RATE_LEAST: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +44,15 @@ class FilterOption:
     max_bytes: int
 
     @property
+    def writer_rate(self) -> float:
+        """The rate that writers have to be told."""
+        return writer_rate(self.false_positive_rate)
+
+    @property
     def most_values(self) -> int:
         """Values for which a filter of that rate has at most `max_bytes`; filters have a power of two of them."""
         bits = 8 * (1 << self.max_bytes.bit_length() - 1)
-        return max(1, int(-bits * math.log1p(-(self.false_positive_rate ** (1 / 8))) / 8))
+        return max(1, int(-bits * math.log1p(-(self.writer_rate ** (1 / 8))) / 8))
 
 
 def filter_options(properties: Mapping[str, str], schema: Schema) -> list[FilterOption]:
@@ -98,7 +110,29 @@ def arrow_options(options: Sequence[FilterOption], row_count: int) -> dict[str, 
 
 def _arrow_option(option: FilterOption, row_count: int) -> dict[str, Any]:
     count = option.distinct_count or max(row_count, 1)
-    return {"ndv": min(count, option.most_values), "fpp": option.false_positive_rate}
+    return {"ndv": min(count, option.most_values), "fpp": option.writer_rate}
+
+
+@lru_cache
+def writer_rate(rate: float) -> float:
+    """The rate to ask of Arrow and Parquet's Java library for a filter that has `rate` in truth: they size filters as
+    if every block held as many values as the next, and full blocks let more pass than empty ones let fewer.
+
+    >>> round(writer_rate(0.01), 4), round(writer_rate(0.0005), 6)
+    (0.0064, 0.000174)
+    """
+    low, high = 0.0, _VALUES_IN_BLOCK_MAX
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _rate_of_blocks(middle) <= rate else (low, middle)
+    return max(float(-math.expm1(-low / _BLOCK_BYTES)) ** _WORDS, _RATE_LEAST)
+
+
+def _rate_of_blocks(values: float) -> float:
+    """The rate of blocks that hold so many values on average, as chance spreads them."""
+    counts = np.arange(1, 8 * int(_VALUES_IN_BLOCK_MAX))
+    chances = np.exp(counts * math.log(values) - values - np.cumsum(np.log(counts)))
+    return float(chances @ (1 - (1 - 1 / _BLOCK_BYTES) ** counts) ** _WORDS)
 
 
 def _columns(fields: tuple[NestedField, ...], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], IcebergType]]:

@@ -23,6 +23,7 @@ from tableformat.errors import CorruptFileError, InvalidArgumentError, UnknownCo
 from tableformat.metadata.columns.data_columns import columns_of_files
 from tableformat.operations.history.references import commit_updates
 from tableformat.parquet.bloom_filters import filter_bytes
+from tableformat.parquet.bloom_filters.filter_options import FilterOption
 from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.bloom_filters.probe import Probe
 from tableformat.parquet.bloom_filters.stored_form import StoredForm
@@ -232,6 +233,24 @@ def test_filters_are_as_large_as_their_values_need(catalog: tf.Catalog) -> None:
     sizes = filters(table)
     assert 512 < sizes["id"] <= 1_024 + header
     assert sizes["s.x.y"] <= 32 + header
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.01, 0.001])
+def test_no_more_values_pass_than_were_asked_for(catalog: tf.Catalog, rate: float) -> None:
+    """FM-27: filters full to the brim, for which writers take a lower rate than they reach."""
+    count = int(FilterOption(("id",), rate, None, 16_384).most_values)
+    properties = {f"{ENABLED}id": "true", f"{RATE}id": str(rate), "write.parquet.bloom-filter-max-bytes": "16384"}
+    table = catalog.create_table("db.t", pa.schema([("id", pa.string())]), properties=properties)
+    table.append(pa.table({"id": [f"m-{number}" for number in range(count)]}))
+    (path,) = _paths(table)
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    with pa.OSFile(str(path)) as source:
+        blocks = filter_bytes.StoredFilter(source, str(path), chunk).whole()
+    assert blocks is not None
+    assert len(blocks) * 32 == 16_384
+    probes = [Probe.of(f"none-{number}".encode()) for number in range(10_000)]
+    passed = sum(bool(probe.is_in(blocks[probe.block_of(np.array([len(blocks)]))])[0]) for probe in probes)
+    assert passed <= 10_000 * rate + 4 * (10_000 * rate) ** 0.5
 
 
 @pytest.mark.parametrize(
