@@ -26,6 +26,7 @@ EXPORTED = [
     "Changes",
     "CommitResult",
     "ConvertResult",
+    "OpenTelemetryReporter",
     "RangePartitions",
     "Scan",
     "ScanExplanation",
