@@ -67,6 +67,24 @@ def test_values_come_back(spark: SparkSession, lake: Catalog, namespace: str, na
     assert [row.asDict(True)["w"] for row in frame.collect()] == expected[1:]
 
 
+def test_ancient_dates_are_of_one_calendar(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-53, whatever the session takes files of others for: pyarrow's do not say which calendar they were written by."""
+    schema = pa.schema([("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
+    table = lake.create_table((namespace, "t"), schema)
+    ancient = datetime(1500, 2, 3, 4, 5, 6, tzinfo=UTC)
+    table.append(pa.table({"day": [date(1500, 2, 3)], "ts": [ancient]}, schema))
+    settings = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
+    query = f"SELECT CAST(day AS STRING), CAST(ts AS STRING) FROM lake.{table.name}"
+    for mode in ("LEGACY", "EXCEPTION", "CORRECTED"):
+        for setting in settings:
+            spark.conf.set(setting, mode)
+        try:
+            assert tuple(spark.sql(query).first()) == ("1500-02-03", "1500-02-03 04:05:06"), mode
+        finally:
+            for setting in settings:
+                spark.conf.unset(setting)
+
+
 def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-37."""
     name = f"lake.{namespace}.t"

@@ -1,5 +1,6 @@
 package tableformat.spark;
 
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.spark.broadcast.Broadcast;
@@ -21,6 +22,10 @@ import scala.Option;
 
 /** Spark's own Parquet reader. The classes behind it are Spark's private ones: this is the only file that names them. */
 final class ParquetFiles {
+  /** SP-53: dates and times of tables are of the proleptic Gregorian calendar, whatever the session takes files of others for. */
+  private static final scala.collection.immutable.Map<String, String> CALENDAR =
+      Scala.map(Map.of(ParquetOptions.DATETIME_REBASE_MODE(), "CORRECTED", ParquetOptions.INT96_REBASE_MODE(), "CORRECTED"));
+
   private ParquetFiles() {}
 
   /** A column that holds each row's position in its file, also where pages were skipped. */
@@ -57,7 +62,7 @@ final class ParquetFiles {
     hadoop.setBoolean(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED().key(), true);
     hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
     Broadcast<SerializableConfiguration> shared = broadcast(hadoop);
-    ParquetOptions options = new ParquetOptions(scala.collection.immutable.Map$.MODULE$.<String, String>empty(), conf);
+    ParquetOptions options = new ParquetOptions(CALENDAR, conf);
     return new ParquetPartitionReaderFactory(
         conf, shared, columns, columns, new StructType(), filters, Option.empty(), options);
   }
