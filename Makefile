@@ -208,9 +208,9 @@ $(ICEBERG_SPARK)/.ready: Makefile
 	mvn --quiet --batch-mode dependency:copy -Dartifact=org.apache.iceberg:$(ICEBERG_SPARK_JAR) -DoutputDirectory=$(CURDIR)/build/corpus-spark
 	@touch $@
 
-# A wrong cell ends the command with status 1: that is what is measured.
+# A wrong cell ends the command with status 1: that is what is measured. Where a process crashes, another gets the rest.
 corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.ready .estate/flink/.ready build/corpus-java/.ready
-	$(BIN)/tableformat corpus check --markdown --reader tableformat --reader pyiceberg --reader polars \
+	$(BIN)/tableformat corpus check --markdown --tables-per-process 25 --reader tableformat --reader pyiceberg --reader polars \
 		--reader 'duckdb=$(ORACLE)/bin/python {readers}/read_tables.py duckdb' \
 		--reader 'iceberg-rust=$(RUST)/bin/python {readers}/read_tables.py pyiceberg-core' \
 		--reader 'iceberg-java=java -cp build/corpus-java/* {readers}/ReadTables.java' \

@@ -91,7 +91,7 @@ class Flink:
     def upsert(self, tables: list[str], *, rate: int, settings: Mapping[str, str] = SETTINGS) -> int:
         """Starts a job that writes so many numbers a second to each of the tables, until it is cancelled."""
         self.ask(sql="DROP TEMPORARY TABLE IF EXISTS numbers")
-        sequence = "'fields.n.kind' = 'sequence', 'fields.n.start' = '0', 'fields.n.end' = '100000'"
+        sequence = "'fields.n.kind' = 'sequence', 'fields.n.start' = '0', 'fields.n.end' = '300000'"
         generated = f"'connector' = 'datagen', {sequence}, 'rows-per-second' = '{rate}'"
         self.ask(sql=f"CREATE TEMPORARY TABLE numbers (n BIGINT) WITH ({generated})")
         inserts = " ".join(f"INSERT INTO {CATALOG}.{table} {_LATEST};" for table in tables)
