@@ -68,7 +68,7 @@ def test_values_come_back(spark: SparkSession, lake: Catalog, namespace: str, na
 
 
 def test_ancient_dates_are_of_one_calendar(spark: SparkSession, lake: Catalog, namespace: str) -> None:
-    """SP-53, whatever the session takes files of others for: pyarrow's do not say which calendar they were written by."""
+    """SP-49, whatever the session takes files of others for: those of pyarrow name no calendar."""
     schema = pa.schema([("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
     table = lake.create_table((namespace, "t"), schema)
     ancient = datetime(1500, 2, 3, 4, 5, 6, tzinfo=UTC)

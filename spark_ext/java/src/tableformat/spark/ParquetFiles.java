@@ -22,7 +22,7 @@ import scala.Option;
 
 /** Spark's own Parquet reader. The classes behind it are Spark's private ones: this is the only file that names them. */
 final class ParquetFiles {
-  /** SP-53: dates and times of tables are of the proleptic Gregorian calendar, whatever the session takes files of others for. */
+  /** SP-49: dates and times of tables are of the proleptic Gregorian calendar, whatever the session takes files of others for. */
   private static final scala.collection.immutable.Map<String, String> CALENDAR =
       Scala.map(Map.of(ParquetOptions.DATETIME_REBASE_MODE(), "CORRECTED", ParquetOptions.INT96_REBASE_MODE(), "CORRECTED"));
 
