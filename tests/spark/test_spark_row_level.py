@@ -44,6 +44,29 @@ def test_update(spark: SparkSession, table: Table) -> None:
     assert set(table.inspect.delete_files()["content"].to_pylist()) == {1}
 
 
+@pytest.mark.parametrize("condition", ["k >= 2", "v = 'q'", "k IN (2, 4) AND v = 'q'", "true"])
+def test_deleted_rows_stay_deleted(spark: SparkSession, lake: Catalog, namespace: str, condition: str) -> None:
+    """SP-50: Spark looks for the keys that a statement matches, and then reads the files that hold them."""
+    schema = pa.schema([pa.field("k", pa.int32(), nullable=False), ("v", pa.string())])
+    before = pa.table({"k": [1, 2, 3, 4], "v": ["p", "q", "q", "q"]}, schema)
+    for kind, options in {"range": {}, "equality": {}, "parts": {"partition_by": ["v"]}}.items():
+        for statement, left in {
+            f"UPDATE {{}} SET v = 'r' WHERE {condition}": [("r" if condition == "true" else "p", 1), ("r", 4)],
+            f"DELETE FROM {{}} WHERE ({condition}) AND k + 0 > 3": [("p", 1)],
+            f"MERGE INTO {{}} t USING (SELECT 4 AS id) s ON t.k = s.id AND ({condition}) WHEN MATCHED THEN UPDATE "
+            "SET v = 'm'": [("p", 1), ("m", 4)],
+        }.items():
+            table = lake.create_table((namespace, f"t{len(lake.list_tables(namespace))}"), schema, key=["k"], **options)
+            table.append(before)
+            if kind == "equality":
+                table.delete_rows([{"k": 2}, {"k": 3}])
+            else:
+                table.delete_range(lower=[2], upper=[4])
+            spark.sql(statement.format(f"lake.{table.name}"))
+            found = sorted((row["k"], row["v"]) for row in table.refresh().scan().to_arrow().to_pylist())
+            assert found == sorted((key, value) for value, key in left), (kind, statement)
+
+
 def test_update_of_the_key_and_to_null(spark: SparkSession, table: Table) -> None:
     spark.sql(f"UPDATE lake.{table.name} SET id1 = 'c', v = NULL WHERE id1 = 'a' AND id2 > 1")
     assert rows(spark, table) == ["a1=1.0", "b1=1.0", "b2=2.0", "b3=3.0", "c2=None", "c3=None"]

@@ -126,7 +126,6 @@ def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table
     for option, value, message in (
         ("write-format", "orc", "can be 'parquet' alone"),
         ("mergeSchema", "true", "WITH SCHEMA EVOLUTION"),
-        ("output-spec-id", "0", "output-spec-id"),
     ):
         with pytest.raises(AnalysisException, match=message):
             frame.writeTo(name).option(option, value).append()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -96,10 +97,25 @@ def scan_files(session: Session, request: Request) -> Answer:
 
 
 def plan_of(session: Session, request: Request) -> ScanPlan:
-    """The files that the predicates of a request leave."""
+    """The files that the predicates of a request leave.
+
+    SP-50: the last `runtime_count` of them came while the statement ran, and choose files alone. A plan leaves out
+    deletes that reach no row that its filter names, and Spark holds no row of an UPDATE against these predicates.
+    """
     pin, arguments = Pin.from_json(request.arguments["pin"]), request.arguments
-    in_partitions = PartitionPredicates(arguments["predicates"], session.view(pin))
-    return in_partitions.narrowed(session.plan(pin, _where(session, pin, request)), arguments.get("decided", ()))
+    view, predicates = session.view(pin), arguments["predicates"]
+    asked = predicates[: len(predicates) - arguments.get("runtime_count", 0)]
+    planned = session.plan(pin, pruning_filter(asked, view.schema))
+    plan = PartitionPredicates(asked, view).narrowed(planned, arguments.get("decided", ()))
+    if len(asked) == len(predicates):
+        return plan
+    chosen = session.plan(pin, _where(session, pin, request))
+    paths = {file.file_path for file in (*(task.data_file for task in chosen.tasks), *chosen.covered)}
+    return replace(
+        plan,
+        tasks=tuple(task for task in plan.tasks if task.data_file.file_path in paths),
+        covered=tuple(file for file in plan.covered if file.file_path in paths),
+    )
 
 
 def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:

@@ -189,6 +189,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   private ObjectNode arguments() {
     ObjectNode arguments = table.arguments().set("predicates", allPredicates());
+    arguments.put("runtime_count", runtimePredicates.length);
     ArrayNode indexes = arguments.putArray("decided");
     Arrays.stream(decided).forEach(indexes::add);
     return isOfStream ? arguments : ReadOptions.added(arguments, options);
