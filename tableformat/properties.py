@@ -190,13 +190,8 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     one in the namespaces of Iceberg and of ours that neither defines. A PropertyWithoutEffectWarning names those that
     Iceberg defines and nothing here goes by. What other namespaces mean is others' to say.
     """
-    if not isinstance(properties, Mapping):
-        raise InvalidArgumentError(f"table properties are a mapping of names to texts, not {properties!r:.60}.")
+    check_texts(properties, "table")
     for name, value in properties.items():
-        if not _is_text(name) or not _is_text(value):
-            raise InvalidArgumentError(
-                f"table properties are text: {name!r} is {value!r}. Write {name!r}: {str(value)!r}."
-            )
         _refuse_promise(name)
         values = _values_of(name)
         if values is not None and not _parses(value, values):
@@ -219,6 +214,17 @@ def _refuse_promise(name: str) -> None:
         raise InvalidArgumentError(
             f"table property {name} is reserved: the table's metadata says it, and no property does. Leave it out."
         )
+
+
+def check_texts(properties: Mapping[str, str], kind: str) -> None:
+    """InvalidArgumentError for what is no mapping of names to texts."""
+    if not isinstance(properties, Mapping):
+        raise InvalidArgumentError(f"{kind} properties are a mapping of names to texts, not {properties!r:.60}.")
+    for name, value in properties.items():
+        if not _is_text(name) or not _is_text(value):
+            raise InvalidArgumentError(
+                f"{kind} properties are text: {name!r} is {value!r}. Write {name!r}: {str(value)!r}."
+            )
 
 
 def check_least(properties: Mapping[str, str]) -> None:

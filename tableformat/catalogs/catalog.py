@@ -45,6 +45,7 @@ from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import check_catalog_takes, format_version_of_new, refusals_of_version
+from tableformat.properties import check_texts
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.table import Table
@@ -172,6 +173,7 @@ class Catalog:
         ['db', 'db.archive']
         """
         check_new_name(identifier_parts(namespace), "namespace")
+        check_texts(properties or {}, "namespace")
         try:
             self.iceberg.create_namespace(identifier_parts(namespace), dict(properties or {}))
         except NamespaceAlreadyExistsError as error:

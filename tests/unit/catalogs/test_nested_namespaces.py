@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -56,3 +57,11 @@ def test_duckdb_and_the_command_line_see_it(catalog: Catalog, tmp_path: Path) ->
         assert connection.execute('SELECT count(*) FROM lake."x.y".t').fetchall() == [(2,)]
     listed = CliRunner().invoke(app, ["--catalog", str(tmp_path / "lake"), "ls"])
     assert listed.output.split() == ["x.y.t"]
+
+
+@pytest.mark.parametrize("properties", [{"\ud800": "x"}, {"x": "\udc00"}, {"x": 1}])
+def test_properties_that_are_no_text(catalog: Catalog, properties: dict[str, Any]) -> None:
+    """Found by hostile calls: a UnicodeEncodeError."""
+    with pytest.raises(InvalidArgumentError, match="namespace properties are text"):
+        catalog.create_namespace("a", properties=properties)
+    assert not catalog.namespace_exists("a")
