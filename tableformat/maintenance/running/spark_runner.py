@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from tableformat.errors import TableFormatError, TaskFailedError
+from tableformat.errors import TableFormatError, TaskFailedError, UnsupportedFeatureError
 from tableformat.maintenance.running.tasks import ContextT, ResultT, TaskT, Work, in_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_OLDEST: Final = "4"
 _CONNECT_JOBS: Final = 32
 """Jobs at once on a session that does not say how many cores it has; Spark lets those wait for which there is no
 room."""
@@ -43,6 +44,13 @@ class SparkRunner:
     is_in_process = False
 
     def __init__(self, spark: SparkSession) -> None:
+        """UnsupportedFeatureError for Spark 3.5, which has neither tags nor data frames of Arrow tables."""
+        version = str(getattr(spark, "version", _OLDEST))
+        if int(version.partition(".")[0]) < int(_OLDEST):
+            raise UnsupportedFeatureError(
+                f"jobs run on executors of Spark {_OLDEST} and newer, and this session is of {version}. Leave "
+                '`executor` out, or use executor="local": the job runs in this process.'
+            )
         self._spark = spark
 
     def run(

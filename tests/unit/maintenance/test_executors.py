@@ -17,6 +17,7 @@ from tableformat.errors import (
     TableFormatError,
     TaskFailedError,
     UnknownColumnError,
+    UnsupportedFeatureError,
 )
 from tableformat.maintenance.running.executors import is_spark_session, task_runner
 from tableformat.maintenance.running.spark_runner import SparkRunner, run_pickled
@@ -84,6 +85,15 @@ def run(request: pytest.FixtureRequest) -> Any:
     runner = SparkRunner(SparkSession()) if request.param == "spark" else LocalRunner()  # type: ignore[arg-type]
     at_once = 1 if request.param == "one" else 3
     return lambda work, tasks=TASKS: runner.run(work, tasks, at_once=at_once)
+
+
+def test_spark_3_5_is_refused() -> None:
+    session = SparkSession()
+    session.version = "3.5.9"  # type: ignore[attr-defined]
+    with pytest.raises(
+        UnsupportedFeatureError, match=r'Spark 4 and newer, and this session is of 3\.5\.9.*executor="local"'
+    ):
+        SparkRunner(session)  # type: ignore[arg-type]
 
 
 def test_every_task_gives_one_result(run: Any) -> None:
