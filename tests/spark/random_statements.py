@@ -457,7 +457,7 @@ class Merge:
 
 
 def _drawn_merge(tables: ThreeTables, draw: Draw) -> Merge:
-    on = draw(st.sampled_from([tables.key, tables.key[:1], tables.key[1:]]))
+    on = draw(st.sampled_from([tables.key, tables.key[:1], tables.key[1:] or tables.key]))
     source = {tuple(row[ident] for ident in on): row for row in rows_for(tables, draw, max_size=3)}
     matched = _clauses(tables, draw, ["UPDATE", "ALL", "DELETE"])
     inserts = draw(st.booleans())

@@ -148,7 +148,7 @@ def conditions(columns: Sequence[Column]) -> st.SearchStrategy[Condition]:
 
 def key_conditions(key: Sequence[Column]) -> st.SearchStrategy[Condition]:
     """Prefixes of the key, intervals below them, equality: what is deleted without a look."""
-    first, second = key
+    first, second = key[0], key[-1]
     prefix = values_of(first).map(lambda value: _compare(first, "=", value))
     interval = st.builds(
         lambda low, high: _and(_compare(second, ">=", low), _compare(second, "<", high)),
