@@ -112,7 +112,7 @@ class GroupOutput:
                 dictionaries=self._dictionaries,
                 row_group_bytes=self._write.memory_bytes / _MEMORY_PARTS,
             )
-        self._writer.write(rows)
+        self._writer.write([rows])
         self._rows_in_file += rows.num_rows
         self._rows_left -= rows.num_rows
         if self._writer.open_file_bytes:

@@ -2,6 +2,8 @@
 
     batches -> conformed -> staged -> split by partition -> buffers -> sorted -> row groups -> files of the target size
 
+Rows of a table without partitions go to their buffer at once, and rows that come in order are never put together.
+
 Everything is written or nothing: a failure anywhere removes the files of the call.
 """
 
@@ -25,6 +27,7 @@ from tableformat.write.data_files.partition_writer import PartitionWriter
 from tableformat.write.data_files.partitions import Place, RowRouter, row_router, split
 from tableformat.write.data_files.stored_columns import stored_schema
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
+from tableformat.write.rows.one_batch import one_batch
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
 
@@ -126,12 +129,13 @@ class DataFileSink:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Writes files when the memory is full, of the largest partition first."""
-        self._staged.batches.append(batch)
-        self._staged.size_bytes += batch.nbytes
-        if self._staged.size_bytes * _STAGE_SHARE >= self._context.memory_bytes:
-            self._split_staged()
-            while self._buffered_bytes > _BUFFER_SHARE * self._context.memory_bytes:
-                self._flush_largest()
+        only = self._router.only_place
+        if only is None:
+            self._stage(batch)
+        elif batch.num_rows:
+            self._buffer(only, batch)
+        while self._buffered_bytes > _BUFFER_SHARE * self._context.memory_bytes:
+            self._flush_largest()
 
     def finish(self) -> list[DataFile]:
         """Write what is left and return all files."""
@@ -156,18 +160,26 @@ class DataFileSink:
             self._open.abandon()
             self._open = None
 
+    def _stage(self, batch: pa.RecordBatch) -> None:
+        self._staged.batches.append(batch)
+        self._staged.size_bytes += batch.nbytes
+        if self._staged.size_bytes * _STAGE_SHARE >= self._context.memory_bytes:
+            self._split_staged()
+
     def _split_staged(self) -> None:
         if not self._staged.batches:
             return
-        batch = one_batch(self._staged.batches, self._schema)
+        batch = one_batch(self._staged.batches)
         self._staged = _Buffer()
         for place, rows in split(batch, self._router.route(batch)):
-            if rows.num_rows == 0:
-                continue
-            buffer = self._buffers.setdefault(place, _Buffer())
-            buffer.batches.append(rows)
-            buffer.size_bytes += rows.nbytes
-            self._buffered_bytes += rows.nbytes
+            if rows.num_rows:
+                self._buffer(place, rows)
+
+    def _buffer(self, place: Place, rows: pa.RecordBatch) -> None:
+        buffer = self._buffers.setdefault(place, _Buffer())
+        buffer.batches.append(rows)
+        buffer.size_bytes += rows.nbytes
+        self._buffered_bytes += rows.nbytes
 
     def _flush_largest(self) -> None:
         self._flush(max(self._buffers, key=lambda place: self._buffers[place].size_bytes))
@@ -188,11 +200,11 @@ class DataFileSink:
             writer.abandon()
             raise
 
-    def _taken(self, place: Place) -> pa.RecordBatch:
-        """The buffered rows as one batch; the buffer is gone."""
+    def _taken(self, place: Place) -> list[pa.RecordBatch]:
+        """The buffered rows; the buffer is gone."""
         buffer = self._buffers.pop(place)
         self._buffered_bytes -= buffer.size_bytes
-        return one_batch(buffer.batches, self._schema)
+        return buffer.batches
 
     def _writer(self, place: Place, writer_count: int = 1) -> PartitionWriter:
         partition, _ = place
@@ -210,13 +222,3 @@ class DataFileSink:
         if self._open is not None:
             self._files += self._open.finish()
             self._open = None
-
-
-def one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """All rows as one batch; empties the list, so that the parts do not outlive the copy."""
-    if len(batches) == 1:
-        return batches.pop()
-    table = pa.Table.from_batches(batches, schema)
-    batches.clear()
-    columns = [pa.concat_arrays(column.chunks) for column in table.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

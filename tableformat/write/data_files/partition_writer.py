@@ -17,6 +17,7 @@ from tableformat.write.created_files import CreatedFiles
 from tableformat.write.data_files.data_file_entry import data_file_entry
 from tableformat.write.data_files.partitions import PartitionValues
 from tableformat.write.data_files.stored_columns import stored_rows, stored_schema
+from tableformat.write.rows.one_batch import one_array, one_batch
 from tableformat.write.rows.sorting import follows, sorting_order
 
 _ROWS_MIN: Final = 1_024
@@ -58,9 +59,17 @@ class PartitionWriter:
         self._last_key: list[pa.Scalar] | None = None
         self._bytes_per_row: float | None = None
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Sort the rows and write them; files that become full are closed."""
-        order = sorting_order([rows.column(name) for name in self._key_names]) if self._key_names else None
+    def write(self, batches: list[pa.RecordBatch]) -> None:
+        """Sort the rows and write them; files that become full are closed. Empties the list.
+
+        Rows that are in order already are put together by row group; only their keys are looked at as a whole.
+        """
+        rows = pa.Table.from_batches(batches)
+        order = sorting_order([one_array(rows[name]) for name in self._key_names]) if self._key_names else None
+        if order is not None:
+            del rows
+            rows = one_batch(batches)
+        batches.clear()
         if self._output is not None and not self._continues(rows, order):
             self._close()
         if self._bytes_per_row is None:
@@ -70,7 +79,9 @@ class PartitionWriter:
         while start < rows.num_rows:
             count = min(self._row_group_rows(rows.num_rows - start), rows_in_memory)
             self._write_within_memory(
-                rows.slice(start, count) if order is None else rows.take(order.slice(start, count))
+                one_batch(rows.slice(start, count).to_batches())
+                if order is None
+                else rows.take(order.slice(start, count))
             )
             start += count
 
@@ -88,7 +99,7 @@ class PartitionWriter:
             self._output.abandon()
             self._output = None
 
-    def _continues(self, rows: pa.RecordBatch, order: pa.Array | None) -> bool:
+    def _continues(self, rows: pa.RecordBatch | pa.Table, order: pa.Array | None) -> bool:
         """Whether the open file stays sorted when these rows follow."""
         if not self._key_names or rows.num_rows == 0:
             return True

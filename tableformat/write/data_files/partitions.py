@@ -59,6 +59,10 @@ class Route:
 class RowRouter(Protocol):
     """Decides the partition of every row."""
 
+    @property
+    def only_place(self) -> Place | None:
+        """Where all rows go, whatever they are; None where that takes a look at them."""
+
     def route(self, batch: pa.RecordBatch) -> Route: ...
 
 
@@ -69,6 +73,10 @@ class SpecRouter:
         self._spec = spec
         self._schema = schema
         self._only: Route | None = Route(((None,) * len(spec.fields),), None) if is_unpartitioned(spec) else None
+
+    @property
+    def only_place(self) -> Place | None:
+        return None if self._only is None else self._only.places[0]
 
     def route(self, batch: pa.RecordBatch) -> Route:
         if self._only is not None:
@@ -87,6 +95,10 @@ class RangeRouter:
     def __init__(self, by_spec: RowRouter, defined: DefinedPartitions) -> None:
         self._by_spec = by_spec
         self._defined = defined
+
+    @property
+    def only_place(self) -> None:
+        return None
 
     def route(self, batch: pa.RecordBatch) -> Route:
         route = self._by_spec.route(batch)

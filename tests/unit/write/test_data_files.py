@@ -178,6 +178,23 @@ def test_a_stream_in_key_order_fills_one_file_across_buffers(tmp_path: Path) -> 
     assert keys_of(file) == list(zip(*(source.column(name).to_pylist() for name in KEY), strict=True))
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("key", [(1, 2, 3), ()])
+@pytest.mark.parametrize("batch_rows", [1, 7, 64, 1_000])
+def test_row_groups_take_rows_of_several_batches(
+    tmp_path: Path, ordered: bool, key: tuple[int, ...], batch_rows: int
+) -> None:
+    """FM-6: whatever the batches, the rows are those of one batch, in order; the limit of a row group is kept."""
+    given = numbered(300).sort_by([(name, "ascending") for name in KEY]) if ordered else numbered(300)
+    reader = pa.RecordBatchReader.from_batches(given.schema, given.to_batches(max_chunksize=batch_rows))
+    staged = write_data_files(context(tmp_path, key=key, properties={ROW_GROUP_LIMIT: "50"}), reader)
+    (file,) = staged.data_files
+    came = list(zip(*(given.column(name).to_pylist() for name in KEY), strict=True))
+    assert keys_of(file) == (sorted(came) if key else came)
+    metadata = pq.read_metadata(file.file_path)
+    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [50] * 6
+
+
 def test_row_groups_keep_to_the_limit(tmp_path: Path) -> None:
     (file,) = write_data_files(context(tmp_path, properties={ROW_GROUP_LIMIT: "1000"}), numbered(2_500)).data_files
     metadata = pq.read_metadata(file.file_path)

@@ -30,8 +30,8 @@ another; for a write they write the same rows. It is what reading and writing co
 for Spark, on the rows as they were loaded. `tableformat, upkeep` has `tableformat.upkeep` = `writer`, with upkeep
 inside of its commits. A replacement by PyIceberg, delta-rs or DuckLake is what those projects offer for it: an
 overwrite by a filter; a MERGE that deletes, then an append (two commits); a transaction of DELETE and INSERT. For
-`count and sum` ours opens the catalog and attaches it to a new connection of DuckDB each time; DuckLake stays attached,
-and PyIceberg and delta-rs open the table. Figures that differ by a tenth or two do not differ: the load of the machine
+`count and sum` ours and DuckLake stay attached to a connection of DuckDB, ours with a `refresh` before each query, and
+PyIceberg and delta-rs open the table. Figures that differ by a tenth or two do not differ: the load of the machine
 is stated.
 """
 

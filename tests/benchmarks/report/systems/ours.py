@@ -27,6 +27,8 @@ class Ours:
         self._lake, self._upkeep = f"{directory}/lake", upkeep
         self._catalog = tf.open_catalog(self._lake)
         self._catalog.create_namespace("db", exist_ok=True)
+        self._connection = duckdb.connect(config={"threads": pa.cpu_count()})
+        tf.duckdb.attach(self._connection, self._catalog, name="lake")
 
     def versions(self) -> dict[str, str]:
         return {"tableformat": version("tableformat"), "pyarrow": pa.__version__, "duckdb": duckdb.__version__}
@@ -67,9 +69,8 @@ class Ours:
         return self._read.scan().to_arrow()
 
     def total(self) -> dict[str, Any]:
-        with tf.open_catalog(self._lake) as fresh, duckdb.connect(config={"threads": pa.cpu_count()}) as connection:
-            tf.duckdb.attach(connection, fresh, name="lake")
-            (row,) = connection.execute(f"SELECT count(*), sum({self._amount}) FROM lake.{_NAME}").fetchall()
+        tf.duckdb.refresh(self._connection)
+        (row,) = self._connection.execute(f"SELECT count(*), sum({self._amount}) FROM lake.{_NAME}").fetchall()
         return {"rows": row[0], f"sum {self._amount}": float(row[1])}
 
     def get(self, key: list[Any]) -> pa.Table:
