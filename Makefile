@@ -103,7 +103,7 @@ test-python:
 	$(MAKE) test-unit PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))
 
 # Real catalogs, stores and a stream on loopback; jars are fetched once, by Maven. Tests whose reader is not there are skipped.
-test-estate: setup $(ORACLE)/.ready $(FLINK)/.ready .estate/flink/.ready .estate/rest-server/.ready .estate/hive-metastore/.ready
+test-estate: setup $(ORACLE)/.ready $(FLINK)/.ready .estate/flink/.ready .estate/rest-server/.ready .estate/hive-metastore/.ready .estate/spark-s3/.ready
 	$(BIN)/python -m pytest -p no:benchmark tests/estate
 
 # Its dependencies are others than those of this library, 800 MB of them. The version is one that Iceberg's runtime is made for.
@@ -115,7 +115,8 @@ $(FLINK)/.ready: tests/estate/flink/pom.xml
 .estate/flink/.ready: tests/estate/flink/pom.xml
 .estate/rest-server/.ready: tests/estate/rest_server/pom.xml
 .estate/hive-metastore/.ready: tests/estate/hive_metastore/pom.xml
-.estate/flink/.ready .estate/rest-server/.ready .estate/hive-metastore/.ready:
+.estate/spark-s3/.ready: tests/estate/spark_s3/pom.xml
+.estate/flink/.ready .estate/rest-server/.ready .estate/hive-metastore/.ready .estate/spark-s3/.ready:
 	rm -rf $(@D)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@

@@ -43,6 +43,25 @@ def moto() -> Iterator[dict[str, str]]:
         server.stop()
 
 
+def glue_options(files: dict[str, str], *, warehouse: str) -> dict[str, str]:
+    """Without how files are opened."""
+    return {
+        "type": "glue",
+        "warehouse": warehouse,
+        "glue.endpoint": files["s3.endpoint"],
+        "glue.region": "us-east-1",
+        "glue.access-key-id": "test",
+        "glue.secret-access-key": "test",
+    }
+
+
+def jars(name: str) -> list[Path]:
+    """Those that `make test-estate` fetched under this name."""
+    found = sorted((CACHE / name).glob("*.jar"))
+    assert found, f"the jars of {name} are not there: make test-estate fetches them"
+    return found
+
+
 @contextmanager
 def rest_server(directory: Path, files: dict[str, str], *, warehouse: str) -> Iterator[dict[str, str]]:
     """Iceberg's REST catalog; gives a client's properties, which say nothing of where the files are.

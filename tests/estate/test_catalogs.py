@@ -16,7 +16,7 @@ from everything import NAME, STEPS, create, rows
 from postgres_server import postgres_uri
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
-from servers import BUCKET, hive_metastore, moto, rest_server
+from servers import BUCKET, glue_options, hive_metastore, moto, rest_server
 
 import tableformat as tf
 from tableformat.catalogs.views.view_metadata import ViewDefinition
@@ -51,18 +51,6 @@ def rest(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield client
 
 
-def glue_options(files: dict[str, str]) -> dict[str, str]:
-    return {
-        "type": "glue",
-        "warehouse": f"s3://{BUCKET}/glue",
-        "glue.endpoint": files["s3.endpoint"],
-        "glue.region": "us-east-1",
-        "glue.access-key-id": "test",
-        "glue.secret-access-key": "test",
-        **files,
-    }
-
-
 @pytest.fixture
 def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str], tf.Catalog]]:
     """Opens a catalog of a kind; what was opened is closed before its server is stopped."""
@@ -72,7 +60,9 @@ def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[
             if kind == "rest":
                 return stack.enter_context(tf.open_catalog("rest", **request.getfixturevalue("rest")))
             if kind == "glue":
-                return stack.enter_context(tf.open_catalog("glue", **glue_options(request.getfixturevalue("files"))))
+                files = request.getfixturevalue("files")
+                options = {**glue_options(files, warehouse=f"s3://{BUCKET}/glue"), **files}
+                return stack.enter_context(tf.open_catalog("glue", **options))
             if kind == "hive":
                 options = stack.enter_context(hive_metastore(tmp_path))
                 return stack.enter_context(tf.open_catalog("hive", **options))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import polars as pl
@@ -17,6 +18,10 @@ from other_readers import ask_duckdb
 from servers import BUCKET, moto, rest_server
 
 import tableformat as tf
+from spark_ext import attach
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [
     pytest.mark.estate,
@@ -45,13 +50,23 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
         yield process
 
 
-@pytest.fixture(params=["lake", "rest"])
-def estate(request: pytest.FixtureRequest, flink: Flink, tmp_path: Path) -> Iterator[tf.Catalog]:
+@dataclass(frozen=True, slots=True)
+class Estate:
     """A catalog that Flink has open, too."""
+
+    catalog: tf.Catalog
+    spark: SparkSession
+    """A session in which the catalog is named `estate`."""
+
+
+@pytest.fixture(params=["lake", "rest"])
+def estate(request: pytest.FixtureRequest, flink: Flink, spark: SparkSession, tmp_path: Path) -> Iterator[Estate]:
+    """Files of `rest` are in S3, and only its server says how to open them."""
+    session = spark.newSession()
     if request.param == "lake":
         with tf.open_catalog(str(tmp_path / "lake")) as catalog:
             flink.open(lake_options(tmp_path / "lake"))
-            yield catalog
+            yield Estate(catalog, attach(session, catalog="estate", warehouse=tmp_path / "lake"))
         return
     with (
         moto() as files,
@@ -60,7 +75,7 @@ def estate(request: pytest.FixtureRequest, flink: Flink, tmp_path: Path) -> Iter
     ):
         told = {"uri": client["uri"], "token": client["token"], "io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
         flink.open({"catalog-type": "rest", **told})
-        yield catalog
+        yield Estate(catalog, attach(session, catalog="estate", **client))
 
 
 def lake_options(lake: Path) -> dict[str, str]:
@@ -73,12 +88,12 @@ def lake_options(lake: Path) -> dict[str, str]:
     }
 
 
-def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: tf.Catalog) -> None:
+def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> None:
     """LK-12: at every snapshot each reader finds the rows that the stream had by then, and Flink goes on after each
     job."""
-    estate.create_namespace("db")
+    estate.catalog.create_namespace("db")
     tables = {
-        name: create(estate, name, version=version, partitioned=partitioned)
+        name: create(estate.catalog, name, version=version, partitioned=partitioned)
         for name, (version, partitioned) in TABLES.items()
     }
     job = flink.upsert(list(tables), rate=RATE)
@@ -175,7 +190,7 @@ def checkpoint_of(table: tf.Table) -> str | None:
     return head.summary.additional_properties["flink.max-committed-checkpoint-id"]
 
 
-def read_by_all(catalog: tf.Catalog, table: tf.Table) -> int:
+def read_by_all(estate: Estate, table: tf.Table) -> int:
     """The clock of the head of `main`; each reader's rows are held against the state at the clock it found."""
     head = table.iceberg.current_snapshot()
     assert head is not None
@@ -187,16 +202,19 @@ def read_by_all(catalog: tf.Catalog, table: tf.Table) -> int:
     assert of_iceberg == state_at(clock_of(of_iceberg)), f"PyIceberg, snapshot {published}"
     assert of_iceberg == sorted_rows(table.scan(branch=PUBLISHED).to_arrow())
     with duckdb.connect() as connection:
-        tf.duckdb.attach(connection, catalog, snapshot_id=head.snapshot_id)
+        tf.duckdb.attach(connection, estate.catalog, snapshot_id=head.snapshot_id)
         found = connection.sql(f"SELECT id1, id2, n FROM lake.{table.name}").fetchall()
         assert sorted(found) == rows, "DuckDB, by this library"
+    query = f"SELECT id1, id2, n FROM estate.{table.name} VERSION AS OF {{}}"
+    for snapshot_id, expected in ((head.snapshot_id, rows), (published, of_iceberg)):
+        found = estate.spark.sql(query.format(snapshot_id)).collect()
+        assert sorted(map(tuple, found)) == expected, f"Spark, snapshot {snapshot_id}"
+    polars = pl.scan_iceberg(table.iceberg, snapshot_id=published).select("id1", "id2", "n").collect()
+    assert sorted(polars.rows()) == of_iceberg, "Polars"
     location = table.iceberg.metadata_location
-    if location.startswith("file:"):
-        polars = pl.scan_iceberg(location, snapshot_id=published).select("id1", "id2", "n").collect()
-        assert sorted(polars.rows()) == of_iceberg, "Polars"
-        if is_complete():
-            answer = ask_duckdb(location, head.snapshot_id, {"rows": "SELECT id1, id2, n FROM {table}"})["rows"]
-            assert sorted(answer.rows or []) == rows, f"DuckDB's extension: {answer.error}"
+    if location.startswith("file:") and is_complete():
+        answer = ask_duckdb(location, head.snapshot_id, {"rows": "SELECT id1, id2, n FROM {table}"})["rows"]
+        assert sorted(answer.rows or []) == rows, f"DuckDB's extension: {answer.error}"
     return clock
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from postgres_server import postgres_uri
-from servers import hive_metastore, moto, rest_server
+from servers import BUCKET, glue_options, hive_metastore, moto, rest_server
 
 import tableformat as tf
-from spark_ext import attach, configure
+from spark_ext import attach
 from tableformat.testing.table_rows import live_tuples
 
 if TYPE_CHECKING:
@@ -65,53 +64,27 @@ STEPS: Final = (
 """`{c}` is the catalog, `{tag}` the snapshot of the tag."""
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """With a lake, against which the others are held."""
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.log.level", "OFF")
-    )
-    session = configure(builder, catalog="lake", warehouse=tmp_path_factory.mktemp("lake")).getOrCreate()
-    yield session
-    session.stop()
-
-
 @pytest.fixture
 def options_of(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
     """Starts a catalog of a kind, and says with what it is opened."""
     with ExitStack() as stack:
 
         def start(kind: str) -> dict[str, str]:
-            warehouse = f"file://{tmp_path}/{kind.replace(' ', '-')}"
-            if kind == "rest":
-                return stack.enter_context(rest_server(tmp_path, {}, warehouse=warehouse))
-            if kind == "glue":
-                files = stack.enter_context(moto())
-                return {
-                    "type": "glue",
-                    "warehouse": warehouse,
-                    "glue.endpoint": files["s3.endpoint"],
-                    "glue.region": "us-east-1",
-                    "glue.access-key-id": "test",
-                    "glue.secret-access-key": "test",
-                }
-            if kind == "hive":
+            place, _, store = kind.partition(", ")
+            servers = stack.enter_context(moto()) if store or place == "glue" else {}
+            warehouse = f"s3://{BUCKET}/{place}" if store else f"file://{tmp_path}/{place.replace(' ', '-')}"
+            files = servers if store else {}
+            if place == "rest":
+                return stack.enter_context(rest_server(tmp_path, files, warehouse=warehouse))
+            if place == "glue":
+                return {**glue_options(servers, warehouse=warehouse), **files}
+            if place == "hive":
                 return stack.enter_context(hive_metastore(tmp_path))
             uri = stack.enter_context(postgres_uri())
-            if kind == "sql":
+            if place == "sql":
                 return {"type": "sql", "uri": uri, "warehouse": warehouse}
-            assert kind == "lake on PostgreSQL"
-            return {"uri": uri, "warehouse": warehouse.removeprefix("file://")}
+            assert place == "lake on PostgreSQL"
+            return {"uri": uri, "warehouse": warehouse.removeprefix("file://"), **files}
 
         yield start
 
@@ -119,7 +92,7 @@ def options_of(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
 def opened(name: str, options: dict[str, str]) -> tf.Catalog:
     """The same catalog from Python, by the same name: that of SQL keeps its tables under it."""
     if "type" not in options:
-        return tf.open_catalog(options["warehouse"], uri=options["uri"])
+        return tf.open_catalog(**options)
     return tf.open_catalog(name, **options)
 
 
@@ -131,6 +104,10 @@ KINDS = [
     ("hive", "2"),
     ("lake on PostgreSQL", "2"),
     ("lake on PostgreSQL", "3"),
+    ("rest, S3", "2"),
+    ("rest, S3", "3"),
+    ("glue, S3", "2"),
+    ("lake on PostgreSQL, S3", "3"),
 ]
 
 
@@ -138,8 +115,9 @@ KINDS = [
 def test_statements_and_procedures(
     spark: SparkSession, options_of: Callable[[str], dict[str, str]], kind: str, version: str
 ) -> None:
-    """LK-11: each statement leaves the rows that it leaves on a lake."""
-    name = f"{kind.replace(' ', '_')}{version}"
+    """LK-11, LK-15: each statement leaves the rows that it leaves on a lake. The session knows nothing of S3: options
+    of the catalog do, and for REST the server alone."""
+    name = re.sub(r"\W+", "_", kind) + version
     options = options_of(kind)
     attach(spark, catalog=name, **options)
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")

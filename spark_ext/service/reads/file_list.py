@@ -11,6 +11,7 @@ from spark_ext.service.reads.layouts import Layouts
 from spark_ext.service.registry import Answer, Buffer
 from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_arrow
 from spark_ext.service.wire.position_bytes import position_bytes
+from spark_ext.service.wire.s3_options import s3_options
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.merge_on_read.delete_columns import value_where_missing
@@ -89,6 +90,7 @@ class FileList:
             "files": self._described,
             "layouts": self._layouts.to_json(),
             "constants": None if constants is None else spark_schema_of_arrow(constants.schema),
+            "s3": s3_options(self._view.io),
         }
         return Answer(result, [*first, *self._deleted])
 

@@ -32,6 +32,7 @@ from spark_ext.service.states.named_states import names_state
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
+from spark_ext.service.wire.s3_options import s3_options
 from spark_ext.service.wire.transforms import spark_transform
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
@@ -306,6 +307,7 @@ def describe_write(
         "ranges": ranges,
         "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
         "diverts": refused_rows_table is not None,
+        "s3": s3_options(table.iceberg.io),
     }
 
 

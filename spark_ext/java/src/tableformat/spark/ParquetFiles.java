@@ -38,12 +38,14 @@ final class ParquetFiles {
   /**
    * Reads `columns` of Parquet files. Columns with an id in their metadata are found by it; row groups and pages that
    * cannot match `filters`, which go by name, are skipped. With `verifiesChecksums` pages are compared with theirs.
+   * `s3` are options of the table.
    */
   static ParquetPartitionReaderFactory readerFactory(
-      StructType columns, Filter[] filters, boolean verifiesChecksums) {
+      StructType columns, Filter[] filters, boolean verifiesChecksums, Map<String, String> s3) {
     var spark = Sessions.active();
     SQLConf conf = spark.sessionState().conf();
     Configuration hadoop = spark.sessionState().newHadoopConf();
+    TableFileSystem.set(hadoop, s3);
     hadoop.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
     hadoop.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), columns.json());
     hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), columns.json());

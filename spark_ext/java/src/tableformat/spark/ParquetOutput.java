@@ -25,6 +25,7 @@ final class ParquetOutput {
           REBASE_MODE + "=LEGACY writes dates by another calendar, which tables do not have. Set it to CORRECTED.");
     }
     Configuration hadoop = spark.sessionState().newHadoopConf();
+    TableFileSystem.set(hadoop, plan.s3);
     if (plan.level != null) {
       hadoop.set("parquet.compression.codec.zstd.level", plan.level);
     }

@@ -24,13 +24,15 @@ import org.apache.spark.sql.types.StructType;
  * <pre>
  * {"files": [{"path": "...", "size": 123, "layout": 0, "deleted": 1, "reads_deleted": false}],
  *  "layouts": [{"filters": true, "names": {"1": "id"}, "constants": ["country"], "checksums": true}],
- *  "constants": {"type": "struct", ...}}
+ *  "constants": {"type": "struct", ...},
+ *  "s3": {"fs.s3a.endpoint": "..."}}
  * </pre>
  *
  * "deleted" is the number of the part with the positions. "constants" is null or the type of part 0, an Arrow stream
  * with one row a file: metadata columns such as `_spec_id`, and columns that a layout says are not in the file. A
  * layout says how columns are found in a file: whether row-group filters, which Spark resolves by name, mean the same
- * columns there; for files without field ids, what they call the field of each id.
+ * columns there; for files without field ids, what they call the field of each id. "s3" are the
+ * table's options of S3A.
  */
 final class ScanFiles {
   /** Positions up to this size travel inside the tasks, larger ones once to each executor. */
@@ -40,12 +42,15 @@ final class ScanFiles {
   private final JsonNode layouts;
   private final StructType constants;
   private final byte[][] shared;
+  private final Map<String, String> s3;
 
-  private ScanFiles(List<FileTask> tasks, JsonNode layouts, StructType constants, byte[][] shared) {
+  private ScanFiles(
+      List<FileTask> tasks, JsonNode layouts, StructType constants, byte[][] shared, Map<String, String> s3) {
     this.tasks = tasks;
     this.layouts = layouts;
     this.constants = constants;
     this.shared = shared;
+    this.s3 = s3;
   }
 
   static ScanFiles of(Sidecar.Answer answer) {
@@ -66,7 +71,8 @@ final class ScanFiles {
           file.get("layout").asInt(), values == null ? null : values[tasks.size()], isShared ? null : deleted,
           isShared ? shared.size() - 1 : -1, file.path("reads_deleted").asBoolean()));
     }
-    return new ScanFiles(tasks, result.get("layouts"), constants, shared.toArray(new byte[0][]));
+    return new ScanFiles(
+        tasks, result.get("layouts"), constants, shared.toArray(new byte[0][]), Json.map(result.get("s3")));
   }
 
   List<FileTask> tasks() {
@@ -120,7 +126,7 @@ final class ScanFiles {
         physical = physical.add(ParquetFiles.rowIndexColumn());
       }
       readers[i] = ParquetFiles.readerFactory(
-          physical, layout.get("filters").asBoolean() ? filters : new Filter[0], layout.path("checksums").asBoolean());
+          physical, layout.get("filters").asBoolean() ? filters : new Filter[0], layout.path("checksums").asBoolean(), s3);
       constantPlaces[i] = constantPlaces(required, readPlaces, layout);
     }
     Broadcast<byte[][]> broadcast = shared.length == 0 ? null : ParquetFiles.broadcast(shared, byte[][].class);

@@ -41,6 +41,9 @@ final class WritePlan implements Serializable {
   /** Whether rows that are refused go to a file of their own, instead of failing the write. */
   final boolean diverts;
 
+  /** The table's options of S3A. */
+  final Map<String, String> s3;
+
   private final String columns;
 
   WritePlan(JsonNode plan, StructType schema) {
@@ -69,6 +72,7 @@ final class WritePlan implements Serializable {
     this.prefix = Arrays.stream(Json.strings(plan.get("prefix"))).mapToInt(schema::fieldIndex).toArray();
     this.ranges = plan.get("ranges").isNull() ? null : new RangePlaces(plan.get("ranges"), schema);
     this.diverts = plan.get("diverts").asBoolean();
+    this.s3 = Json.map(plan.get("s3"));
   }
 
   private static CompressionCodecName codec(String name) {
