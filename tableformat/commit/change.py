@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -88,8 +88,9 @@ class TableChange:
     may_hold_moved_rows: Callable[[DataFile], bool] | None = None
     """SCAN_BASED: whether a data file that others added, beside a delete of rows of files that this change deletes rows
     of, can hold their new versions. None: nothing was read at snapshot isolation (SP-20)."""
-    may_delete: Callable[[DeleteFile, DataFile], bool] | None = None
-    """Finer than sequence numbers and scope: whether a delete's bounds meet a data file's. None: they do."""
+    reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
+    """SCAN_BASED: the paths of those data files, which the change replaces or deletes rows of, in which one of these
+    equality and range deletes of others reaches a row that the change deletes or carries over. None: all of them."""
 
     def __post_init__(self) -> None:
         if self.operation is Operation.APPEND and (

@@ -18,7 +18,7 @@ except that a conversion always proves CP-11 and CP-21: deletes that leave too e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -117,19 +117,15 @@ def rows_deleted_were_not_changed(evidence: Evidence) -> Iterator[str]:
         return
     moved = [data.file_path for data in evidence.diff.added_data_files if may_hold(data)]
     touched = (*change.removed_data_files, *change.narrowed_data_files)
-    for delete in evidence.diff.added_delete_files if moved else ():
-        hit = [data.file_path for data in touched if _applies(evidence, delete, data)]
-        if hit:
-            yield f"{delete.file_path} deletes rows of {_some(hit)}, whose new versions may be in {_some(moved)}"
+    for deletes, hit in _met_rows(evidence, touched) if moved else ():
+        yield f"{deletes} rows of {hit}, whose new versions may be in {_some(moved)}"
 
 
 def removed_data_met_no_new_delete(evidence: Evidence) -> Iterator[str]:
     """CP-6: rows are written anew with the number of the commit, so a delete that came meanwhile would miss them."""
     replaced = (*evidence.change.removed_data_files, *evidence.change.updated_data_files)
-    for delete in evidence.diff.added_delete_files:
-        hit = [data.file_path for data in replaced if _applies(evidence, delete, data)]
-        if hit:
-            yield f"{delete.file_path} deletes rows of {_some(hit)}, which this change replaces"
+    for deletes, hit in _met_rows(evidence, replaced):
+        yield f"{deletes} rows of {hit}, which this change replaces"
 
 
 def rewritten_data_met_no_new_position_delete(evidence: Evidence) -> Iterator[str]:
@@ -293,6 +289,24 @@ def _collect_evidence(change: TableChange, head: SnapshotView) -> Evidence:
     return Evidence(change, head, planned, diff_snapshots(head.io, head.metadata, planned, head.snapshot))
 
 
+def _met_rows(evidence: Evidence, touched: Sequence[DataFile]) -> Iterator[tuple[str, str]]:
+    """Deletes of others and the data files in which they meet rows of the change, as words: "d deletes" and "a, b"."""
+    suspected: dict[str, DataFile] = {}
+    asked: list[DeleteFile] = []
+    for delete in evidence.diff.added_delete_files:
+        hit = {data.file_path: data for data in touched if _applies(evidence, delete, data)}
+        if hit and not is_keyed(delete):
+            yield f"{delete.file_path} deletes", _some(list(hit))
+        elif hit:
+            asked.append(delete)
+            suspected.update(hit)
+    reached = evidence.change.reached
+    met = list(suspected) if reached is None or not asked else sorted(reached(asked, list(suspected.values())))
+    if met:
+        keyed = [delete.file_path for delete in asked]
+        yield f"{_some(keyed)} {'deletes' if len(keyed) == 1 else 'delete'}", _some(met)
+
+
 def _applies(evidence: Evidence, delete: DeleteFile, data: DataFile) -> bool:
     """Whether a committed delete can delete rows of a committed data file, as far as the manifests show."""
     delete_number, data_number = committed_sequence_number(delete), committed_sequence_number(data)
@@ -306,9 +320,7 @@ def _applies(evidence: Evidence, delete: DeleteFile, data: DataFile) -> bool:
             new_enough = equality_delete_is_new_enough(delete_number, data_number)
         case DeleteKind.RANGE:
             new_enough = range_delete_is_new_enough(delete_number, data_number)
-    in_scope = is_global(delete, evidence.head.spec(delete.spec_id)) or shares_partition(delete, data)
-    may_delete = evidence.change.may_delete
-    return new_enough and in_scope and (may_delete is None or may_delete(delete, data))
+    return new_enough and (is_global(delete, evidence.head.spec(delete.spec_id)) or shares_partition(delete, data))
 
 
 def _some(paths: list[str]) -> str:

@@ -21,6 +21,7 @@ from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, 
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
+from tableformat.operations.drafts.reached_rows import ReachedRows
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.properties import RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
@@ -66,6 +67,7 @@ class StagedChange:
         self._reads: list[_Read] = []
         self._isolation = SERIALIZABLE
         """How much of what others do meanwhile matters to the current verb (SP-20)."""
+        self._reached_rows = ReachedRows()
         self._counted_row_count = 0
         self._is_uncounted = False
         """Files were removed of which deletes had deleted some rows already."""
@@ -241,14 +243,17 @@ class StagedChange:
         )
 
     def judged_by(self, change: TableChange, head: SnapshotView) -> TableChange:
-        """CP-5, SP-20: the change, with what it read said in the types and specs of the head that it meets: others may
-        have added files under a spec, or with wider columns, that the planned metadata does not know."""
+        """CP-5, CP-6, SP-20: the change, with what it read said in the types and specs of the head that it meets:
+        others may have added files under a spec, or with wider columns, that the planned metadata does not know."""
         if not self._reads:
             return change
+        removed = {data.file_path for data in change.removed_data_files}
+        rows = {path: rows.positions for path, rows in self._positions.items() if path not in removed}
         return replace(
             change,
             may_match=self._read_at(SERIALIZABLE, head),
             may_hold_moved_rows=self._read_at(SNAPSHOT, head),
+            reached=lambda deletes, data_files: self._reached_rows.files(head, deletes, data_files, rows),
         )
 
     def _read_at(self, level: str, head: SnapshotView) -> Callable[[DataFile], bool]:

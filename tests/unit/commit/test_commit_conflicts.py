@@ -29,7 +29,6 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.conflicts import CONFLICT_TABLE
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError, InvalidArgumentError
-from tableformat.metadata.content_file import DataFile, DeleteFile
 
 
 @pytest.fixture
@@ -47,8 +46,8 @@ def table(catalog: EmbeddedCatalog) -> Table:
     ).table
 
 
-def rules_out(_delete: object, _data: object) -> bool:
-    return False
+def reaches_nothing(_deletes: object, _data_files: object) -> frozenset[str]:
+    return frozenset()
 
 
 def theirs(table: Table, change: TableChange) -> Table:
@@ -183,8 +182,8 @@ class TestScanBased:
             commit_change(table, ours)
 
     def test_delete_of_other_rows(self, table: Table) -> None:
-        """CP-6: positions in another file, and a delete whose bounds rule the file out."""
-        ours = overwrite(table, "a.parquet", may_delete=rules_out)
+        """CP-6: positions in another file, and a delete that reaches other rows."""
+        ours = overwrite(table, "a.parquet", reached=reaches_nothing)
         after = theirs(table, delete_rows_of(table, "b.parquet"))
         theirs(after, delete_blindly(equality_delete(table, "late.parquet")))
         assert "new.parquet" in live(commit_change(table, ours).table)
@@ -293,20 +292,6 @@ class TestRewrite:
         with pytest.raises(CommitConflictError, match=r"late\.parquet, which deletes rows of .*a\.parquet, came and"):
             commit_change(table, ours)
 
-    def test_bounds_decide_whether_a_delete_matters(self, table: Table) -> None:
-        """CP-9: the planner's question is asked with the delete and the data file, in this order."""
-        asked: list[tuple[str, str]] = []
-
-        def may_delete(delete: DeleteFile, data: DataFile) -> bool:
-            asked.append((delete.file_path, data.file_path))
-            return False
-
-        ours = dataclasses.replace(rewrite(table, "a.parquet"), may_delete=may_delete)
-        after = theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
-        theirs(after, drop(after, "late.parquet"))
-        assert "new.parquet" in live(commit_change(table, ours).table)
-        assert asked == [(named(table, "late.parquet"), named(table, "a.parquet"))]
-
     def test_older_delete_was_dropped(self, table: Table) -> None:
         """CP-9: the rewrite has applied it already."""
         ours = rewrite(table, "a.parquet", "b.parquet")
@@ -369,7 +354,7 @@ class TestConversion:
         with pytest.raises(CommitConflictError, match=r"new\.parquet may hold rows of the deletes that leave"):
             commit_change(table, ours)
 
-    def test_file_out_of_scope_or_bounds(self, catalog: EmbeddedCatalog) -> None:
+    def test_file_out_of_scope(self, catalog: EmbeddedCatalog) -> None:
         """CP-11, DA-3: a delete of one partition does not ask for files of another."""
         table = new_table(catalog, partitioned=True)
         files = [data_file(table, f"{region}.parquet", partition=(region,)) for region in ("x", "y")]
@@ -377,8 +362,6 @@ class TestConversion:
         table = theirs(table, delete_blindly(equality_delete(table, "e.parquet", partition=("x",))))
         with pytest.raises(CommitConflictError, match=r"/x\.parquet may hold"):
             commit_change(table, conversion(table, "e.parquet", resolved=()))
-        pruned = conversion(table, "e.parquet", resolved=(), may_delete=rules_out)
-        assert set(live(commit_change(table, pruned).table)) == {"x.parquet", "y.parquet"}
 
     def test_positions_that_leave_ask_for_no_newer_file(self, catalog: EmbeddedCatalog) -> None:
         """CP-11, DA-2: a position delete of a partition does not reach what was written there later."""

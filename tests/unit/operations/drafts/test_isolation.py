@@ -6,10 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tableformat as tf
+from tableformat.commit.table_diff import live_files
+from tableformat.deletes.positions import PositionSet
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.drafts import reached_rows
+from tableformat.scan.planner import plan_scan
 from tableformat.testing.acts import interrupted_by
 from tableformat.testing.table_rows import live_values
 
@@ -81,6 +90,73 @@ def test_rows_that_others_change_meanwhile_are_a_conflict_at_every_level(
         result = table.delete("id < 3 AND v <> 'x'", mode="scan") if verb == "delete" else VERBS[verb](table)
     assert result.attempts > 1
     assert values(table) == ({3: "kept"} if verb == "delete" else {1: "theirs", 2: "new", 3: "kept"})
+
+
+KEYED: dict[str, Callable[[tf.Table, int], object]] = {
+    "range delete": lambda other, key: other.delete_prefix({"id": key}),
+    "equality delete": lambda other, key: other.delete_rows(rows_of(key)),
+    "replace": lambda other, key: other.replace(rows_of(key, v="theirs"), prefix=["id"]),
+}
+
+
+@pytest.mark.parametrize("level", ["snapshot", "serializable"])
+@pytest.mark.parametrize("kind", KEYED)
+def test_a_keyed_delete_of_other_rows_of_a_file_is_no_conflict(table: tf.Table, kind: str, level: str) -> None:
+    """CP-6, SP-20: a stream that replaces rows all day lets an update of other rows of the same file through."""
+    table.set_properties({"write.update.isolation-level": level})
+    with meanwhile(table, lambda other: KEYED[kind](other, 2)):
+        result = table.update("id = 1", set={"v": "'new'"})
+    assert result.attempts == 1
+    theirs = {2: "theirs"} if kind == "replace" else {}
+    assert values(table) == {1: "new", 3: "kept", **theirs}
+
+
+@pytest.mark.parametrize("level", ["snapshot", "serializable"])
+@pytest.mark.parametrize("kind", KEYED)
+@pytest.mark.parametrize("updated", ["id = 1", "id <= 2"])
+def test_a_keyed_delete_of_a_row_that_is_updated_is_a_conflict(
+    table: tf.Table, kind: str, level: str, updated: str
+) -> None:
+    """CP-6: the row would come back with its new value; also where the whole file is updated, and leaves."""
+    table.set_properties({"write.update.isolation-level": level})
+    with meanwhile(table, lambda other: KEYED[kind](other, 1)):
+        result = table.update(updated, set={"v": "'new'"})
+    assert result.attempts != 1  # 0 where the second look finds nothing
+    assert values(table) == {
+        **({1: "new"} if kind == "replace" else {}),
+        2: "new" if updated == "id <= 2" else "old",
+        3: "kept",
+    }
+
+
+def test_what_was_found_about_a_delete_is_not_asked_again(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-6: each attempt of a commit that loses races looks at the deletes that are new to it."""
+    asked: list[int] = []
+    match = reached_rows.match_deletes
+
+    def counted(*arguments: Any) -> Any:
+        asked.append(len(arguments[2]))
+        return match(*arguments)
+
+    monkeypatch.setattr(reached_rows, "match_deletes", counted)
+    data_files = [task.data_file for task in plan_scan(table.view).tasks if task.data_file.record_count == 2]
+    first_row = {data_files[0].file_path: PositionSet.from_array(np.array([0]))}
+    table.delete_prefix({"id": 2})
+    found = reached_rows.ReachedRows()
+    view = table.refresh().view
+    assert found.files(view, deletes_of(view), data_files, first_row) == frozenset()
+    assert found.files(view, deletes_of(view), data_files, first_row) == frozenset()
+    assert asked == [1]
+    table.delete_prefix({"id": 1})
+    view = table.refresh().view
+    assert found.files(view, deletes_of(view), data_files, first_row) == {data_files[0].file_path}
+    assert asked == [1, 1]
+
+
+def deletes_of(view: SnapshotView) -> list[DeleteFile]:
+    manifests = manifests_of(view)
+    files = live_files(view.io, view.metadata, manifests, ManifestContent.DELETES)
+    return [file for file in files if isinstance(file, DeleteFile)]
 
 
 def test_deletes_of_other_rows_of_a_file_are_no_conflict_at_snapshot_isolation(table: tf.Table) -> None:
