@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import MAX_PREC, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache
 from typing import Any, Final
@@ -46,11 +46,12 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from tableformat.keys.exact_decimals import decimal_of
+
 ZONED_TYPES = (TimestamptzType, TimestamptzNanoType)
 NANO_TYPES = (TimestampNanoType, TimestamptzNanoType)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROS_PER_DAY = 86_400_000_000
-_EXACT = Context(prec=MAX_PREC)
 _FRACTION = re.compile(r"\.(\d+)")
 _BLOB_ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
@@ -146,7 +147,7 @@ def _fit_decimal(literal: Literal[Any], column_type: DecimalType) -> Fitted:
         scaled = number * 10**column_type.scale
         unscaled = None if scaled < -limit else min(math.floor(scaled), limit)
         exact = unscaled == scaled
-    return Fitted(None if unscaled is None else Decimal(unscaled).scaleb(-column_type.scale, _EXACT), exact=exact)
+    return Fitted(None if unscaled is None else decimal_of(unscaled, column_type.scale), exact=exact)
 
 
 def _decimal(text: str) -> Decimal:

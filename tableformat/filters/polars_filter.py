@@ -11,7 +11,6 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
 
@@ -41,6 +40,7 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions.literals import literal
 
 from tableformat.errors import InvalidPredicateError
+from tableformat.keys.exact_decimals import decimal_of
 
 _COMPARISONS: Final[dict[str, Callable[..., BooleanExpression]]] = {
     "Eq": EqualTo,
@@ -153,7 +153,7 @@ class _Translation:
             case "Time", int() if value % 1000 == 0:
                 return (datetime(1970, 1, 1) + timedelta(microseconds=value // 1000)).time()
             case "Decimal", [unscaled, _, scale]:
-                return Decimal(unscaled).scaleb(-scale)
+                return decimal_of(unscaled, scale)
             case "Datetime", [ticks, str(unit), zone] if ticks * _NANOSECONDS.get(unit, 1) % 1000 == 0:
                 epoch = datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)
                 return epoch + timedelta(microseconds=ticks * _NANOSECONDS[unit] // 1000)

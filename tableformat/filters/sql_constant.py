@@ -132,7 +132,7 @@ def constant_of(node: exp.Expr) -> Constant | None:
     elif isinstance(node, exp.Neg):
         inner = constant_of(node.this)
         if inner is not None and inner.kind == "number":
-            constant = Constant("number", -inner.value, text)
+            constant = Constant("number", _negated(inner.value), text)
     elif isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         inner = constant_of(node.this)
         constant = None if inner is None else _cast(inner, node.to, text)
@@ -192,6 +192,11 @@ def _literal(constant: Constant, column_type: PrimitiveType) -> Literal[Any]:
     if constant.kind == "blob":
         return iceberg.BinaryLiteral(blob_bytes(constant.value))
     return iceberg.literal(constant.value)
+
+
+def _negated(number: int | Decimal) -> int | Decimal:
+    """FM-29: `-` rounds decimals to 28 digits."""
+    return number.copy_negate() if isinstance(number, Decimal) else -number
 
 
 def _number(text: str, sql: str) -> int | Decimal:

@@ -7,7 +7,6 @@ only promotions are understood.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyiceberg.types import DecimalType, DoubleType, FloatType, IcebergType, Nes
 
 from tableformat.filters.bound_filter import is_nan_value
 from tableformat.filters.pruning import UNKNOWN, ColumnStatistics
+from tableformat.keys.exact_decimals import decimal_of
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.parquet.parquet_columns import LeafColumn
 
@@ -49,7 +49,7 @@ def _value(raw: Any, stored: pa.DataType, column_type: PrimitiveType) -> Any:
     if isinstance(column_type, DecimalType):
         unscaled = int.from_bytes(raw, signed=True) if isinstance(raw, bytes) else raw
         is_same_scale = pat.is_decimal(stored) and stored.scale == column_type.scale
-        return Decimal(unscaled).scaleb(-column_type.scale) if is_same_scale else None
+        return decimal_of(unscaled, column_type.scale) if is_same_scale else None
     if pat.is_string(stored) or pat.is_large_string(stored):
         return _text(raw)
     wanted = _arrow_type(column_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Inexact, InvalidOperation
 from functools import total_ordering
 from typing import Any, Final, Literal
 
@@ -37,6 +37,7 @@ from tableformat.keys.encoding import AFTER_MARKER, encode_rows
 from tableformat.keys.families import arrow_type_of
 from tableformat.keys.internal_values import array_of_internal_values, internal_values_of
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.metadata.column_bounds import exact_decimal
 
 _UNITS: Final[dict[type[PrimitiveType], Literal["D", "us", "ns"]]] = {
     DateType: "D",
@@ -232,7 +233,7 @@ def value_from_json(given: Any, key_type: PrimitiveType) -> Any:  # noqa: PLR091
             case TimeType():
                 return int(np.datetime64(f"1970-01-01T{given}", "us").astype(np.int64))
             case DecimalType():
-                return Decimal(str(given)).quantize(Decimal((0, (1,), -key_type.scale)))
+                return exact_decimal(str(given), key_type)
             case UUIDType():
                 return uuid.UUID(given).bytes
             case BinaryType() | FixedType():
@@ -243,7 +244,7 @@ def value_from_json(given: Any, key_type: PrimitiveType) -> Any:  # noqa: PLR091
                 return given
             case StringType() if isinstance(given, str):
                 return given
-    except (ValueError, TypeError, AttributeError, InvalidOperation) as error:
+    except (ValueError, TypeError, AttributeError, Inexact, InvalidOperation) as error:
         raise InvalidArgumentError(f"{given!r:.80} is no value of type {key_type}: {error}.") from error
     raise InvalidArgumentError(f"{given!r:.80} is no value of type {key_type}.")
 

@@ -12,6 +12,7 @@ import pyarrow.types as pat
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, IcebergType, NestedField, PrimitiveType, UUIDType
 
+from tableformat.keys.exact_decimals import unscaled_of
 from tableformat.metadata.arrow_schema import arrow_schema
 
 _WIDTHS = {"INT32": 4, "INT64": 8}
@@ -31,7 +32,7 @@ class StoredForm:
         it."""
         if isinstance(value, Decimal):
             assert self.decimal_scale is not None
-            value = int(value.scaleb(self.decimal_scale))
+            value = unscaled_of(value, self.decimal_scale)
         if isinstance(value, str):
             return value.encode()
         if isinstance(value, bytes):
