@@ -352,6 +352,11 @@ def row_level_mode(properties: Mapping[str, str], statement: str) -> str:
     return property_one_of(properties, f"write.{statement}.mode", _ROW_LEVEL_MODES)
 
 
+def copies_rows_on_write(properties: Mapping[str, str]) -> bool:
+    """SP-21: whether some statement leaves no delete file, and writes the rows beside those that it deletes anew."""
+    return any(row_level_mode(properties, each) == COPY_ON_WRITE for each in ("delete", "update", "merge"))
+
+
 def blind_deletes(properties: Mapping[str, str]) -> str:
     """SP-22: what blind deletes may leave, one of BLIND_DELETES_VALUES. Where files of which rows are deleted are
     written anew, nothing, unless the owner says otherwise."""

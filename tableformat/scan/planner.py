@@ -73,10 +73,12 @@ def plan_scan(
     staged: StagedFilesOnTop | None = None,
     data_files: Sequence[DataFile] | None = None,
     touching: SpanArray | None = None,
+    keeps_deletes: bool = False,
 ) -> ScanPlan:
     """The tasks that give the snapshot's rows that match, in the order of the manifest list; or only those of
     `data_files`, some of its live ones, in the order given. With `touching`, sorted and disjoint spans of the key
-    space, those of files whose bounds meet one; rows are not compared with them.
+    space, those of files whose bounds meet one; rows are not compared with them. A task has the deletes that reach rows
+    which the filter leaves; with `keeps_deletes` all of its file, for who reads other rows of it as well (SP-71).
 
     Reads the manifest list, the manifests that partition summaries do not rule out, and, within the span budget,
     range delete files; never a data file. UnknownColumnError and InvalidPredicateError for a filter that does not fit
@@ -85,7 +87,7 @@ def plan_scan(
     expression = AlwaysTrue() if where is None else where
     bound = bind_filter(expression, view.schema)
     planning = _Planning(
-        view, expression, bound, context or merge_context(view), staged or StagedFilesOnTop(), touching
+        view, expression, bound, context or merge_context(view), staged or StagedFilesOnTop(), touching, keeps_deletes
     )
     return planning.plan(data_files)
 
@@ -117,6 +119,7 @@ class _Planning:
         context: MergeContext,
         staged: StagedFilesOnTop,
         touching: SpanArray | None = None,
+        keeps_deletes: bool = False,
     ) -> None:
         self._view = view
         self._where = where
@@ -124,6 +127,7 @@ class _Planning:
         self._context = context
         self._staged = staged
         self._touching = touching
+        self._keeps_deletes = keeps_deletes
         self._specs: dict[int, PartitionSpec] = dict(view.metadata.specs())
         self.pruning = FilePruning(bound, self._specs, view.schema)
         self._counts = PruningCounts()
@@ -286,7 +290,7 @@ class _Planning:
     def _is_irrelevant(self, delete: DeleteFile) -> bool:
         """Whether no row that an equality or range delete file deletes could pass the filter, by its own bounds."""
         field_ids = delete.equality_ids
-        if field_ids is None or self._bound is TRUE:
+        if field_ids is None or self._bound is TRUE or self._keeps_deletes:
             return False
         return residual_by_bounds(self._bound, delete, among=field_ids) is FALSE
 

@@ -90,6 +90,7 @@ VARIANTS: Final = (
     Variant(("note",)),
     Variant(properties={**_KEPT, "format-version": "3", "write.parquet.row-group-limit": "3"}),
     Variant(("day(at)",), {"write.delete.prefix-encoding": "equality"}),
+    Variant(properties={"write.delete.mode": "copy-on-write", "write.delete.blind": "range", "format-version": "3"}),
 )
 
 

@@ -56,6 +56,7 @@ from tableformat.properties import (
     PREFIX_ENCODINGS,
     RANGE_PARTITIONS,
     blind_deletes,
+    copies_rows_on_write,
     property_one_of,
     row_level_mode,
 )
@@ -87,7 +88,9 @@ class Draft:
         """The snapshot that the verbs start from."""
         self.context = WriteContext.of(iceberg.metadata, iceberg.io)
         self.merge_context = MergeContext(iceberg.metadata, iceberg.io, caches or MergeCaches())
-        self._change = StagedChange(self.view, self.merge_context)
+        self._change = StagedChange(
+            self.view, self.merge_context, carries_rows=copies_rows_on_write(self.context.properties)
+        )
         self._pending_keys: dict[tuple[str, ...], list[pa.Table]] = {}
         self._pending_spans: dict[tuple[int, ...], list[SpanArray]] = {}
         self._pending_key_count = 0

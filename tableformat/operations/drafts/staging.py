@@ -49,9 +49,11 @@ class _Read:
 class StagedChange:
     """What was staged, over the snapshot that the draft started from."""
 
-    def __init__(self, view: SnapshotView, context: MergeContext) -> None:
+    def __init__(self, view: SnapshotView, context: MergeContext, *, carries_rows: bool = False) -> None:
+        """`carries_rows`: rows of planned files that a verb does not ask for may be written anew."""
         self._view = view
         self._context = context
+        self._carries_rows = carries_rows
         self._verbs: list[_Verb] = []
         self._positions: dict[str, RowsToDelete] = {}
         """Rows that the draft deletes by position, of committed and of staged files."""
@@ -132,9 +134,12 @@ class StagedChange:
 
         The commit then checks that nobody else added a file which could have mattered (CP-5): `may_match` says which
         could, where the verb knows it better than the filter.
+
+        SP-71: tasks of which other rows are carried have all deletes of their file, also those that reach no row which
+        the filter leaves.
         """
         self._reads.append(_Read(where, may_match, self._isolation))
-        plan = plan_scan(self._view, where, staged=self._on_top(self._verbs))
+        plan = plan_scan(self._view, where, staged=self._on_top(self._verbs), keeps_deletes=self._carries_rows)
         self._named_twice |= paths_named_twice((*(task.data_file for task in plan.tasks), *plan.covered))
         return tuple(self._with_staged(plan.tasks))
 

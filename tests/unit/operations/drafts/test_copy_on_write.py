@@ -97,3 +97,33 @@ def test_two_verbs_of_a_transaction_may_replace_a_file(table: tf.Table) -> None:
         both.update("v = 'b' OR v = 'e'", set={"v": "v || '!'"})
     assert stored(table) == {2: "b!", 3: "c", 5: "e!", 6: "f"}
     assert not live_delete_files(table.view)
+
+
+@pytest.mark.parametrize("kind", ["range", "equality"])
+@pytest.mark.parametrize("change", ["delete", "prefix", "update", "merge", "transaction"])
+def test_deleted_rows_are_not_among_those_that_stay(table: tf.Table, kind: str, change: str) -> None:
+    """SP-71: the filter of the statement chooses files, and the rows that are written anew are those of the file."""
+    if kind == "range":
+        table.delete_range(lower=[2], upper=[3])
+    else:
+        table.delete_rows([{"id": 2}])
+    table.set_properties({**BOTH, "write.merge.mode": "copy-on-write"})
+    source = pa.table({"id": [3], "v": ["C"]}, schema=SCHEMA)
+    left = {1: "a", 5: "e", 6: "f"}
+    match change:
+        case "delete":
+            table.delete("id = 3")
+        case "prefix":
+            table.delete_prefix({"id": 3})
+        case "update":
+            table.update("id = 3", set={"v": "'C'"})
+            left[3] = "C"
+        case "merge":
+            table.merge(source, on=["id"]).when_matched_update_all().execute()
+            left[3] = "C"
+        case _:
+            with table.transaction() as both:
+                both.append(pa.table({"id": [7], "v": ["g"]}, schema=SCHEMA))
+                both.delete("id = 3 OR id = 7")
+    assert stored(table) == left
+    assert table.verify(deep=True).findings == ()
