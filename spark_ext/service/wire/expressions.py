@@ -58,6 +58,7 @@ _PREDICATES: Final[dict[str, Callable[..., BooleanExpression]]] = {
     "IS_NOT_NULL": NotNull,
 }
 _CONSTANTS: Final[dict[str, BooleanExpression]] = {"ALWAYS_TRUE": AlwaysTrue(), "ALWAYS_FALSE": AlwaysFalse()}
+_LITERALS: Final[dict[str | None, BooleanExpression]] = {"true": AlwaysTrue(), "false": AlwaysFalse()}
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_IN_VALUES: Final = 10_000
@@ -102,8 +103,8 @@ def _exact(predicate: SparkExpression, schema: Schema) -> BooleanExpression | No
     if operator in _CONSTANTS:
         return _CONSTANTS[operator]
     if "literal" in predicate:
-        # Spark's AlwaysTrue and AlwaysFalse are literals as well as predicates.
-        return AlwaysTrue() if predicate["literal"] == "true" else AlwaysFalse()
+        # Spark's AlwaysTrue and AlwaysFalse are literals as well as predicates; null is unknown, also under NOT.
+        return _LITERALS.get(predicate["literal"])
     if operator not in {"AND", "OR", "NOT"}:
         return _bound_leaf(predicate, schema)
     parts = [_exact(argument, schema) for argument in predicate["arguments"]]
