@@ -229,6 +229,8 @@ def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_ro
         contextlib.chdir(tmp_path_factory.getbasetemp()),
     ):
         warnings.simplefilter("ignore", PropertyWithoutEffectWarning)
+        # PyIceberg's, of the scheme of a location; the call is refused after it.
+        warnings.filterwarnings("ignore", "No preferred file implementation", UserWarning)
         before, rows_before = world.state(), world.read()
         for call in calls:
             count("calls")
