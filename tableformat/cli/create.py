@@ -49,9 +49,14 @@ def create(
     properties: Annotated[
         list[str] | None, typer.Option("--property", metavar="NAME=VALUE", help="A table property. Repeatable.")
     ] = None,
+    parents: Annotated[
+        bool, typer.Option("--parents", help="Make the lake's directory and the namespace where they are missing.")
+    ] = False,
 ) -> None:
     """Create an empty table."""
     from rich.text import Text
+
+    from tableformat.metadata.identifiers import identifier_parts
 
     session = Session.of(context)
     if bool(columns) == (like is not None):
@@ -62,7 +67,9 @@ def create(
     if range_on is not None:
         options["on"] = range_on
     schema = schema_of_file(like) if like is not None else parse_columns(columns or ())
-    with session.catalog() as catalog:
+    with session.catalog(makes_lake=parents) as catalog:
+        if parents:
+            catalog.create_namespace(identifier_parts(table)[:-1], exist_ok=True)
         made = catalog.create_table(
             table,
             schema,

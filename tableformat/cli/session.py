@@ -42,10 +42,14 @@ class Session:
         assert session is not None, "commands run below the main callback"
         return session
 
-    def catalog(self) -> Catalog:
-        """Open the catalog. The command line never creates one: CatalogNotFoundError says what to do."""
+    def catalog(self, *, makes_lake: bool = False) -> Catalog:
+        """Open the catalog. One that is missing is made only where `makes_lake` says so, in the directory that is named
+        or the default one; else CatalogNotFoundError says what to do."""
         from tableformat.catalogs.catalog import open_catalog
 
+        if makes_lake:
+            name = self.catalog_name or f"{DEFAULT_DIRECTORY}/"
+            return open_catalog(name, **self.catalog_options)
         name = self.catalog_name or _default_catalog()
         _require_existing(name, self.catalog_options)
         return open_catalog(name, **self.catalog_options)
@@ -170,7 +174,8 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
     if not directory.is_file() and not _holds_catalog(directory):
         missing = f"{directory} has no {CATALOG_FILE}" if directory.is_dir() else f"there is no directory {directory}"
         raise CatalogNotFoundError(
-            f"no catalog at {name!r}: {missing}. tableformat.open_catalog({name!r}) in Python creates one."
+            f"no catalog at {name!r}: {missing}. `tableformat create --parents` makes one for its table, "
+            f"tableformat.open_catalog({name!r}) in Python an empty one."
         )
 
 

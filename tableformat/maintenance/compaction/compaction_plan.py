@@ -14,6 +14,7 @@ from tableformat.errors import InvalidArgumentError, UnknownOptionError
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.maintenance.compaction.row_order import OrderedBy, RowOrder, row_order
+from tableformat.markup import figures, html
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -235,6 +236,31 @@ class CompactionPlan:
             left = sum(group.rewritten_bytes for group in self.left_out)
             lines.append(f"{len(self.left_out)} more groups of {left:,} bytes do not fit into max_rewritten_bytes")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        told = [
+            ("snapshot", self.snapshot_id or "none"),
+            ("data files to rewrite", f"{self.rewritten_data_file_count:,} of {self.data_file_count:,}"),
+            ("bytes to rewrite", figures.size(self.rewritten_bytes)),
+            ("left out, over max_rewritten_bytes", figures.counted(len(self.left_out), "group")),
+        ]
+        groups = [
+            (
+                group.kind.value,
+                _partition_text(group),
+                figures.count(len(group.tasks)),
+                figures.count(group.output_file_count),
+                figures.size(group.rewritten_bytes),
+                "; ".join(group.reasons),
+            )
+            for group in self.groups
+        ]
+        columns = ("what", "partition", "files", "into", "bytes", "why")
+        return html.fragment(
+            "compaction plan",
+            html.facts(told),
+            html.grid(columns, groups, numbers=("files", "into", "bytes")) if groups else html.quiet("nothing to do"),
+        )
 
 
 def _other_than_the_key(order: RowOrder | None, view: SnapshotView) -> RowOrder | None:

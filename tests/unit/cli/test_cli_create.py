@@ -46,6 +46,17 @@ def test_columns_are_those_of_a_file(lake: Lake, tmp_path: Path) -> None:
         assert [field.name for field in table.metadata.spec().fields] == ["at_day"]
 
 
+def test_the_lake_and_the_namespace_are_made_where_that_is_asked_for(lake: Lake, tmp_path: Path) -> None:
+    """Somebody who has only the command line begins with nothing."""
+    elsewhere = Lake(tmp_path / "new")
+    assert "`tableformat create --parents`" in elsewhere.error("create", "db.t", "id long")["message"]
+    assert not (tmp_path / "new").exists()
+    elsewhere.json("create", "db.t", "id long", "--parents")
+    elsewhere.json("create", "db.u", "id long", "--parents")
+    assert elsewhere.run("ls").stdout == "db.t\ndb.u\n"
+    assert "no namespace" in lake.error("create", "nowhere.t", "id long")["message"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

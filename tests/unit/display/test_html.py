@@ -58,6 +58,7 @@ def test_everything_is_shown(catalog: tf.Catalog, table: tf.Table) -> None:
         "snapshot id": table.append(pa.table({COLUMN: ["z"], "n": [9]})),
         "jobs": table.maintenance.run(dry_run=True),
         "verify": table.verify(),
+        "bytes to rewrite": table.maintenance.plan_compaction(rewrite_all=True),
     }
     for text, each in shown.items():
         assert text in check(each._repr_html_())
