@@ -15,7 +15,7 @@ from pyiceberg.partitioning import PartitionSpec
 from tableformat.deletes.rules import position_delete_is_new_enough
 from tableformat.deletes.spans.coverage import touched_files
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, bind_filter, to_expression
+from tableformat.filters.bound_filter import FALSE, TRUE, bind_filter, to_expression
 from tableformat.filters.file_pruning import FilePruning, KeptFiles, residual_by_bounds
 from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex
 from tableformat.merge_on_read.deleted_positions import MergeContext
@@ -85,9 +85,8 @@ def plan_scan(
     the view's schema; CorruptFileError names a manifest or delete file that cannot be read.
     """
     expression = AlwaysTrue() if where is None else where
-    bound = bind_filter(expression, view.schema)
     planning = _Planning(
-        view, expression, bound, context or merge_context(view), staged or StagedFilesOnTop(), touching, keeps_deletes
+        view, expression, context or merge_context(view), staged or StagedFilesOnTop(), touching, keeps_deletes
     )
     return planning.plan(data_files)
 
@@ -104,7 +103,7 @@ def match_deletes(
 ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
     """Tasks for these data files of the snapshot with these deletes and no others, and the files that range deletes
     cover whole (RD-10), as `plan_scan` gives them for all."""
-    planning = _Planning(view, AlwaysTrue(), TRUE, context, StagedFilesOnTop())
+    planning = _Planning(view, AlwaysTrue(), context, StagedFilesOnTop())
     return planning.match(data_files, deletes)
 
 
@@ -115,7 +114,6 @@ class _Planning:
         self,
         view: SnapshotView,
         where: BooleanExpression,
-        bound: BoundFilter,
         context: MergeContext,
         staged: StagedFilesOnTop,
         touching: SpanArray | None = None,
@@ -123,7 +121,7 @@ class _Planning:
     ) -> None:
         self._view = view
         self._where = where
-        self._bound = bound
+        self._bound = bound = bind_filter(where, view.schema)
         self._context = context
         self._staged = staged
         self._touching = touching
