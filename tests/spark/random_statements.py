@@ -50,7 +50,15 @@ def rows_for(tables: ThreeTables, draw: Draw, *, max_size: int = 4) -> list[Row]
 
 
 def insert_values(tables: ThreeTables, draw: Draw) -> None:
-    rows = rows_for(tables, draw)
+    _insert(tables, rows_for(tables, draw))
+
+
+def insert_many(tables: ThreeTables, draw: Draw) -> None:
+    """So many that rows of one file are deleted, changed and left."""
+    _insert(tables, rows_for(tables, draw, max_size=8))
+
+
+def _insert(tables: ThreeTables, rows: Sequence[Row]) -> None:
     text = f"INSERT INTO {tables.name} {_listed(tables, SPARK)} SELECT * FROM {tables.values(rows, SPARK)}"
     tables.run(text, [_duckdb_insert(tables, rows)], lambda verbs: verbs.append(rows))
 
@@ -95,9 +103,17 @@ def insert_from_itself(tables: ThreeTables, draw: Draw) -> None:
 
 
 def delete(tables: ThreeTables, draw: Draw) -> None:
-    condition = draw(_any_condition(tables))
+    _delete_where(tables, draw(_any_condition(tables)))
+
+
+def _delete_where(tables: ThreeTables, condition: Condition) -> None:
     texts = [f"DELETE FROM {tables.named(d)} WHERE {condition.text(d, '')}" for d in _DIALECTS]
     tables.run(texts[0], texts[1:], lambda verbs: verbs.delete(condition.matches))
+
+
+def delete_keys(tables: ThreeTables, draw: Draw) -> None:
+    """What a delete without a look leaves in the table: rows of files that the next statements read and change."""
+    _delete_where(tables, draw(key_conditions([tables.column(ident) for ident in tables.key])))
 
 
 def delete_by_subquery(tables: ThreeTables, draw: Draw) -> None:
@@ -118,7 +134,14 @@ def delete_by_subquery(tables: ThreeTables, draw: Draw) -> None:
 
 def update(tables: ThreeTables, draw: Draw) -> None:
     """To values, or to the values of another column; both at once swap them."""
-    condition = draw(_any_condition(tables))
+    _update_where(tables, draw, draw(_any_condition(tables)))
+
+
+def update_keys(tables: ThreeTables, draw: Draw) -> None:
+    _update_where(tables, draw, draw(key_conditions([tables.column(ident) for ident in tables.key])))
+
+
+def _update_where(tables: ThreeTables, draw: Draw, condition: Condition) -> None:
     settings = _settings(tables, draw)
     texts = [
         f"UPDATE {tables.named(d)} SET {', '.join(f'{c.told(d)} = {text(d)}' for c, text, _ in settings)} "
@@ -347,6 +370,15 @@ WRITES: Final[tuple[Statement, ...]] = (
     truncate,
 )
 CHANGES_OF_COLUMNS: Final[tuple[Statement, ...]] = (add_column, drop_column, rename_column, swap_names, widen_column)
+CHANGES_BESIDE_DELETED: Final[tuple[Statement, ...]] = (
+    update,
+    update_keys,
+    update_keys,
+    delete,
+    delete_by_subquery,
+    merge,
+)
+"""They read files of which a delete without a look has deleted rows."""
 UPKEEP: Final[tuple[Statement, ...]] = (maintain, maintain, maintain, upgrade)
 READS: Final[tuple[Statement, ...]] = (
     read_the_past,
