@@ -2,7 +2,8 @@
 
 Each task is a Spark job of one row and one partition, so results come one by one, Spark tries a failed task again, and
 what is under way can be cancelled by its tag. The row carries the pickled function, context and task through
-`mapInArrow`, which both kinds of session have. Executors need `tableformat` and the table's storage within reach.
+`mapInArrow`, which both kinds of session have, and on Spark 3.5, whose sessions have neither tags nor frames of Arrow
+tables, through an RDD. Executors need `tableformat` and the table's storage within reach.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from tableformat.errors import TableFormatError, TaskFailedError, UnsupportedFea
 from tableformat.maintenance.running.tasks import ContextT, ResultT, TaskT, Work, in_threads
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-_OLDEST: Final = "4"
 _CONNECT_JOBS: Final = 32
 """Jobs at once on a session that does not say how many cores it has; Spark lets those wait for which there is no
 room."""
@@ -44,14 +45,17 @@ class SparkRunner:
     is_in_process = False
 
     def __init__(self, spark: SparkSession) -> None:
-        """UnsupportedFeatureError for Spark 3.5, which has neither tags nor data frames of Arrow tables."""
-        version = str(getattr(spark, "version", _OLDEST))
-        if int(version.partition(".")[0]) < int(_OLDEST):
+        """UnsupportedFeatureError for a Connect session of Spark 3.5, whose Arrow functions need pandas."""
+        self._jobs: _SessionJobs | _ContextJobs
+        if not _is_before_4(spark):
+            self._jobs = _SessionJobs(spark)
+        elif hasattr(spark, "_jsparkSession"):
+            self._jobs = _ContextJobs(spark.sparkContext)
+        else:
             raise UnsupportedFeatureError(
-                f"jobs run on executors of Spark {_OLDEST} and newer, and this session is of {version}. Leave "
-                '`executor` out, or use executor="local": the job runs in this process.'
+                f"jobs run on executors of Spark {spark.version} from classic sessions alone, and this one is of Spark "
+                'Connect. Leave `executor` out, or use executor="local": the job runs in this process.'
             )
-        self._spark = spark
 
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
@@ -64,26 +68,66 @@ class SparkRunner:
         return in_threads(
             partial(self._run_one, shared, tag),
             tasks,
-            self._jobs_at_once(),
+            self._jobs.at_once(),
             discard=work.discard,
-            interrupt=partial(self._spark.interruptTag, tag),
+            interrupt=partial(self._jobs.cancel, tag),
         )
 
-    def _jobs_at_once(self) -> int:
-        context = getattr(self._spark, "sparkContext", None)
-        return _CONNECT_JOBS if context is None else max(int(context.defaultParallelism), 1)
-
     def _run_one(self, shared: bytes, tag: str, task: Any) -> Any:
-        self._spark.addTag(tag)
-        rows = pa.table({"shared": [shared], "task": [pickle.dumps(task)]}, schema=_TASK)
         try:
-            found = self._spark.createDataFrame(rows).mapInArrow(run_pickled, "answer binary").collect()
+            answer = self._jobs.run(shared, pickle.dumps(task), tag)
         except Exception as error:
             raise TaskFailedError(
                 f"a task failed on Spark: {_first_lines(error)}. Nothing of it was committed. Look at the log of the "
                 'executor and run the job again, or with executor="local".'
             ) from error
-        return result_of(bytes(found[0]["answer"]))
+        return result_of(answer)
+
+
+class _SessionJobs:
+    """Jobs of a session, classic or Connect."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def at_once(self) -> int:
+        context = getattr(self._spark, "sparkContext", None)
+        return _CONNECT_JOBS if context is None else max(int(context.defaultParallelism), 1)
+
+    def run(self, shared: bytes, task: bytes, tag: str) -> bytes:
+        self._spark.addTag(tag)
+        rows = pa.table({"shared": [shared], "task": [task]}, schema=_TASK)
+        found = self._spark.createDataFrame(rows).mapInArrow(run_pickled, "answer binary").collect()
+        return bytes(found[0]["answer"])
+
+    def cancel(self, tag: str) -> None:
+        self._spark.interruptTag(tag)
+
+
+class _ContextJobs:
+    """Jobs of a classic session of Spark 3.5."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+
+    def at_once(self) -> int:
+        return max(int(self._context.defaultParallelism), 1)
+
+    def run(self, shared: bytes, task: bytes, tag: str) -> bytes:
+        self._context.addJobTag(tag)
+        (answer,) = self._context.parallelize([(shared, task)], 1).map(_answer_of_pair).collect()
+        return answer
+
+    def cancel(self, tag: str) -> None:
+        self._context.cancelJobsWithTag(tag)
+
+
+def _is_before_4(spark: SparkSession) -> bool:
+    return int(str(getattr(spark, "version", "4")).partition(".")[0]) < 4
+
+
+def _answer_of_pair(pair: tuple[bytes, bytes]) -> bytes:
+    return pickled_answer(*pair)
 
 
 def run_pickled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -123,6 +167,6 @@ def _unpickled(shared: bytes) -> tuple[Any, Any]:
 
 def _first_lines(error: Exception) -> str:
     """The part of Spark's message that says what happened: its end has the trace of the JVM."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
     python = [line for line in lines if "Error" in line.partition(":")[0]]
     return (python or lines or [type(error).__name__])[-1 if python else 0].rstrip(".")

@@ -87,12 +87,10 @@ def run(request: pytest.FixtureRequest) -> Any:
     return lambda work, tasks=TASKS: runner.run(work, tasks, at_once=at_once)
 
 
-def test_spark_3_5_is_refused() -> None:
+def test_connect_session_of_spark_3_5_is_refused() -> None:
     session = SparkSession()
     session.version = "3.5.9"  # type: ignore[attr-defined]
-    with pytest.raises(
-        UnsupportedFeatureError, match=r'Spark 4 and newer, and this session is of 3\.5\.9.*executor="local"'
-    ):
+    with pytest.raises(UnsupportedFeatureError, match=r'Spark 3\.5\.9 from classic sessions alone.*executor="local"'):
         SparkRunner(session)  # type: ignore[arg-type]
 
 
