@@ -36,7 +36,7 @@ class ReportedTable:
             projected_field_ids=tuple(field.field_id for field in selected.fields),
             projected_field_names=tuple(field.name for field in selected.fields),
             planning_seconds=planning_seconds,
-            counts=_counts(plan),
+            counts=scan_counts(plan),
         )
         send(self.catalog, report)
 
@@ -45,7 +45,7 @@ def _json(where: BooleanExpression) -> Any:
     return True if isinstance(where, AlwaysTrue) else where.model_dump(mode="json", by_alias=True)
 
 
-def _counts(plan: ScanPlan) -> dict[str, int]:
+def scan_counts(plan: ScanPlan) -> dict[str, int]:
     """Iceberg's metrics; `dvs` among the delete files, `range-delete-files` this format's own. Data files that range
     deletes cover are skipped ones."""
     pruning, kinds = plan.pruning, plan.delete_file_counts

@@ -20,7 +20,10 @@ Outcome = Literal["passed", "other error", "failed", "skipped"]
 """Of a method with several sets of parameters the worst; "other error" is one that Iceberg's test expects too, of
 another class or in other words. "skipped" is what the test itself assumes not to hold."""
 _WORST_FIRST: Final[tuple[Outcome, ...]] = ("failed", "other error", "passed", "skipped")
-_VARYING: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27,}|\d{5,}|(file:)?/[^ ,']*|\[SQLSTATE.*|SQLSTATE.*|#\d+L?")
+_VARYING: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f-]{27,}|by_location\.t[0-9a-f]{8}|\d{4}-\d\d-\d\dT[\d:.]+|\d{5,}"
+    r"|(file:)?/[^ ,']*|\[SQLSTATE.*|SQLSTATE.*|#\d+L?"
+)
 """Ids, times and places in messages."""
 
 

@@ -48,6 +48,33 @@ def test_copy_on_write_leaves_no_delete_file_and_keeps_row_ids(
     assert after == {each: ids[each] for each in (1, 3)}
 
 
+def test_statements_spread_their_rows_as_the_table_says(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-52, SP-55."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v STRING) PARTITIONED BY (v)")
+    spark.sql(f"INSERT INTO {name} SELECT id, CAST(id % 2 AS STRING) FROM range(0, 40, 1, 2)")
+
+    def rebalanced(statement: str) -> list[str]:
+        plan = str(spark.sql(statement)._jdf.queryExecution().executedPlan().commandPhysicalPlan().toString())
+        return [line for line in plan.splitlines() if "REBALANCE_PARTITIONS_BY_COL" in line]
+
+    delete, update = f"DELETE FROM {name} WHERE id % 9 = {{}}", f"UPDATE {name} SET id = -id WHERE id % 9 = {{}}"
+    assert not rebalanced(delete.format(1))
+    assert rebalanced(update.format(2))
+    spark.sql(
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.distribution-mode' = 'hash', "
+        "'write.update.distribution-mode' = 'none', 'write.merge.distribution-mode' = 'range', "
+        "'write.spark.advisory-partition-size-bytes' = '100')"
+    )
+    assert "hashpartitioning(_file" in rebalanced(delete.format(3))[0]
+    assert not rebalanced(update.format(4))
+    merge = f"MERGE INTO {name} t USING (SELECT 5L id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 500"
+    assert "rangepartitioning(_file" in rebalanced(f"{merge} WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)")[0]
+    ids = sorted(row.id for row in spark.table(name).collect())
+    kept = [each for each in range(40) if each % 9 not in (1, 3)]
+    assert ids == sorted({5: 500}.get(each, -each if each % 9 in (2, 4) else each) for each in kept)
+
+
 def test_table_made_using_iceberg_stays_readable_by_all(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-22: a plain DELETE on a table without a key leaves no range or equality delete, unless its owner says so."""
     name = f"lake.{namespace}.t"

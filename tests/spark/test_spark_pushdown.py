@@ -316,6 +316,26 @@ def test_booleans_floats_and_fields_of_structs_come_from_metadata(
     assert (nans, *bounds) == (1, 2.5, 2.5)
 
 
+def test_a_plan_says_what_it_looked_at_and_a_commit_what_it_made(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """SP-51: the numbers of Spark's UI, and the filters of EXPLAIN."""
+    name = f"lake.{make_numbers(lake, namespace).name}"
+    frame = spark.sql(f"SELECT n FROM {name} WHERE n > 50 AND day IS NOT NULL")
+    assert ", filters=n > 50, day IS NOT NULL," in plan_of(frame)
+    frame.collect()
+    metrics = frame._jdf.queryExecution().executedPlan().collectLeaves().head().metrics()
+    looked_at = spark.table(f"{name}.files").count()
+    counts = [metrics.apply(each).value() for each in ("resultDataFiles", "skippedDataFiles", "totalPlanningDuration")]
+    assert counts[0] > 0
+    assert counts[0] + counts[1] == looked_at
+    assert counts[2] > 0
+    if not spark.version.startswith("3."):
+        written = spark.sql(f"INSERT INTO {name} SELECT * FROM {name} LIMIT 7")
+        made = written._jdf.queryExecution().executedPlan().commandPhysicalPlan().metrics()
+        assert [made.apply(each).value() for each in ("addedRecords", "removedDataFiles")] == [7, 0]
+
+
 def test_a_filter_that_files_decide_is_not_asked_of_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-41: by partition and by bounds, beside deletes too; a file deleted whole shows none of its rows."""
     numbers = make_numbers(lake, namespace)

@@ -29,6 +29,36 @@ def snapshots(table: Table) -> list[int]:
     return found
 
 
+def test_settings_of_the_session_stand_in_for_options(spark: SparkSession, table: Table) -> None:
+    """SP-56."""
+    name, setting = f"lake.{table.name}", "spark.datasource.tableformat."
+    spark.conf.set(f"{setting}versionAsOf", str(snapshots(table)[1]))
+    try:
+        assert sorted(row.id for row in spark.read.format("tableformat").load(name).collect()) == [1, 2]
+        spark.conf.unset(f"{setting}versionAsOf")
+        spark.conf.set(f"{setting}snapshot-property.foo", "bar")
+        spark.range(4, 5).write.format("tableformat").mode("append").save(name)
+    finally:
+        spark.conf.unset(f"{setting}snapshot-property.foo")
+        spark.conf.unset(f"{setting}versionAsOf")
+    assert spark.sql(f"SELECT summary['foo'] FROM {name}.snapshots ORDER BY committed_at DESC").head()[0] == "bar"
+
+
+def test_a_catalog_has_a_default_namespace(spark: SparkSession, table: Table) -> None:
+    """SP-54: after USE, a name without a namespace is one of it."""
+    namespace, prefix = table.name.split(".")[0], "spark.sql.catalog."
+    options = {row.key: row.value for row in spark.sql("SET").collect() if row.key.startswith(f"{prefix}lake")}
+    for key, value in options.items():
+        if key == f"{prefix}lake" or key.startswith(f"{prefix}lake."):
+            spark.conf.set(key.replace(f"{prefix}lake", f"{prefix}lake_of_one", 1), value)
+    spark.conf.set(f"{prefix}lake_of_one.default-namespace", namespace)
+    try:
+        spark.sql("USE lake_of_one")
+        assert sorted(row.id for row in spark.sql("SELECT id FROM t").collect()) == [1, 2, 3]
+    finally:
+        spark.sql("USE spark_catalog.default")
+
+
 def test_jobs_name_a_table_or_where_it_lies(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """SP-25."""
     name, place = f"lake.{table.name}", local_path(table.location)
@@ -110,8 +140,10 @@ def test_what_was_appended_between_two_snapshots_is_read(spark: SparkSession, ta
 
 
 def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table) -> None:
-    """SP-27."""
+    """SP-27, SP-57."""
     name = f"lake.{table.name}"
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('read.split.target-size'='9', 'read.split.open-file-cost'='1')")
+    assert spark.table(name).rdd.getNumPartitions() > 3
     assert spark.read.option("split-size", 1 << 30).table(name).rdd.getNumPartitions() == 1
     small = spark.read.option("split-size", 100).option("file-open-cost", 1).option("lookback", 5).table(name)
     assert small.rdd.getNumPartitions() > 3

@@ -117,6 +117,29 @@ def test_replace_from_itself(spark: SparkSession, old: Table) -> None:
     assert rows(spark, old) == [(11, "A", 1), (12, "B", 1)]
 
 
+def test_a_replacement_keeps_the_ids_of_what_is_the_same(spark: SparkSession, old: Table) -> None:
+    """SP-53: columns of the same name and type, fields of the same transform, and whole specs and schemas."""
+    first, second, name = old.snapshot_id, None, f"lake.{old.name}"
+    spec = old.metadata.spec()
+    spark.sql(f"REPLACE TABLE {name} PARTITIONED BY (v) AS SELECT id + 10 id, upper(v) v, 1 w FROM {name}")
+    second = old.refresh().snapshot_id
+    assert [(field.name, field.field_id) for field in old.metadata.schema().fields] == [("id", 1), ("v", 2), ("w", 3)]
+    assert old.metadata.spec() == spec
+    spark.sql(f"REPLACE TABLE {name} PARTITIONED BY (id, v) AS SELECT 'x' id, v, 1 w FROM {name}")
+    assert [field.field_id for field in old.refresh().metadata.schema().fields] == [4, 2, 3], "another type, another id"
+    assert [field.name for field in old.metadata.spec().fields] == ["id", "v"]
+    assert old.metadata.spec().fields[1].field_id == spec.fields[0].field_id
+    assert rows(spark, old) == [("x", "A", 1), ("x", "B", 1)]
+    for snapshot, expected in ((first, [(1, "a"), (2, "b")]), (second, [(11, "A", 1), (12, "B", 1)])):
+        found = spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot}").collect()
+        assert sorted(tuple(row) for row in found) == expected
+    spark.sql(f"CREATE OR REPLACE TABLE {name} (v STRING, w INT NOT NULL) TBLPROPERTIES ('tableformat.key' = 'w')")
+    assert [field.field_id for field in old.refresh().metadata.schema().fields] == [2, 5], "a required one had nulls"
+    spark.sql(f"INSERT INTO {name} VALUES ('z', 7), ('y', 8)")
+    spark.sql(f"DELETE FROM {name} WHERE w = 8")
+    assert rows(spark, old) == [("z", 7)]
+
+
 def test_replace_that_another_commit_overtakes_is_a_conflict(spark: SparkSession, old: Table) -> None:
     from collections.abc import Iterator
     from urllib.parse import unquote

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from importlib.metadata import version
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog
+
+NO_COMMENT = None if tuple(int(part) for part in version("pyspark").split(".")[:2]) >= (4, 2) else ""
+"""What DESCRIBE says of a view's column without a comment: before 4.2 these are our statements, in Iceberg's words."""
 
 
 @pytest.fixture
@@ -42,8 +46,8 @@ def test_a_view_keeps_its_query_names_and_place(spark: SparkSession, lake: Catal
         spark.sql("USE spark_catalog.default")
     assert rows(spark, f"SELECT * FROM {db}.v ORDER BY n DESC") == [(2, "b"), (1, "a")]
     assert rows(spark.newSession(), f"SELECT * FROM {db}.`x,y`") == [("b", 2)]
-    assert rows(spark, f"DESCRIBE {db}.v") == [("n", "bigint", "the id"), ("w", "string", None)]
-    assert rows(spark, f"SHOW TBLPROPERTIES {db}.v") == [("k", "1")]
+    assert rows(spark, f"DESCRIBE {db}.v") == [("n", "bigint", "the id"), ("w", "string", NO_COMMENT)]
+    assert ("k", "1") in rows(spark, f"SHOW TBLPROPERTIES {db}.v")
     (created,) = rows(spark, f"SHOW CREATE TABLE {db}.v")
     spark.sql(f"DROP VIEW {db}.v")
     spark.sql(f"USE {db}")
@@ -97,7 +101,8 @@ def test_a_view_is_replaced_altered_renamed_and_dropped(spark: SparkSession, lak
     assert rows(spark, f"SELECT * FROM {db}.v") == [("a", 1)]
     spark.sql(f"ALTER VIEW {db}.v SET TBLPROPERTIES ('k' = '1', 'l' = '2')")
     spark.sql(f"ALTER VIEW {db}.v UNSET TBLPROPERTIES ('l')")
-    assert rows(spark, f"SHOW TBLPROPERTIES {db}.v") == [("k", "1")]
+    shown = dict(rows(spark, f"SHOW TBLPROPERTIES {db}.v"))
+    assert (shown["k"], "l" in shown) == ("1", False)
     view = lake.views.load((namespace, "v"))
     assert view is not None
     assert [each.version_id for each in view.history()] == [1, 2], "properties are no version of the query"

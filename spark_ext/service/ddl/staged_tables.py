@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
-from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -33,6 +32,7 @@ from pyiceberg.table.update import (
 
 from spark_ext.service.ddl.check_constraints import check_properties, is_check_property
 from spark_ext.service.ddl.column_defaults import defaults_of, with_defaults
+from spark_ext.service.ddl.kept_ids import fields_with_kept_ids, schema_with_kept_ids
 from spark_ext.service.ddl.key_property import key_of
 from spark_ext.service.ddl.range_properties import range_partitions_of_statement
 from spark_ext.service.ddl.tables import (
@@ -154,13 +154,14 @@ _OF_OLD_COLUMNS: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS})
 
 
 def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) -> tuple[TableUpdate, ...]:
-    """New schema, spec, sort order and properties, with ids that the table never had: its history stays readable."""
-    ids = itertools.count(metadata.last_column_id + 1)
-    schema = assign_fresh_schema_ids(table_schema(arguments["columns"], metadata.format_version), lambda: next(ids))
+    """New schema, spec, sort order and properties; the table's history stays readable (SP-53)."""
+    defaults = defaults_of(arguments["columns"])
+    columns = table_schema(arguments["columns"], metadata.format_version)
+    schema = schema_with_kept_ids(columns, defaults, metadata)
     key = check_key_columns(schema, key_of(arguments))
     schema = schema_with_key(schema, key)
     schema = Schema(
-        *with_defaults(schema, defaults_of(arguments["columns"])).fields,
+        *with_defaults(schema, defaults).fields,
         schema_id=max(each.schema_id for each in metadata.schemas) + 1,
         identifier_field_ids=schema.identifier_field_ids,
     )
@@ -186,8 +187,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
         if (name in _OF_OLD_COLUMNS or is_check_property(name)) and name not in properties
     ]
     return (
-        AddSchemaUpdate.model_validate({"schema": schema}),
-        SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}),
+        *_schema_updates(metadata, schema),
         *_spec_updates(metadata, schema, partition_by),
         *_sort_order_updates(metadata, sort_order_of_key(key)),
         *([RemovePropertiesUpdate(removals=removed)] if removed else []),
@@ -195,14 +195,23 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
     )
 
 
+def _schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
+    """A schema that the table has is used again: a server would find it, and not take the new id."""
+    known = next((each for each in metadata.schemas if each == schema), None)
+    if known is not None:
+        return (SetCurrentSchemaUpdate.model_validate({"schema-id": known.schema_id}),)
+    return (
+        AddSchemaUpdate.model_validate({"schema": schema}),
+        SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}),
+    )
+
+
 def _spec_updates(metadata: TableMetadata, schema: Schema, partition_by: list[str]) -> tuple[TableUpdate, ...]:
-    """A spec of new fields; the empty spec that the table has is used again."""
-    fresh = partition_spec(schema, partition_by)
-    known = next((spec for spec in metadata.partition_specs if not spec.fields), None)
-    if not fresh.fields and known is not None:
+    """A spec that the table has is used again."""
+    fields = fields_with_kept_ids(partition_spec(schema, partition_by), metadata)
+    known = next((spec for spec in metadata.partition_specs if spec.fields == fields), None)
+    if known is not None:
         return (SetDefaultSpecUpdate.model_validate({"spec-id": known.spec_id}),)
-    next_id = (metadata.last_partition_id or PARTITION_FIELD_ID_START - 1) + 1
-    fields = [field.model_copy(update={"field_id": next_id + index}) for index, field in enumerate(fresh.fields)]
     spec = PartitionSpec(*fields, spec_id=max(each.spec_id for each in metadata.partition_specs) + 1)
     return (
         AddPartitionSpecUpdate(spec=spec),

@@ -31,6 +31,7 @@ from spark_ext.service.states import named_states
 from spark_ext.service.states.read_options import check_named_state, pin_of_options
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.partition_type import (
+    default_fields_of_specs,
     default_partition_type,
     partition_arrow_type,
     spark_partition_type,
@@ -64,8 +65,10 @@ PROVIDER: Final = "tableformat"
 CHANGELOG: Final = "changes"
 """The name behind a table's that means the rows that its snapshots inserted and deleted."""
 ICEBERG: Final = "iceberg"
-_PROVIDERS: Final = frozenset({PROVIDER, ICEBERG, "parquet"})
+PARQUET: Final = "parquet"
+_PROVIDERS: Final = frozenset({PROVIDER, ICEBERG, PARQUET})
 """What USING may say; Spark's session default, parquet, among them."""
+_FILE_FORMAT: Final = "write.format.default"
 _TRANSFORMS: Final = {
     "identity": "identity",
     "bucket": "bucket",
@@ -191,7 +194,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "partition_type": spark_partition_type(partition_arrow_type(metadata)),
         "partition_fields": spark_partition_type(default_partition_type(metadata)),
         "partitioning": _partitioning(metadata.spec(), metadata),
-        "spec_id": metadata.default_spec_id,
+        "fields_of_specs": default_fields_of_specs(metadata),
         "pruning_columns": _pruning_columns(view, key),
         "key": list(key),
         "checks": check_conditions(metadata.properties),
@@ -331,14 +334,16 @@ def with_readable_deletes(properties: dict[str, str], arguments: Mapping[str, An
 
 
 def user_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table without those that Spark adds. USING can name this catalog's own kind alone."""
+    """The properties of a new table without those that Spark adds. USING can name this catalog's own kind, and Parquet,
+    which the table then says as Iceberg's does."""
     provider = properties.get("provider", PROVIDER).lower()
     if provider not in _PROVIDERS:
         raise InvalidArgumentError(
             f"USING {provider}: tables of this catalog are Iceberg tables with Parquet files. Leave USING out, or name "
             f"one of {', '.join(sorted(_PROVIDERS))}."
         )
-    return {
+    said = {_FILE_FORMAT: PARQUET} if provider == PARQUET else {}
+    return said | {
         name: value
         for name, value in properties.items()
         if name not in _IGNORED_PROPERTIES and not is_range_property(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,9 +23,12 @@ from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile
+from tableformat.properties import OPEN_FILE_COST, positive_int
 from tableformat.scan.plan import ScanPlan
+from tableformat.scan.scan_report import scan_counts
 
 _RESOLVE_THREADS: Final = max(4, os.cpu_count() or 1)
+_TASK_SIZES: Final = {"split-size": "read.split.target-size", "file-open-cost": OPEN_FILE_COST}
 DELETED: Final = "_deleted"
 _ALIVE: Final = {DELETED: pa.scalar(False)}
 
@@ -74,7 +77,8 @@ def decided_predicates(session: Session, request: Request) -> list[int]:
 def scan_files(session: Session, request: Request) -> Answer:
     """The files to read, each with its deleted positions, which are found here, in parallel, and cached.
 
-    With `_deleted` among `columns` files that are deleted whole come along: their rows are to be shown.
+    With `_deleted` among `columns` files that are deleted whole come along: their rows are to be shown. SP-51: "counts"
+    are those of the scan's report.
     """
     pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
     view = session.view(pin)
@@ -93,7 +97,17 @@ def scan_files(session: Session, request: Request) -> Answer:
     for task, deleted in zip(tasks, positions_of_tasks(tasks, context), strict=True):
         if len(deleted) < task.data_file.record_count or DELETED in columns:
             files.add(task.data_file, deleted)
-    return files.answer()
+    answer = files.answer()
+    # The partitions of predicates with transforms and values found at run time rule out files of the plan as well.
+    skipped = plan.pruning.data_file_count - len(plan.tasks)
+    answer.result["counts"] = scan_counts(plan) | {"skipped-data-files": skipped}
+    answer.result["tasks"] = _task_sizes(view.metadata.properties)
+    return answer
+
+
+def _task_sizes(properties: Mapping[str, str]) -> dict[str, int]:
+    """SP-57: by the options that stand before these properties; what the table does not say is left to Spark."""
+    return {option: positive_int(properties, name, 1) for option, name in _TASK_SIZES.items() if name in properties}
 
 
 def plan_of(session: Session, request: Request) -> ScanPlan:

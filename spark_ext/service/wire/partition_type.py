@@ -26,6 +26,18 @@ def default_fields(metadata: TableMetadata) -> list[PartitionField]:
     return [field for field in metadata.spec().fields if not isinstance(field.transform, VoidTransform)]
 
 
+def default_fields_of_specs(metadata: TableMetadata) -> dict[str, list[str]]:
+    """The names of those of `default_fields` that each spec has, by the spec's id."""
+    return {
+        str(spec.spec_id): [
+            field.name
+            for field in default_fields(metadata)
+            if any(each.field_id == field.field_id and each.transform == field.transform for each in spec.fields)
+        ]
+        for spec in metadata.partition_specs
+    }
+
+
 def default_partition_type(metadata: TableMetadata) -> pa.StructType:
     """The Arrow types of `default_fields`."""
     types = {field.field_id: field for field in metadata.spec().partition_type(metadata.schema()).fields}

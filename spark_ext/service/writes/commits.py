@@ -212,9 +212,15 @@ def _commit(
     iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
     new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
+    new_id = result.snapshot_id if result.attempts else None
+    snapshot = None if new_id is None else iceberg.metadata.snapshot_by_id(new_id)
     if result.attempts and not target.is_staged:
         after_commit(iceberg, target.branch, executor=session.upkeep_executor)
-    return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
+    return {
+        "snapshot_id": result.snapshot_id,
+        "already_applied": result.already_applied,
+        "summary": None if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties,
+    }
 
 
 def _options(request: Request, target: WriteTarget) -> CommitOptions:

@@ -23,6 +23,7 @@ REPLACE_PREFIX: Final = "replace-prefix"
 BRANCH: Final = "branch"
 DISTRIBUTION_MODE: Final = "distribution-mode"
 DISTRIBUTION_MODES: Final = ("none", "hash", "range")
+ADVISORY_PARTITION_SIZE: Final = "write.spark.advisory-partition-size-bytes"
 SNAPSHOT_PROPERTY: Final = "snapshot-property."
 ON_REFUSED: Final = "on-refused"
 REFUSED_ROWS_TABLE: Final = "refused-rows-table"
@@ -38,13 +39,13 @@ _PROPERTY_OF_OPTION: Final = {
     "compression-codec": COMPRESSION_CODEC,
     "compression-level": COMPRESSION_LEVEL,
     DISTRIBUTION_MODE: "write.distribution-mode",
+    "advisory-partition-size": ADVISORY_PARTITION_SIZE,
 }
 """Options that stand in for a table property, for one write."""
 _FLAGS: Final = ("true", "false")
 _SAID_ANYWAY: Final = {"write-format": "parquet", "delete-format": "parquet", "check-nullability": "true"}
 """Options of Iceberg's source with the one value that says what is done."""
 _IDLE: Final = (
-    "advisory-partition-size",
     "check-ordering",
     "compression-strategy",
     "delete-granularity",

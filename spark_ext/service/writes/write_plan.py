@@ -38,6 +38,7 @@ from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
 from spark_ext.service.writes.refused_rows import check_takes_refused_rows
 from spark_ext.service.writes.write_options import (
+    ADVISORY_PARTITION_SIZE,
     ALLOW_OUTSIDE,
     DISTRIBUTION_MODES,
     ISOLATION_LEVEL,
@@ -57,7 +58,7 @@ from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.keys.table_key import key_names
 from tableformat.parquet.bloom_filters.filter_options import FilterOption
 from tableformat.parquet.parquet_output import compression_codec
-from tableformat.properties import COMPRESSION_LEVEL, RANGE_PARTITIONS, property_one_of
+from tableformat.properties import COMPRESSION_LEVEL, RANGE_PARTITIONS, positive_int, property_one_of
 from tableformat.table import Table
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.checks import check_conditions
@@ -201,6 +202,7 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     return describe_write(
         table,
         options,
+        command=request.arguments.get("command"),
         row_lineage=request.arguments["row_lineage"],
         is_staged=wap.wap_id is not None,
         range_partitions=session.load(pin.table).metadata.properties.get(RANGE_PARTITIONS),
@@ -247,6 +249,7 @@ def describe_write(
     is_staged: bool,
     range_partitions: str | None,
     refused_rows_table: tuple[str, ...] | None,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """The write of rows in the table's current schema and default spec; with `row_lineage` its columns behind them.
 
@@ -296,7 +299,7 @@ def describe_write(
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
         "order": order,
-        "distribution": _distribution(context, order),
+        **_spread(command, context, order),
         "stems": _stems(context),
         "codec": compression_codec(context.properties),
         "level": context.properties.get(COMPRESSION_LEVEL),
@@ -406,6 +409,25 @@ def _distribution(context: WriteContext, order: Sequence[dict[str, Any]]) -> str
         mode = "none" if is_unpartitioned(context.spec) else "hash"
     has_order = context.sorts_rows or bool(order)
     return "none" if is_unpartitioned(context.spec) and not (mode == "range" and has_order) else mode
+
+
+def _distribution_of(command: str, context: WriteContext, order: Sequence[dict[str, Any]]) -> str:
+    """SP-52: what the table says of the statement. Else positions that are deleted stay in the task that found them,
+    and new rows are spread as those of an INSERT."""
+    name = f"write.{command}.distribution-mode"
+    if name in context.properties:
+        return property_one_of(context.properties, name, DISTRIBUTION_MODES)
+    return "none" if command == "delete" else _distribution(context, order)
+
+
+def _spread(command: str | None, context: WriteContext, order: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Over which tasks rows are spread by INSERT and its kin, or by the row-level statement named; and SP-55, what
+    Spark should give to a task, None to leave it to the size of the files."""
+    size = ADVISORY_PARTITION_SIZE
+    return {
+        "distribution": _distribution(context, order) if command is None else _distribution_of(command, context, order),
+        "advisory_bytes": positive_int(context.properties, size, 1) if size in context.properties else None,
+    }
 
 
 def _stems(context: WriteContext) -> Sequence[str]:

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -29,6 +30,9 @@ final class ViewStatements {
   /** What a view says of itself. */
   private static final Set<String> RESERVED =
       Set.of("provider", "location", "format-version", "spark.query-column-names");
+
+  /** What SHOW TBLPROPERTIES says besides the properties that statements set. */
+  private static final List<String> STATED = List.of("location", "provider");
 
   private static final StructType DESCRIBED = texts("col_name", "data_type", "comment");
 
@@ -183,7 +187,7 @@ final class ViewStatements {
     LakeView view = existing(target);
     ArrayNode rows = Json.array();
     for (StructField field : view.schema().fields()) {
-      rows.add(Json.array(field.name(), field.dataType().simpleString(), field.getComment().getOrElse(() -> null)));
+      rows.add(Json.array(field.name(), field.dataType().simpleString(), field.getComment().getOrElse(() -> "")));
     }
     if (isExtended) {
       rows.add(Json.array("", "", "")).add(Json.array("# Detailed View Information", "", ""));
@@ -207,7 +211,9 @@ final class ViewStatements {
     }
     List<String> asked = isAtEnd(in) ? null : SqlProperties.names(in, spark);
     return new LakeCommand(in.text(), texts("key", "value"), () -> {
-      Map<String, String> shown = existing(target).shownProperties();
+      LakeView stored = existing(target);
+      Map<String, String> shown = new TreeMap<>(stored.shownProperties());
+      STATED.forEach(name -> shown.put(name, stored.properties().get(name)));
       String view = target.catalog().name() + "." + target.identifier();
       ArrayNode rows = Json.array();
       for (String name : asked == null ? shown.keySet() : asked) {

@@ -55,7 +55,9 @@ final class ChangesScan implements Scan, Batch {
   }
 
   @Override public InputPartition[] planInputPartitions() {
-    return Splits.of(files().tasks(), ReadOptions.splitSize(options), ReadOptions.fileOpenCost(options));
+    return Splits.of(
+        files().tasks(), ReadOptions.splitSize(options, files().taskSizes()),
+        ReadOptions.fileOpenCost(options, files().taskSizes()));
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {

@@ -1,10 +1,17 @@
 package tableformat.spark;
 
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.function.IntPredicate;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What a scan has to know of its table's partitioning to report it, so that joins need no exchange (SP-40). */
-record Grouping(Transform[] transforms, StructType fields, int specId) {
+/** The partition fields that a scan reports, so that joins need no exchange (SP-40). */
+record Grouping(Transform[] transforms, StructType fields) {
   private static final String WANTED = "spark.sql.iceberg.planning.preserve-data-grouping";
 
   /** Null where the session does not ask for it, and for a table without partitions. */
@@ -14,7 +21,31 @@ record Grouping(Transform[] transforms, StructType fields, int specId) {
     }
     Transform[] transforms = table.partitioning();
     StructType fields = table.partitionSchema();
-    boolean isKnown = transforms.length > 0 && transforms.length == fields.size();
-    return isKnown ? new Grouping(transforms, fields, table.described().get("spec_id").asInt()) : null;
+    return transforms.length > 0 && transforms.length == fields.size() ? new Grouping(transforms, fields) : null;
+  }
+
+  /** Of the columns that are read; null where they have none. */
+  Grouping ofColumns(StructType required) {
+    List<String> read = List.of(required.fieldNames());
+    return among(i -> Arrays.stream(transforms[i].references()).map(NamedReference::fieldNames)
+        .allMatch(path -> read.contains(path[0])));
+  }
+
+  /** The fields that all of these specs have; null where there is none. */
+  Grouping ofSpecs(Set<Integer> specIds, LakeTable table) {
+    return among(i -> specIds.stream().allMatch(id -> table.defaultFieldsOf(id).contains(fields.apply(i).name())));
+  }
+
+  private Grouping among(IntPredicate isKept) {
+    List<Transform> kept = new ArrayList<>();
+    List<StructField> keptFields = new ArrayList<>();
+    for (int i = 0; i < transforms.length; i++) {
+      if (isKept.test(i)) {
+        kept.add(transforms[i]);
+        keptFields.add(fields.apply(i));
+      }
+    }
+    return kept.isEmpty()
+        ? null : new Grouping(kept.toArray(Transform[]::new), new StructType(keptFields.toArray(StructField[]::new)));
   }
 }

@@ -29,14 +29,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * `spark.sql.catalog.NAME = tableformat.spark.LakeCatalog`. Every question about tables goes to the Python process.
  *
- * <p>Options: `python`, the interpreter; all others belong to the Python side.
+ * <p>Options: `python`, the interpreter; `default-namespace`, where names without one are looked up after USE (SP-54); all
+ * others belong to the Python side.
  */
 public final class LakeCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, TableMaking, Procedures, Transactions,
         Changelogs, StateOptions, Views {
   private static final String PYTHON = "python";
+  private static final String DEFAULT_NAMESPACE = "default-namespace";
 
   private String name;
+  private String[] defaultNamespace = {};
   private Sidecar sidecar;
 
   /** The statement that this catalog is for; null in a session's own. */
@@ -47,10 +50,13 @@ public final class LakeCatalog
     SparkOfJar.check();
     ObjectNode passed = Json.object();
     options.asCaseSensitiveMap().forEach((option, value) -> {
-      if (!option.equals(PYTHON)) {
+      if (!option.equals(PYTHON) && !option.equals(DEFAULT_NAMESPACE)) {
         passed.put(option, value);
       }
     });
+    if (options.containsKey(DEFAULT_NAMESPACE)) {
+      defaultNamespace = options.get(DEFAULT_NAMESPACE).split("\\.");
+    }
     List<String> command = new ArrayList<>();
     command.add(options.getOrDefault(PYTHON, System.getenv().getOrDefault("PYSPARK_PYTHON", "python3")));
     command.addAll(List.of("-m", "spark_ext.sidecar"));
@@ -63,10 +69,15 @@ public final class LakeCatalog
     return name;
   }
 
+  @Override public String[] defaultNamespace() {
+    return defaultNamespace.clone();
+  }
+
   /** This catalog as one statement sees it. */
   LakeCatalog within(Statement statement) {
     LakeCatalog catalog = new LakeCatalog();
     catalog.name = name;
+    catalog.defaultNamespace = defaultNamespace;
     catalog.sidecar = sidecar;
     catalog.statement = statement;
     return catalog;

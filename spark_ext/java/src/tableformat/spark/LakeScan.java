@@ -8,9 +8,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -48,9 +48,15 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private Predicate[] runtimePredicates = {};
   private JsonNode estimate;
   private ScanFiles files;
+  private long planningNanos = 0;
 
   /** Null where the partitioning is not reported. */
   private final Grouping grouping;
+
+  /** What was reported: values that are found at run time leave fewer files, and no other keys. */
+  private Grouping reported;
+
+  private boolean isReported = false;
 
   /** A stream has options of its own, of which some have names of a batch's. */
   private boolean isOfStream = false;
@@ -62,7 +68,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
     this.predicates = predicates;
     this.decided = decided;
     this.options = options;
-    this.grouping = Grouping.of(table);
+    Grouping known = Grouping.of(table);
+    this.grouping = known == null ? null : known.ofColumns(required);
   }
 
   @Override public StructType readSchema() {
@@ -70,7 +77,16 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public String description() {
-    return table.name() + " [snapshot: " + table.version() + ", filters: " + Arrays.toString(predicates) + "]";
+    String groupedBy = grouping == null
+        ? "" : Arrays.stream(grouping.transforms()).map(Object::toString).collect(Collectors.joining(", "));
+    return "TableFormatScan(table=" + table.name() + ", snapshotId=" + table.version() + ", filters="
+        + PredicateText.of(predicates) + ", runtimeFilters=" + PredicateText.of(runtimePredicates) + ", groupedBy="
+        + groupedBy + ")";
+  }
+
+  /** Spark shows the scan of a plan by it. */
+  @Override public String toString() {
+    return description();
   }
 
   @Override public Batch toBatch() {
@@ -98,7 +114,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
       if (Sessions.active().sessionState().conf().cboEnabled()) {
         arguments.set("statistics_of", Json.array(required.fieldNames()));
       }
-      estimate = table.catalog().call("estimate", arguments).result();
+      estimate = planned("estimate", arguments).result();
     }
     long fullRowBytes = Math.max(1, table.rowType().defaultSize());
     double share = Math.min(1.0, (double) Math.max(1, required.defaultSize()) / fullRowBytes);
@@ -140,29 +156,36 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
 
   /** SP-40. */
   @Override public Partitioning outputPartitioning() {
-    Map<InternalRow, List<FileTask>> groups = isOfStream || grouping == null ? null : groups();
-    return groups == null
-        ? new UnknownPartitioning(0) : new KeyGroupedPartitioning(grouping.transforms(), groups.size());
+    Grouping common = isOfStream ? null : common();
+    return common == null
+        ? new UnknownPartitioning(0)
+        : new KeyGroupedPartitioning(common.transforms(), files().byPartition(common.fields()).size());
   }
 
   @Override public InputPartition[] planInputPartitions() {
-    Map<InternalRow, List<FileTask>> groups = grouping == null ? null : groups();
-    long splitSize = ReadOptions.splitSize(options);
-    long openCost = ReadOptions.fileOpenCost(options);
-    return groups == null
-        ? Splits.of(files().tasks(), splitSize, openCost) : Splits.ofGroups(groups, splitSize, openCost);
+    Grouping common = common();
+    long splitSize = ReadOptions.splitSize(options, files().taskSizes());
+    long openCost = ReadOptions.fileOpenCost(options, files().taskSizes());
+    return common == null
+        ? Splits.of(files().tasks(), splitSize, openCost)
+        : Splits.ofGroups(files().byPartition(common.fields()), splitSize, openCost);
   }
 
-  private Map<InternalRow, List<FileTask>> groups() {
-    return files().byPartition(grouping.fields(), grouping.specId());
+  /** Of the fields that are read, those that every file is partitioned by; null where there are none. */
+  private Grouping common() {
+    if (!isReported) {
+      reported = grouping == null ? null : grouping.ofSpecs(files().specIds(), table);
+      isReported = true;
+    }
+    return reported;
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
-    return DataFilesMetric.forSpark();
+    return ScanMetrics.forSpark();
   }
 
   @Override public CustomTaskMetric[] reportDriverMetrics() {
-    return new CustomTaskMetric[] {DataFilesMetric.of(files().tasks().size())};
+    return ScanMetrics.of(files().counts(), planningNanos);
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {
@@ -182,9 +205,16 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
       }
       ObjectNode arguments = arguments().set("columns", columns);
       table.noteRead(allPredicates());
-      files = ScanFiles.of(table.catalog().call("scan_files", arguments));
+      files = ScanFiles.of(planned("scan_files", arguments));
     }
     return files;
+  }
+
+  private Sidecar.Answer planned(String method, ObjectNode arguments) {
+    long started = System.nanoTime();
+    Sidecar.Answer answer = table.catalog().call(method, arguments);
+    planningNanos += System.nanoTime() - started;
+    return answer;
   }
 
   private ObjectNode arguments() {

@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SessionConfigSupport;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
@@ -16,9 +17,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * `format("tableformat")`: jobs that name a table by `load`, `save` or `start`, by its name or where it lies (SP-25). Everything
  * else is the catalog's.
  */
-public final class LakeSource implements SupportsCatalogOptions, DataSourceRegister {
+public final class LakeSource implements SupportsCatalogOptions, DataSourceRegister, SessionConfigSupport {
   @Override public String shortName() {
     return "tableformat";
+  }
+
+  /** Settings `spark.datasource.tableformat.NAME` stand in for options of that name (SP-56). */
+  @Override public String keyPrefix() {
+    return shortName();
   }
 
   @Override public String extractCatalog(CaseInsensitiveStringMap options) {

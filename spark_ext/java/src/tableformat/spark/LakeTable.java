@@ -3,6 +3,7 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -95,6 +96,11 @@ final class LakeTable
   /** The struct of all partition fields that the table has had. */
   StructType partitionType() {
     return Json.struct(description.get("partition_type"));
+  }
+
+  /** Names of the default spec's fields that the spec of this id has. */
+  List<String> defaultFieldsOf(int specId) {
+    return List.of(Json.strings(description.get("fields_of_specs").get(Integer.toString(specId))));
   }
 
   /** Columns by which files can be ruled out at run time: leading key columns and partition sources. */

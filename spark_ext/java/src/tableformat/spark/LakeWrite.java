@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
@@ -60,6 +62,15 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   @Override public void commit(WriterCommitMessage[] messages) {
     ObjectNode arguments = arguments().set("pin", table.pin());
     job.commit("commit_write", arguments.set("reads", table.reads()), messages);
+  }
+
+  @Override public CustomMetric[] supportedCustomMetrics() {
+    return CommitMetrics.forSpark();
+  }
+
+  /** Spark asks since 4.0. */
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return CommitMetrics.of(job.summary());
   }
 
   @Override public void abort(WriterCommitMessage[] messages) {

@@ -29,14 +29,14 @@ final class ReadOptions {
     return arguments;
   }
 
-  /** Bytes that a task reads; 0 where Spark decides. Python has checked the number. */
-  static long splitSize(CaseInsensitiveStringMap options) {
-    return options.getLong("split-size", 0);
+  /** Bytes that a task reads, where no option says it as the table does; 0 where Spark decides. Python has checked the number. */
+  static long splitSize(CaseInsensitiveStringMap options, JsonNode ofTable) {
+    return options.getLong("split-size", ofTable.path("split-size").asLong(0));
   }
 
-  /** Bytes that opening a file is taken to cost; 0 where Spark decides. */
-  static long fileOpenCost(CaseInsensitiveStringMap options) {
-    return options.getLong("file-open-cost", 0);
+  /** Bytes that opening a file is taken to cost, likewise. */
+  static long fileOpenCost(CaseInsensitiveStringMap options, JsonNode ofTable) {
+    return options.getLong("file-open-cost", ofTable.path("file-open-cost").asLong(0));
   }
 
   /** Python knows the names. */

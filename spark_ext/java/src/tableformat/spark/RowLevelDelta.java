@@ -3,10 +3,11 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;
-import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
 import org.apache.spark.sql.connector.write.DeltaWrite;
@@ -72,7 +73,7 @@ final class RowLevelDelta implements SupportsDelta {
   @Override public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo write) {
     return new DeltaWriteBuilder() {
       @Override public DeltaWrite build() {
-        return new Delta(WriteJob.plan(table, write.options(), "delta", keepsRowIds()));
+        return new Delta(WriteJob.planDelta(table, write.options(), command(), keepsRowIds()));
       }
     };
   }
@@ -93,7 +94,7 @@ final class RowLevelDelta implements SupportsDelta {
     }
 
     @Override public Distribution requiredDistribution() {
-      return onlyDeletes() ? Distributions.unspecified() : job.distribution(Expressions.column(MetadataColumns.FILE));
+      return job.distributionOfDelta(onlyDeletes());
     }
 
     @Override public boolean distributionStrictlyRequired() {
@@ -101,7 +102,7 @@ final class RowLevelDelta implements SupportsDelta {
     }
 
     @Override public long advisoryPartitionSizeInBytes() {
-      return onlyDeletes() ? 0 : job.advisoryPartitionSizeInBytes();
+      return job.advisoryPartitionSizeInBytes();
     }
 
     @Override public SortOrder[] requiredOrdering() {
@@ -121,6 +122,15 @@ final class RowLevelDelta implements SupportsDelta {
       arguments.set("pin", table.pin());
       arguments.set("reads", table.reads());
       job.commit("commit_delta", arguments, messages);
+    }
+
+    @Override public CustomMetric[] supportedCustomMetrics() {
+      return CommitMetrics.forSpark();
+    }
+
+    /** Spark asks since 4.0. */
+    public CustomTaskMetric[] reportDriverMetrics() {
+      return CommitMetrics.of(job.summary());
     }
 
     @Override public void abort(WriterCommitMessage[] messages) {

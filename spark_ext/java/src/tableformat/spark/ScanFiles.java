@@ -7,6 +7,8 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -24,8 +26,8 @@ import org.apache.spark.sql.types.StructType;
  * <pre>
  * {"files": [{"path": "...", "size": 123, "layout": 0, "deleted": 1, "reads_deleted": false}],
  *  "layouts": [{"filters": true, "names": {"1": "id"}, "constants": ["country"], "checksums": true}],
- *  "constants": {"type": "struct", ...},
- *  "s3": {"fs.s3a.endpoint": "..."}}
+ *  "constants": {"type": "struct", ...}, "s3": {"fs.s3a.endpoint": "..."}, "counts": {"result-data-files": 1, ...},
+ *  "tasks": {"split-size": 1024}}
  * </pre>
  *
  * "deleted" is the number of the part with the positions. "constants" is null or the type of part 0, an Arrow stream
@@ -43,14 +45,17 @@ final class ScanFiles {
   private final StructType constants;
   private final byte[][] shared;
   private final Map<String, String> s3;
+  private final JsonNode counts;
+  private final JsonNode taskSizes;
 
-  private ScanFiles(
-      List<FileTask> tasks, JsonNode layouts, StructType constants, byte[][] shared, Map<String, String> s3) {
+  private ScanFiles(List<FileTask> tasks, StructType constants, byte[][] shared, JsonNode answer) {
     this.tasks = tasks;
-    this.layouts = layouts;
+    this.layouts = answer.get("layouts");
     this.constants = constants;
     this.shared = shared;
-    this.s3 = s3;
+    this.s3 = Json.map(answer.get("s3"));
+    this.counts = answer.path("counts");
+    this.taskSizes = answer.path("tasks");
   }
 
   static ScanFiles of(Sidecar.Answer answer) {
@@ -71,28 +76,45 @@ final class ScanFiles {
           file.get("layout").asInt(), values == null ? null : values[tasks.size()], isShared ? null : deleted,
           isShared ? shared.size() - 1 : -1, file.path("reads_deleted").asBoolean()));
     }
-    return new ScanFiles(
-        tasks, result.get("layouts"), constants, shared.toArray(new byte[0][]), Json.map(result.get("s3")));
+    return new ScanFiles(tasks, constants, shared.toArray(new byte[0][]), result);
+  }
+
+  /** Of the plan: what it looked at, ruled out and left, by the names of a scan report; nothing for a list without a plan. */
+  JsonNode counts() {
+    return counts;
+  }
+
+  /** What the table says of the tasks that read it, by the names of options (SP-57). */
+  JsonNode taskSizes() {
+    return taskSizes;
   }
 
   List<FileTask> tasks() {
     return tasks;
   }
 
+  /** The specs of the files, which the planner was asked for with `_spec_id`. */
+  Set<Integer> specIds() {
+    if (tasks.isEmpty()) {
+      return Set.of();
+    }
+    int place = constants.fieldIndex(MetadataColumns.SPEC_ID);
+    return tasks.stream().map(task -> task.constants().getInt(place)).collect(Collectors.toSet());
+  }
+
   /**
-   * The files of each partition, by the values of `fields`, which the planner was asked for with `_partition` and
-   * `_spec_id`; null where a file is of another spec than `specId`.
+   * The files of each partition, by the values of `fields`, which all of their specs have and the planner was asked for
+   * with `_partition`.
    */
-  Map<InternalRow, List<FileTask>> byPartition(StructType fields, int specId) {
-    int specPlace = constants.fieldIndex(MetadataColumns.SPEC_ID);
+  Map<InternalRow, List<FileTask>> byPartition(StructType fields) {
+    if (tasks.isEmpty()) {
+      return Map.of();
+    }
     int place = constants.fieldIndex(MetadataColumns.PARTITION);
     StructType known = (StructType) constants.apply(place).dataType();
     UnsafeProjection comparable = UnsafeProjection.create(fields);
     Map<InternalRow, List<FileTask>> result = new LinkedHashMap<>();
     for (FileTask task : tasks) {
-      if (task.constants().getInt(specPlace) != specId) {
-        return null;
-      }
       InternalRow partition = task.constants().getStruct(place, known.size());
       Object[] values = new Object[fields.size()];
       for (int i = 0; i < values.length; i++) {

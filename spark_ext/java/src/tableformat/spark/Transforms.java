@@ -99,7 +99,7 @@ final class Transforms {
   }
 
   /** Public, as all that follow: Spark calls them from code that it generates. */
-  public static final class Bucket implements ScalarFunction<Integer> {
+  public static final class Bucket implements Reducing<Integer> {
     private final DataType source;
 
     Bucket(DataType source) {
@@ -195,7 +195,7 @@ final class Transforms {
     }
   }
 
-  public static final class DatePart implements ScalarFunction<Integer> {
+  public static final class DatePart implements Reducing<Integer> {
     private final String name;
     private final DataType source;
 

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NullOrdering;
 import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -20,12 +22,18 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class WriteJob {
   private static final long ADVISORY_BYTES_MAX = 256L << 20;
 
+  /** Iceberg's names (SP-55). */
+  private static final String ADVISORY_SETTING = "spark.sql.iceberg.advisory-partition-size";
+
+  private static final String ADVISORY_OPTION = "advisory-partition-size";
+
   private static final String REFUSED_ROWS_TABLE = "refused-rows-table";
 
   private final LakeTable table;
   private final JsonNode answer;
   private final WritePlan plan;
   private boolean mayBeCommitted = false;
+  private JsonNode summary;
 
   private WriteJob(LakeTable table, JsonNode answer) {
     this.table = table;
@@ -35,13 +43,23 @@ final class WriteJob {
   }
 
   static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode) {
-    return plan(table, options, mode, false);
+    return plan(table, options, table.arguments().put("mode", mode).put("row_lineage", false));
   }
 
-  /** With `rowLineage` the rows have the lineage columns behind the table's own. */
-  static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, String mode, boolean rowLineage) {
-    ObjectNode arguments = table.arguments().put("mode", mode).put("row_lineage", rowLineage);
-    arguments.set("options", Json.object(options.asCaseSensitiveMap()));
+  /** Of a DELETE, an UPDATE or a MERGE. With `rowLineage` the rows have the lineage columns behind the table's own. */
+  static WriteJob planDelta(
+      LakeTable table, CaseInsensitiveStringMap options, RowLevelOperation.Command command, boolean rowLineage) {
+    ObjectNode arguments = table.arguments().put("mode", "delta").put("row_lineage", rowLineage);
+    return plan(table, options, arguments.put("command", command.name().toLowerCase(Locale.ROOT)));
+  }
+
+  private static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, ObjectNode arguments) {
+    ObjectNode given = Json.object(options.asCaseSensitiveMap());
+    String advisory = Sessions.active().conf().get(ADVISORY_SETTING, "");
+    if (!advisory.isEmpty() && !options.containsKey(ADVISORY_OPTION)) {
+      given.put(ADVISORY_OPTION, advisory);
+    }
+    arguments.set("options", given);
     String refused = options.get(REFUSED_ROWS_TABLE);
     if (refused != null) {
       arguments.set("refused_rows_table", Json.identifier(TableNames.parse(table.catalog().name(), refused)));
@@ -53,20 +71,37 @@ final class WriteJob {
     return new TaskWriters(plan, ParquetOutput.configuration(plan));
   }
 
-  /** Rows of a partition come together; `first` are columns that rows are spread by as well. */
-  Distribution distribution(Expression... first) {
+  /** Rows of a partition come together. */
+  Distribution distribution() {
+    return distribution(new Expression[0], transforms(), ordering());
+  }
+
+  /** Those that are deleted by their file, and new ones of a partition (SP-52). */
+  Distribution distributionOfDelta(boolean onlyDeletes) {
+    Expression file = Expressions.column(MetadataColumns.FILE);
+    return distribution(
+        new Expression[] {file}, onlyDeletes ? new Expression[0] : transforms(),
+        onlyDeletes ? new SortOrder[] {ascending(Expressions.column(MetadataColumns.POSITION))} : ordering());
+  }
+
+  /** `first` are columns that rows are spread by before all others. */
+  private Distribution distribution(Expression[] first, Expression[] clustered, SortOrder[] order) {
     return switch (answer.get("distribution").asText()) {
       case "hash" -> Distributions.clustered(
-          Stream.concat(Arrays.stream(first), Arrays.stream(transforms())).toArray(Expression[]::new));
-      case "range" -> ordering().length == 0 ? Distributions.unspecified() : Distributions.ordered(ordering());
+          Stream.concat(Arrays.stream(first), Arrays.stream(clustered)).toArray(Expression[]::new));
+      case "range" -> order.length == 0 ? Distributions.unspecified() : Distributions.ordered(
+          Stream.concat(Arrays.stream(first).map(WriteJob::ascending), Arrays.stream(order)).toArray(SortOrder[]::new));
       default -> Distributions.unspecified();
     };
   }
 
   /** Bytes that Spark should give to a task. */
   long advisoryPartitionSizeInBytes() {
-    return answer.get("distribution").asText().equals("none")
-        ? 0 : Math.min(plan.targetFileSizeBytes, ADVISORY_BYTES_MAX);
+    if (answer.get("distribution").asText().equals("none")) {
+      return 0;
+    }
+    JsonNode advised = answer.get("advisory_bytes");
+    return advised.isNull() ? Math.min(plan.targetFileSizeBytes, ADVISORY_BYTES_MAX) : advised.asLong();
   }
 
   /** By partition and place, so that one file is open at a time, and by key, as the files promise; else by the table's sort order. */
@@ -125,7 +160,13 @@ final class WriteJob {
   }
 
   void commit(String method, ObjectNode arguments, WriterCommitMessage[] messages) {
-    ending(() -> CommitCall.call(table.catalog(), method, arguments, TaskReport.parts(messages)));
+    ending(() -> summary =
+        CommitCall.call(table.catalog(), method, arguments, TaskReport.parts(messages)).result().path("summary"));
+  }
+
+  /** Of the snapshot; null before the commit. */
+  JsonNode summary() {
+    return summary;
   }
 
   void commitEpoch(ObjectNode arguments, String queryId, long epoch, WriterCommitMessage[] messages) {

@@ -52,11 +52,11 @@ public final class Lake {
         "jdbc.schema-version", "V1", "clients", "1");
   }
 
-  /** Registers the lake as a catalog of the session; of Iceberg's options those go along that are about tables. */
+  /** Registers the lake as a catalog of the session; of Iceberg's options those go along that are about tables and names. */
   public void register(SparkSession spark, String name, Map<String, String> options) {
     Map<String, String> all = new HashMap<>();
     options.forEach((option, value) -> {
-      if (option.startsWith("table-")) {
+      if (option.startsWith("table-") || option.equals("default-namespace")) {
         all.put(option, value);
       }
     });

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SessionConfigSupport;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -15,7 +16,7 @@ import tableformat.spark.LakeSource;
 import tableformat.suite.Lake;
 
 /** In place of Iceberg's class of this name: `format("iceberg")` is our source. */
-public class IcebergSource implements SupportsCatalogOptions, DataSourceRegister {
+public class IcebergSource implements SupportsCatalogOptions, DataSourceRegister, SessionConfigSupport {
   private final LakeSource source = new LakeSource();
 
   /** A name without a catalog is one of the lake's: there is no session catalog of Iceberg's. */
@@ -33,6 +34,10 @@ public class IcebergSource implements SupportsCatalogOptions, DataSourceRegister
 
   @Override public String shortName() {
     return "iceberg";
+  }
+
+  @Override public String keyPrefix() {
+    return shortName();
   }
 
   @Override public String extractCatalog(CaseInsensitiveStringMap options) {
