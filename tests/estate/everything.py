@@ -93,6 +93,7 @@ STEPS: Mapping[str, Step] = {
     "rewrite_position_delete_files": lambda t: t.maintenance.rewrite_position_delete_files(),
     "rewrite_manifests": lambda t: t.maintenance.rewrite_manifests(),
     "compact": lambda t: t.maintenance.compact(),
+    "compute_table_stats": lambda t: t.maintenance.compute_table_stats(),
     "publish": _publish,
     "upkeep": lambda t: t.maintenance.upkeep(),
     "rollback": lambda t: t.rollback(snapshot_id=t.history()["snapshot_id"][-2].as_py()),

@@ -56,8 +56,13 @@ def clock_of(rows: list[Row]) -> int:
 
 
 def create(catalog: tf.Catalog, name: str, *, version: str, partitioned: bool) -> tf.Table:
-    """An empty table that Flink upserts into."""
-    properties = {"format-version": version, "write.upsert.enabled": "true", "commit.retry.min-wait-ms": "1"}
+    """An empty table that Flink upserts into, and which keeps metadata files for as long as slow readers take."""
+    properties = {
+        "format-version": version,
+        "write.upsert.enabled": "true",
+        "write.metadata.previous-versions-max": "1000",
+        "commit.retry.min-wait-ms": "1",
+    }
     with pytest.warns(tf.errors.PropertyWithoutEffectWarning, match=r"write\.upsert\.enabled"):
         return catalog.create_table(
             name, SCHEMA, key=KEY, partition_by=["bucket(2, id2)"] if partitioned else [], properties=properties
