@@ -94,9 +94,11 @@ def _is_one_of(value: Any, annotation: Any) -> bool:
 
 
 def _are_several(values: Any, annotation: Any) -> bool:
-    """A set, a list, an array: what can be gone through more than once and has a length."""
+    """A set, a list, an array: what can be gone through more than once and has a length. The callee looks at a text
+    that is given for a list of texts, since it knows what was meant."""
     if isinstance(values, str):
-        return True
+        of = next(iter(typing.get_args(annotation)), Any)
+        return of is Any or _fits(values, of)
     is_collection = hasattr(values, "__len__") and hasattr(values, "__iter__") and not isinstance(values, bytes)
     return is_collection and _items_fit(values, annotation)
 

@@ -61,6 +61,10 @@ def table(catalog: tf.Catalog) -> tf.Table:
         (lambda table: table.maintenance.compact(rewrite_all="no"), "rewrite_all must be True or False"),
         (lambda table: table.get({None: 1}), "unknown column None in the key"),
         (lambda table: table.update("id = 1", set={None: 1}), "unknown column None"),
+        (
+            lambda table: table.add_files(["x"], partitions="/"),
+            "partitions must be a list with each item a mapping or None",
+        ),
         (lambda table: table.scan().to_duckdb(connection=5), "connection must be one of DuckDB"),
     ],
 )
@@ -68,6 +72,12 @@ def test_argument_of_another_type_is_refused(table: tf.Table, call: Callable[[tf
     with pytest.raises(InvalidArgumentError, match=told):
         call(table)
     assert table.refresh().scan().count() == 1
+
+
+def test_values_of_directories_are_text(catalog: tf.Catalog) -> None:
+    table = catalog.create_table("db.parts", SCHEMA, key=["id"], partition_by=["id"])
+    with pytest.raises(InvalidArgumentError, match="id=5, and values of directories are text"):
+        table.add_files(["x.parquet"], partitions=[{"id": 5}])
 
 
 @pytest.mark.parametrize(

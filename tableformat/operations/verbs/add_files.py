@@ -107,6 +107,10 @@ def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[i
             )
         column = schema.find_field(name)
         assert isinstance(column.field_type, PrimitiveType), "partition columns are primitive"
+        if text is not None and not isinstance(text, str):
+            raise InvalidArgumentError(
+                f"{path}: partitions says {name}={text!r:.80}, and values of directories are text. Nothing was changed."
+            )
         try:
             stated[places[name]] = None if text is None else value_of_text(text, column.field_type)
         except ValueError as error:
