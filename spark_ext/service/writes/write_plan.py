@@ -34,6 +34,7 @@ from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.s3_options import s3_options
 from spark_ext.service.wire.transforms import spark_transform
+from spark_ext.service.writes.bloom_filters import bloom_filters
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
 from spark_ext.service.writes.range_plan import is_sorted_by_place, range_plan
 from spark_ext.service.writes.refused_rows import check_takes_refused_rows
@@ -56,7 +57,6 @@ from tableformat.errors import CommitConflictError, InvalidArgumentError, TableF
 from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.keys.table_key import key_names
-from tableformat.parquet.bloom_filters.filter_options import FilterOption
 from tableformat.parquet.parquet_output import compression_codec
 from tableformat.properties import COMPRESSION_LEVEL, RANGE_PARTITIONS, positive_int, property_one_of
 from tableformat.table import Table
@@ -305,7 +305,7 @@ def describe_write(
         "level": context.properties.get(COMPRESSION_LEVEL),
         "target_file_size_bytes": context.target_file_size_bytes,
         "row_group_limit": context.row_group_limit,
-        "bloom_filters": [_bloom_filter(option) for option in context.bloom_filters],
+        "bloom_filters": bloom_filters(context.bloom_filters),
         "prefix": list(target.replace_prefix),
         "ranges": ranges,
         "sorts_by_place": ranges is not None and ranges["borders"] is not None and not is_sorted_by_place(context),
@@ -331,17 +331,6 @@ def _output_spec(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
             "another spec."
         )
     return specs[spec_id]
-
-
-def _bloom_filter(option: FilterOption) -> dict[str, Any]:
-    """FM-27: as `FilterOption.java` reads it."""
-    return {
-        "column": ".".join(option.path),
-        "false_positive_rate": option.writer_rate,
-        "distinct_count": option.distinct_count,
-        "most_values": option.most_values,
-        "max_bytes": option.max_bytes,
-    }
 
 
 def with_range_partitions(properties: Mapping[str, str], range_partitions: str | None) -> dict[str, str]:
