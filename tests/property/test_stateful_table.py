@@ -9,12 +9,26 @@ from hypothesis import settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 from soak_figures import count
 
+from tableformat.merge_on_read import delete_loader
+from tableformat.merge_on_read.together import batches
 from tableformat.testing.machine import STEP_COUNT, machine_on
 
 
 @pytest.mark.slow
 def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
     """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CP-11: every snapshot has the rows of the model."""
+    run_machine(0.3)
+
+
+@pytest.mark.slow
+def test_table_does_so_where_files_are_too_large_to_be_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of random tables are small, and readers of larger ones would never see them."""
+    monkeypatch.setattr(batches, "SMALL_FILE_BYTES", -1)
+    monkeypatch.setattr(delete_loader, "_SMALL_FILE_BYTES", -1)
+    run_machine(0.06)
+
+
+def run_machine(share: float) -> None:
     with fast_lake() as catalog:
 
         class Counted(machine_on(catalog)):  # type: ignore[misc]
@@ -22,5 +36,5 @@ def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
             def count_step(self) -> None:
                 count("operations")
 
-        count_of_examples = settings(max_examples=examples(0.3), stateful_step_count=STEP_COUNT)
+        count_of_examples = settings(max_examples=examples(share), stateful_step_count=STEP_COUNT)
         run_state_machine_as_test(Counted, settings=count_of_examples)
