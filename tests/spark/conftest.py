@@ -38,6 +38,8 @@ _SPARK = tuple(int(part) for part in version("pyspark").split(".")[:2])
 _numbers = count()
 _LEFT_OPEN = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
 """PySpark before 4.2 leaves its sockets to the garbage collector."""
+_OLD_VERSIONS = "ignore:distutils Version classes are deprecated:DeprecationWarning"
+"""PySpark before 4.0 compares versions of packages by them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,20 +49,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             _skip_what_spark_lacks(item)
             if _SPARK < (4, 2):
                 item.add_marker(pytest.mark.filterwarnings(_LEFT_OPEN))
+            if _SPARK < (4, 0):
+                item.add_marker(pytest.mark.filterwarnings(_OLD_VERSIONS))
 
 
 def _skip_what_spark_lacks(item: pytest.Item) -> None:
-    """`@pytest.mark.since_spark("4.2", "CHANGES")`: what the test needs, and the first Spark that has it."""
+    """`@pytest.mark.since_spark("4.2", "CHANGES")`: what the test needs, and the first Spark that has it.
+
+    `before_spark` is for what is said, or refused, where it is not there yet.
+    """
     for mark in item.iter_markers("since_spark"):
         first, what = mark.args
-        if tuple(map(int, first.split("."))) > _SPARK:
+        if _version(first) > _SPARK:
             item.add_marker(pytest.mark.skip(reason=f"Spark {first} and newer: {what}"))
+    for mark in item.iter_markers("before_spark"):
+        first, what = mark.args
+        if _version(first) <= _SPARK:
+            item.add_marker(pytest.mark.skip(reason=f"older than Spark {first}, where {what}"))
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
 
 
 if _SPARK < (4, 1):
     older_sparks.say_keys_by_property()
 if _SPARK < (4, 0):
     older_sparks.name_conditions_of_errors()
+    older_sparks.take_and_give_arrow_tables()
 
 
 @pytest.fixture(scope="session")

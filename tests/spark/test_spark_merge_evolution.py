@@ -55,6 +55,7 @@ def test_merge_inside_of_structs(spark: SparkSession, table: Table) -> None:
     ]
 
 
+@pytest.mark.since_spark("4.1", "MERGE WITH SCHEMA EVOLUTION")
 def test_merge_adds_columns_at_every_depth(spark: SparkSession, table: Table) -> None:
     spark.sql(f"""
         MERGE WITH SCHEMA EVOLUTION INTO lake.{table.name} t
@@ -71,6 +72,20 @@ def test_merge_adds_columns_at_every_depth(spark: SparkSession, table: Table) ->
     ]
 
 
+@pytest.mark.before_spark("4.1", "MERGE WITH SCHEMA EVOLUTION changes tables")
+def test_merge_that_would_leave_columns_out_is_refused(spark: SparkSession, table: Table) -> None:
+    """SP-62: Spark 4.0 has the grammar and nothing behind it."""
+    before = rows(spark, table)
+    with pytest.raises(AnalysisException, match=r"changes no table in Spark 4\.0|PARSE_SYNTAX_ERROR"):
+        spark.sql(f"""
+            MERGE WITH SCHEMA EVOLUTION INTO lake.{table.name} t
+            USING (SELECT id, s, l, m, 'extra' e FROM lake.{table.name}) s
+            ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+        """)
+    assert rows(spark, table) == before
+
+
+@pytest.mark.since_spark("4.1", "MERGE WITH SCHEMA EVOLUTION")
 def test_merge_widens_a_column(spark: SparkSession, table: Table) -> None:
     spark.sql(f"""
         MERGE WITH SCHEMA EVOLUTION INTO lake.{table.name} t

@@ -211,7 +211,7 @@ def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_o
 def test_names_that_differ_in_case_alone(
     spark: SparkSession, lake: Catalog, namespace: str, case_sensitive: str
 ) -> None:
-    """A table may have them; Spark reads it where the session looks at case, and refuses it where it does not."""
+    """SP-63: a table may have them; it is read where the session looks at case, and refused where it does not."""
     schema = pa.schema([("a", pa.int32()), ("A", pa.string())])
     table = lake.create_table((namespace, "t"), schema)
     table.append(pa.table({"a": [1, 2], "A": ["x", "y"]}, schema=schema))

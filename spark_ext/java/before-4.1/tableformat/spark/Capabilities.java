@@ -24,5 +24,8 @@ final class Capabilities {
   /** Whether Spark holds rows against CHECK constraints before it writes them. */
   static final boolean HOLD_CHECKS = false;
 
+  /** Whether Spark has a type of times of day. */
+  static final boolean HAVE_TIMES = false;
+
   private Capabilities() {}
 }

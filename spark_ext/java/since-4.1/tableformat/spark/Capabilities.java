@@ -28,5 +28,8 @@ final class Capabilities {
   /** Whether Spark holds rows against CHECK constraints before it writes them. */
   static final boolean HOLD_CHECKS = true;
 
+  /** Whether Spark has a type of times of day. */
+  static final boolean HAVE_TIMES = true;
+
   private Capabilities() {}
 }

@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
@@ -16,6 +17,7 @@ import org.apache.spark.sql.types.StructType;
 /** JSON as both processes write it. */
 final class Json {
   private static final ObjectMapper MAPPER = new ObjectMapper();
+  private static final Pattern TIME = Pattern.compile("\"(type|elementType|keyType|valueType)\":\"time\\(6\\)\"");
 
   private Json() {}
 
@@ -79,7 +81,21 @@ final class Json {
   }
 
   static StructType struct(JsonNode json) {
+    if (!Capabilities.HAVE_TIMES) {
+      refuseTimes(json);
+    }
     return (StructType) DataType.fromJson(json.toString());
+  }
+
+  /** SP-37. */
+  private static void refuseTimes(JsonNode struct) {
+    for (JsonNode field : struct.get("fields")) {
+      if (TIME.matcher(field.toString()).find()) {
+        throw Errors.unsupported(
+            "Column '" + field.get("name").asText() + "' has the type time, which Spark has since 4.1, and "
+                + org.apache.spark.package$.MODULE$.SPARK_VERSION() + " runs. Read and write the table from Python.");
+      }
+    }
   }
 
   static byte[] bytes(JsonNode node) {

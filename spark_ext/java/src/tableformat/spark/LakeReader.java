@@ -84,7 +84,7 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
     task = tasks[next++];
     byte[] encoded = task.sharedDeleted() < 0 ? task.deleted() : factory.sharedDeleted.value()[task.sharedDeleted()];
     deleted = encoded == null ? null : new DeletedRows(encoded);
-    reader = factory.layouts[task.layout()].buildColumnarReader(ParquetFiles.file(task));
+    reader = FileReaders.open(factory.layouts[task.layout()], task);
     // What input_file_name() and its kin answer, in the thread that reads.
     InputFileBlockHolder.set(task.path(), task.start(), task.length());
     return true;

@@ -21,6 +21,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.sql.util.SchemaUtils;
 
 /** What Spark wants of a table: columns, filters, or an aggregate that metadata answers. */
 final class LakeScanBuilder
@@ -128,7 +129,10 @@ final class LakeScanBuilder
     return functions;
   }
 
+  /** SP-63: a table may have columns whose names differ in case alone, and this session has one name for both. */
   @Override public Scan build() {
+    SchemaUtils.checkColumnNameDuplication(
+        Scala.seq(required.fieldNames()), Sessions.active().sessionState().conf().caseSensitiveAnalysis());
     return aggregated != null ? aggregated : new LakeScan(table, required, predicates, decided, options);
   }
 }

@@ -63,10 +63,13 @@ final class ParquetFiles {
     hadoop.setBoolean(SQLConf.PARQUET_INT96_AS_TIMESTAMP().key(), true);
     hadoop.setBoolean(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED().key(), true);
     hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
-    Broadcast<SerializableConfiguration> shared = broadcast(hadoop);
-    ParquetOptions options = new ParquetOptions(CALENDAR, conf);
+    return readerFactory(conf, broadcast(hadoop), columns, filters);
+  }
+
+  static ParquetPartitionReaderFactory readerFactory(
+      SQLConf conf, Broadcast<SerializableConfiguration> shared, StructType columns, Filter[] filters) {
     return new ParquetPartitionReaderFactory(
-        conf, shared, columns, columns, new StructType(), filters, Option.empty(), options);
+        conf, shared, columns, columns, new StructType(), filters, Option.empty(), new ParquetOptions(CALENDAR, conf));
   }
 
   static PartitionedFile file(FileTask task) {

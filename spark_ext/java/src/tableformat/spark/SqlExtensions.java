@@ -9,6 +9,7 @@ public final class SqlExtensions extends AbstractFunction1<SparkSessionExtension
   @Override public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser((session, parser) -> new SqlParser(parser));
     ViewStatements.readViews(extensions);
+    MergeEvolution.check(extensions);
     return BoxedUnit.UNIT;
   }
 }
