@@ -115,6 +115,9 @@ def spark(java: None, warehouse: Path) -> Iterator[SparkSession]:
     if os.environ.get("HYPOTHESIS_PROFILE") != "soak":
         for name, value in FOR_FEW_ROWS.items():
             builder = builder.config(name, value)
+    if _SPARK < (4, 0):
+        # Later versions write so unless they are told otherwise.
+        builder = builder.config("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
     session = configure(builder, catalog="lake", warehouse=warehouse).getOrCreate()
     yield session
     session.stop()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 _PRIMARY_KEY = re.compile(r",\s*(?:CONSTRAINT \w+ )?PRIMARY KEY\s*\((?P<columns>[^)]*)\)")
 _PROPERTIES = re.compile(r"TBLPROPERTIES\s*\(")
@@ -38,3 +40,21 @@ def _with_property(statement: str) -> str:
 def name_conditions_of_errors() -> None:
     """PySpark 4.0 calls an error's class its condition."""
     PySparkException.getCondition = lambda error: error.getErrorClass()  # type: ignore[method-assign]
+
+
+def take_and_give_arrow_tables() -> None:
+    """PySpark 4.0 makes data frames of Arrow tables, and these of those."""
+    create = SparkSession.createDataFrame
+
+    def of_arrow(self: SparkSession, data: Any, *args: Any, **kwargs: Any) -> DataFrame:
+        if not isinstance(data, pa.Table):
+            return create(self, data, *args, **kwargs)
+        rows = [tuple(row.values()) for row in data.to_pylist()]
+        return create(self, rows, from_arrow_schema(data.schema))
+
+    def to_arrow(self: DataFrame) -> pa.Table:
+        batches = self._collect_as_arrow()
+        return pa.Table.from_batches(batches, None if batches else to_arrow_schema(self.schema))
+
+    SparkSession.createDataFrame = of_arrow  # type: ignore[method-assign]
+    DataFrame.toArrow = to_arrow  # type: ignore[method-assign]

@@ -55,6 +55,7 @@ def test_branch_and_main_are_read_in_one_statement(spark: SparkSession, table: T
     assert ids(spark, f"lake.{table.name}") == [1, 2, 11, 12]
 
 
+@pytest.mark.since_spark("4.2", "INSERT WITH SCHEMA EVOLUTION")
 def test_schema_evolves_from_a_branch(spark: SparkSession, table: Table) -> None:
     """A table has one schema for all of its branches."""
     audit = f"lake.{table.name}.branch_audit"
@@ -108,6 +109,7 @@ def test_name_of_a_state_takes_no_other_one(spark: SparkSession, table: Table, s
     assert ids(spark, f"lake.{table.name}.branch_audit") == [1, 2, 3]
 
 
+@pytest.mark.since_spark("4.0", "versionAsOf and timestampAsOf of readers")
 def test_readers_options_beside_the_name_of_a_state(spark: SparkSession, table: Table) -> None:
     for option, value in (("versionAsOf", "first"), ("timestampAsOf", "2999-01-01"), ("tag", "first")):
         with pytest.raises(AnalysisException, match=r"state"):

@@ -67,6 +67,7 @@ def act(spark: SparkSession, table: Table) -> None:
     table.refresh().delete_range(lower=(1,), upper=(2,))
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_events_of_each_kind_of_delete(spark: SparkSession, table: Table) -> None:
     """CF-3: deletes are told row by row, with the whole old row."""
     table.upsert(rows(2, 7, v="up"))
@@ -86,6 +87,7 @@ def test_events_of_each_kind_of_delete(spark: SparkSession, table: Table) -> Non
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_changes_are_those_that_python_gives(spark: SparkSession, lake: Catalog, namespace: str, version: str) -> None:
     """CF-5: in the columns of the range's last snapshot."""
     table = lake.create_table(
@@ -116,6 +118,7 @@ def _local(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_changes_rebuild_the_table_in_sql(spark: SparkSession, table: Table, namespace: str, rounds: int) -> None:
     """CF-6: version by version, first the deletes and then the inserts."""
     name, copy = f"lake.{table.name}", f"lake.{namespace}.copy"
@@ -136,6 +139,7 @@ def test_changes_rebuild_the_table_in_sql(spark: SparkSession, table: Table, nam
         assert sorted(spark.table(copy).collect()) == sorted(expected), f"version {number}"
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_net_changes_rebuild_the_table_with_one_merge(spark: SparkSession, table: Table, namespace: str) -> None:
     name, copy = f"lake.{table.name}", f"lake.{namespace}.copy"
     spark.sql(f"CREATE TABLE {copy} AS SELECT * FROM {name}")
@@ -156,6 +160,7 @@ def test_net_changes_rebuild_the_table_with_one_merge(spark: SparkSession, table
 # -- ranges -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_bounds_are_in_the_range_or_not(spark: SparkSession, table: Table) -> None:
     """SS-8."""
     for number in range(10, 14):
@@ -172,6 +177,7 @@ def test_bounds_are_in_the_range_or_not(spark: SparkSession, table: Table) -> No
         assert changes(spark, table, clause) == [inserted[version] for version in versions], clause
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_versions_are_snapshot_ids_and_names_too(spark: SparkSession, table: Table) -> None:
     second = table.append(rows(10)).snapshot_id
     table.create_tag("before audit")
@@ -185,6 +191,7 @@ def test_versions_are_snapshot_ids_and_names_too(spark: SparkSession, table: Tab
     ]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_times(spark: SparkSession, table: Table) -> None:
     table.append(rows(10))
     table.append(rows(11))
@@ -215,6 +222,7 @@ def test_times(spark: SparkSession, table: Table) -> None:
         ("FROM VERSION 1 WITH (branch = 'mian')", r"no branch 'mian'.*main"),
     ],
 )
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_ranges_that_cannot_be(spark: SparkSession, table: Table, clause: str, message: str) -> None:
     """SS-8."""
     table.append(rows(10))
@@ -224,6 +232,7 @@ def test_ranges_that_cannot_be(spark: SparkSession, table: Table, clause: str, m
         changes(spark, table, clause)
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_range_whose_snapshots_are_gone(spark: SparkSession, table: Table) -> None:
     """CF-2: never a part of the changes for the whole."""
     second = table.append(rows(10)).snapshot_id
@@ -237,6 +246,7 @@ def test_range_whose_snapshots_are_gone(spark: SparkSession, table: Table) -> No
     assert changes(spark, table, "FROM VERSION 4") == ["4 insert 12 old12"]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_branch(spark: SparkSession, table: Table, lake: Catalog) -> None:
     table.create_branch("side")
     side = lake.load_table(table.name, branch="side")
@@ -252,6 +262,7 @@ def test_branch(spark: SparkSession, table: Table, lake: Catalog) -> None:
 # -- what Spark makes of them -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_updates_and_net_changes(spark: SparkSession, table: Table) -> None:
     table.upsert(rows(2, 7, v="up"))
     table.upsert(rows(2, v="upper"))
@@ -273,6 +284,7 @@ def test_updates_and_net_changes(spark: SparkSession, table: Table) -> None:
     ]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "keyless"), SCHEMA)
     table.append(rows(1, 2))
@@ -282,6 +294,7 @@ def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str)
         changes(spark, table, "FROM VERSION 2 WITH (computeUpdates = 'true')")
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_filters_and_columns_are_pushed(spark: SparkSession, table: Table) -> None:
     """A filter on the columns of the feed rules out whole files."""
     table.append(rows(10, 11))
@@ -297,6 +310,7 @@ def test_filters_and_columns_are_pushed(spark: SparkSession, table: Table) -> No
     assert events(by_value) == ["2 insert 11 old11"]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_column_with_the_name_of_one_of_the_feed(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "taken"), pa.schema([("_change_type", pa.string())]))
     with pytest.raises(AnalysisException, match="has a column '_change_type'"):
@@ -317,6 +331,7 @@ def feed(spark: SparkSession, table: Table, tmp_path: Path) -> Source:
     )
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_begins_with_the_table_as_inserts(table: Table, feed: Source) -> None:
     table.delete_range(lower=(3,), upper=(7,))
     assert feed.batches() == [[("2 insert 1 old1",), ("2 insert 2 old2",)]]
@@ -325,6 +340,7 @@ def test_stream_begins_with_the_table_as_inserts(table: Table, feed: Source) -> 
     assert feed.batches() == []
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_begins_with_a_version(table: Table, feed: Source) -> None:
     table.delete_range(lower=(3,), upper=(7,))
     table.append(rows(8))
@@ -332,6 +348,7 @@ def test_stream_begins_with_a_version(table: Table, feed: Source) -> None:
     assert feed.batches() == [[("3 insert 8 old8",)]]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_rebuilds_the_table(spark: SparkSession, table: Table, namespace: str, tmp_path: Path) -> None:
     """Through conversion, compaction, a driver that dies, and commits that arrive while it does."""
     name, copy = f"lake.{table.name}", f"lake.{namespace}.copy"
@@ -366,6 +383,7 @@ def test_stream_rebuilds_the_table(spark: SparkSession, table: Table, namespace:
     check()
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_gives_commits_whole(table: Table, feed: Source) -> None:
     """SS-9."""
     with table.transaction() as transaction:
@@ -382,6 +400,7 @@ def test_stream_gives_commits_whole(table: Table, feed: Source) -> None:
     ]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_with_updates(table: Table, feed: Source) -> None:
     table.upsert(rows(2, v="up"))
     feed.options |= {"startingVersion": "2", "computeUpdates": "true"}
@@ -396,6 +415,7 @@ def test_stream_with_updates(table: Table, feed: Source) -> None:
     ]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_with_net_changes(spark: SparkSession, table: Table, feed: Source) -> None:
     """Of what a micro-batch brings; Spark keeps it in RocksDB."""
     table.upsert(rows(2, v="up"))
@@ -412,6 +432,7 @@ def test_stream_with_net_changes(spark: SparkSession, table: Table, feed: Source
     assert found == ["2 delete 2 old2", "3 insert 2 upper2"]
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
     """CF-2: what a snapshot changed is told against its parent, which a stream of appends could do without."""
     feed.batches()
@@ -421,6 +442,7 @@ def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
         feed.batches()
 
 
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_stream_whose_snapshots_have_wrong_times(table: Table, feed: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """SS-10: this library's snapshots are younger than their parents, those of other writers need not be; Spark would
     silently leave out what it takes for late."""
@@ -440,6 +462,7 @@ def test_stream_whose_snapshots_have_wrong_times(table: Table, feed: Source, mon
         ({"startingVersion": "9"}, "no version 9 in the changes"),
     ],
 )
+@pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
 def test_options_of_a_stream_that_cannot_be(feed: Source, options: dict[str, str], message: str) -> None:
     feed.options |= options
     with pytest.raises(Exception, match=message):

@@ -39,12 +39,14 @@ def rows(*of: tuple[int, float | None]) -> pa.Table:
 # -- DDL
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_constraint_is_a_table_property(table: Table) -> None:
     """CK-1."""
     assert table.properties[POSITIVE] == "v > 0"
     assert '"gt"' in table.properties["tableformat.check-expression.positive"]
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_constraints_are_described(spark: SparkSession, table: Table) -> None:
     """CK-1, CK-5."""
     described = {row.col_name: row.data_type for row in spark.sql(f"DESCRIBE EXTENDED lake.{table.name}").collect()}
@@ -52,12 +54,14 @@ def test_constraints_are_described(spark: SparkSession, table: Table) -> None:
     assert "PRIMARY KEY (id) NOT ENFORCED" in described["key"]
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_constraint_without_a_name_gets_one(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.u (a INT, CHECK (a > 0))")
     with pytest.raises(Exception, match="CHECK_CONSTRAINT_VIOLATION"):
         spark.sql(f"INSERT INTO lake.{namespace}.u VALUES (0)")
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_constraint_added_and_dropped(spark: SparkSession, table: Table) -> None:
     with pytest.raises(Exception, match="NEW_CHECK_CONSTRAINT_VIOLATION"):
         spark.sql(f"ALTER TABLE lake.{table.name} ADD CONSTRAINT large CHECK (v > 5)")
@@ -75,12 +79,14 @@ def test_constraint_added_and_dropped(spark: SparkSession, table: Table) -> None
     assert [name for name in table.properties if "check" in name and "small" in name] == []
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_constraint_of_an_empty_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.e (a INT)")
     spark.sql(f"ALTER TABLE lake.{namespace}.e ADD CONSTRAINT c CHECK (a > 0)")
     assert lake.load_table((namespace, "e")).properties["tableformat.check.c"] == "a > 0"
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_column_of_a_constraint_stays(spark: SparkSession, table: Table) -> None:
     """CK-4."""
     for change in ("RENAME COLUMN v TO w", "DROP COLUMN v"):
@@ -90,6 +96,7 @@ def test_column_of_a_constraint_stays(spark: SparkSession, table: Table) -> None
         spark.sql(f"ALTER TABLE lake.{table.name} SET TBLPROPERTIES ('{POSITIVE}' = 'true')")
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_replaced_table_has_the_new_constraints(spark: SparkSession, table: Table) -> None:
     spark.sql(f"CREATE OR REPLACE TABLE lake.{table.name} (a INT, CONSTRAINT even CHECK (a % 2 = 0))")
     assert [name for name in table.refresh().properties if name.startswith("tableformat.check")] == [
@@ -117,6 +124,7 @@ def test_what_nobody_would_enforce_is_refused(spark: SparkSession, namespace: st
         "MERGE INTO lake.{} t USING (SELECT 2L id, -1D v) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
     ],
 )
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_spark_refuses_rows_that_break_it(spark: SparkSession, table: Table, statement: str) -> None:
     """CK-2."""
     with pytest.raises(Exception, match="CHECK_CONSTRAINT_VIOLATION"):
@@ -124,12 +132,14 @@ def test_spark_refuses_rows_that_break_it(spark: SparkSession, table: Table, sta
     assert values(table) == [1.0]
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_null_breaks_nothing(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT INTO lake.{table.name} VALUES (2, NULL)")
     table.refresh().append(rows((3, None)))
     assert values(table) == [1.0, None, None]
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_stream_that_spark_would_not_hold_against_it_is_refused(
     spark: SparkSession, table: Table, tmp_path: Path
 ) -> None:
@@ -149,6 +159,7 @@ def test_stream_that_spark_would_not_hold_against_it_is_refused(
 # -- Python
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_python_refuses_rows_that_break_it(table: Table) -> None:
     """CK-2."""
     with pytest.raises(RowsRefusedError, match=r"column 'v': breaks CHECK constraint 'positive': v > 0"):
@@ -160,6 +171,7 @@ def test_python_refuses_rows_that_break_it(table: Table) -> None:
     assert values(table) == [1.0]
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_rows_that_break_it_can_be_diverted(table: Table) -> None:
     result = table.append(rows((2, 2.0), (3, -1.0), (4, float("nan"))), on_refused="divert")
     assert result.refused is not None
@@ -167,6 +179,7 @@ def test_rows_that_break_it_can_be_diverted(table: Table) -> None:
     assert len(values(table)) == 3
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_condition_that_only_spark_knows_refuses_rows_of_python(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
@@ -184,6 +197,7 @@ def test_condition_that_only_spark_knows_refuses_rows_of_python(
     table.refresh().append(one)
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_conditions_mean_the_same_to_both(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """Where Python takes a condition at all it takes it as Spark does."""
     candidates = [(n, v) for n, v in enumerate([None, -1.0, 0.0, 0.5, 3.0, float("nan")])]
@@ -205,6 +219,7 @@ def test_conditions_mean_the_same_to_both(spark: SparkSession, lake: Catalog, na
 # -- meanwhile
 
 
+@pytest.mark.since_spark("4.1", "CHECK constraints")
 def test_rows_written_under_other_constraints_are_a_conflict(spark: SparkSession, table: Table, lake: Catalog) -> None:
     """CK-3: for Spark, for Python, and for rows that other processes wrote."""
     warehouse = unquote(str(lake.iceberg.properties["warehouse"]).removeprefix("file://"))

@@ -40,6 +40,7 @@ def test_dropping_a_namespace_that_has_tables(spark: SparkSession, lake: Catalog
     assert not lake.namespace_exists(namespace)
 
 
+@pytest.mark.since_spark("4.1", "PRIMARY KEY")
 def test_primary_key_of_the_statement_is_the_key_of_the_table(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
@@ -90,6 +91,7 @@ def test_new_name_may_begin_with_the_catalog(spark: SparkSession, lake: Catalog,
     assert lake.list_tables(namespace) == [f"{namespace}.u"]
 
 
+@pytest.mark.since_spark("4.1", "INSERT of some of the columns")
 def test_defaults_of_new_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (a INT, b STRING DEFAULT 'x') TBLPROPERTIES ('format-version' = '3')")
@@ -226,12 +228,13 @@ def test_table_properties(spark: SparkSession, lake: Catalog, namespace: str) ->
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
     spark.sql(f"ALTER TABLE lake.{namespace}.t SET TBLPROPERTIES ('x' = '1', 'y' = 'two')")
     spark.sql(f"ALTER TABLE lake.{namespace}.t UNSET TBLPROPERTIES ('x')")
-    spark.sql(f"COMMENT ON TABLE lake.{namespace}.t IS 'it''s a table'")
+    spark.sql(f'COMMENT ON TABLE lake.{namespace}.t IS "it\'s a table"')
     shown = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES lake.{namespace}.t").collect()}
     assert (shown.get("x"), shown["y"], shown["format-version"]) == (None, "two", "2")
     assert lake.load_table((namespace, "t")).properties["comment"] == "it's a table"
 
 
+@pytest.mark.since_spark("4.1", "PRIMARY KEY")
 def test_key_added_later(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT NOT NULL, b STRING)")
     spark.sql(f"ALTER TABLE lake.{namespace}.t ADD CONSTRAINT k PRIMARY KEY (a)")

@@ -191,6 +191,7 @@ def test_files_roll_at_the_target_size(spark: SparkSession, table: Table) -> Non
     assert sum(files["record_count"].to_pylist()) == 200_000
 
 
+@pytest.mark.since_spark("4.1", "row groups end by rows")
 def test_row_groups_have_the_tables_limit(spark: SparkSession, table: Table) -> None:
     table.set_properties({"write.parquet.row-group-limit": "1000", "write.parquet.compression-codec": "snappy"})
     spark.range(2500).selectExpr("'a' id1", "id id2", "0D v").coalesce(1).writeTo(f"lake.{table.name}").append()
@@ -251,11 +252,13 @@ def test_create_table_as_select(spark: SparkSession, lake: Catalog, namespace: s
     assert len(table.inspect.partitions()) == 4
 
 
+@pytest.mark.since_spark("4.1", "INSERT of some of the columns")
 def test_columns_by_name_and_defaults_for_the_rest(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT INTO lake.{table.name} (id2, id1) VALUES (1, 'a')")
     assert python_rows(table) == [("a", 1, None)]
 
 
+@pytest.mark.since_spark("4.0", "a Parquet writer that fits Bloom filters to the values")
 def test_bloom_filters_of_parquets_java_writer_rule_files_out(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:

@@ -66,6 +66,7 @@ def test_metric_counts_the_files_of_a_scan(spark: SparkSession, table: Table) ->
     assert files_read(spark, f"SELECT sum(v) FROM lake.{table.name} WHERE id = 5 AND v >= 0") == [1]
 
 
+@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
 def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table: Table, source: str) -> None:
     """ST-4: neither to find the rows nor to change them."""
     read = files_read(
@@ -79,6 +80,7 @@ def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table:
     assert changed(table) == [(30001, 5), (30002, 5), (33333, 5)]
 
 
+@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
 def test_merge_that_only_updates(spark: SparkSession, table: Table, source: str) -> None:
     """Names of columns are those of the statement, in any case."""
     read = files_read(
@@ -113,6 +115,7 @@ def test_merge_by_source_reads_everything(spark: SparkSession, table: Table, sou
     assert table.refresh().scan().to_arrow().num_rows == FILES * ROWS - FILES
 
 
+@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
 def test_many_keys_rule_files_out_as_ranges(spark: SparkSession, table: Table) -> None:
     """More than are listed one by one: all rows of one file and half of another."""
     read = files_read(
@@ -127,6 +130,7 @@ def test_many_keys_rule_files_out_as_ranges(spark: SparkSession, table: Table) -
     assert [n for n, _ in changed(table)] == [*range(20_000, 20_000 + ROWS), *range(60_000, 60_000 + ROWS // 2)]
 
 
+@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
 def test_partitions_are_ruled_out(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     name = f"lake.{namespace}.p"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, day DATE, v BIGINT) PARTITIONED BY (days(day))")
@@ -141,6 +145,7 @@ def test_partitions_are_ruled_out(spark: SparkSession, lake: Catalog, namespace:
     assert spark.table(name).where("v = 3").count() == 10
 
 
+@pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
 def test_merges_of_different_files_do_not_conflict(spark: SparkSession, table: Table, source: str) -> None:
     """ST-2: the keys found at run time are part of what was read, so a row elsewhere does not matter."""
     from urllib.parse import unquote

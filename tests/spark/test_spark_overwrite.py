@@ -96,6 +96,7 @@ def test_partition_values_are_the_ones_that_python_computes(
 
 
 @pytest.mark.parametrize("transform", ["bucket(7, u)", "u"])
+@pytest.mark.since_spark("4.0", "uuid(seed)")
 def test_partitions_of_uuids(spark: SparkSession, lake: Catalog, namespace: str, transform: str) -> None:
     """Spark has a uuid as text; its partition is that of its bytes."""
     schema = pa.schema([("u", pa.uuid())])
@@ -360,6 +361,7 @@ def _with_commit_meanwhile(spark: SparkSession, table: Table, values: str, write
     write(source.mapInArrow(commit, "id long, day date, v string"))  # type: ignore[operator]
 
 
+@pytest.mark.since_spark("4.0", "an overwrite's condition goes to the catalog whole")
 def test_overwrite_by_a_condition_that_cannot_be_followed_exactly(spark: SparkSession, events: Table) -> None:
     rows = spark.table(f"lake.{events.name}").limit(0)
     with pytest.raises(AnalysisException, match=r"cannot be overwritten.*DELETE FROM") as caught:

@@ -63,7 +63,10 @@ def snapshots(table: Table) -> list[int]:
         "'{table}', snapshot_id => {first}",
         "'{table}', {first}, NULL",
         "'{table}', {first}, branch => 'main'",
-        "TABLE => '{table}', SNAPSHOT_ID => {first}",
+        pytest.param(
+            "TABLE => '{table}', SNAPSHOT_ID => {first}",
+            marks=pytest.mark.since_spark("4.1", "names of arguments in any case"),
+        ),
         "'lake.{table}', bigint('{first}')",
     ],
 )

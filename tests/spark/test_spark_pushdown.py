@@ -557,6 +557,7 @@ def test_functions_of_the_catalog_never_change_the_rows(spark: SparkSession, lak
         ("truncate(10, n)", "lake.system.truncate(10, n) <= 10 AND n < 30", 2),
     ],
 )
+@pytest.mark.since_spark("4.0", "= and <= of the catalog's functions are left to it whole")
 def test_functions_of_the_catalog_rule_out_files(
     spark: SparkSession, namespace: str, partition_by: str, where: str, file_count: int
 ) -> None:

@@ -52,6 +52,7 @@ def ids(rows: DataFrame) -> list[int]:
 
 
 @pytest.mark.parametrize("option", ["snapshot-id", "as-of-timestamp", "tag"])
+@pytest.mark.since_spark("4.0", "options of a table in SQL")
 def test_one_snapshot_in_every_way_of_reading(
     spark: SparkSession, table: Table, first: dict[str, str], option: str
 ) -> None:
@@ -70,6 +71,7 @@ def test_one_snapshot_in_every_way_of_reading(
     assert ids(read(spark, table)) == [1, 2, 3]
 
 
+@pytest.mark.since_spark("4.0", "options of a table in SQL")
 def test_branch(spark: SparkSession, table: Table) -> None:
     audit = read(spark, table, branch="audit")
     assert ids(audit) == [1]
@@ -94,6 +96,7 @@ def test_columns_are_those_of_version_as_of(spark: SparkSession, table: Table, f
     assert read(spark, table, branch="audit").columns == ["id", "w", "x"]
 
 
+@pytest.mark.since_spark("4.1", "a data frame looks its table up anew")
 def test_frame_stays_with_its_state_while_another_writes(
     spark: SparkSession, table: Table, first: dict[str, str]
 ) -> None:
@@ -142,6 +145,10 @@ def test_unknown_option_is_told_with_the_nearest(spark: SparkSession, table: Tab
         ) as error:
             action(read(spark, table, snapshotId="1"))
         assert error.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
+
+
+@pytest.mark.since_spark("4.0", "options of a table in SQL")
+def test_unknown_option_of_sql(spark: SparkSession, table: Table) -> None:
     with pytest.raises(AnalysisException, match=r"unknown option 'split-by'"):
         spark.sql(f"SELECT * FROM lake.{table.name} WITH (`split-by` = 1)").collect()
 
@@ -168,7 +175,11 @@ def test_time_travel_by_options_of_spark(spark: SparkSession, table: Table, firs
         ({"tag": "first", "branch": "audit"}, "branch and tag say two states; give one"),
         ({"snapshot_id": "1", "as_of_timestamp": "1"}, "snapshot-id and as-of-timestamp say two states"),
         ({"snapshot_id": "1", "branch": "audit"}, "snapshot-id and branch say two states"),
-        ({"tag": "first", "versionAsOf": "audit"}, "tag names a state of the table, and VERSION AS OF"),
+        pytest.param(
+            {"tag": "first", "versionAsOf": "audit"},
+            "tag names a state of the table, and VERSION AS OF",
+            marks=pytest.mark.since_spark("4.0", "versionAsOf and timestampAsOf of readers"),
+        ),
         ({"snapshot_id": "77"}, "no snapshot 77"),
         ({"snapshot_id": "first"}, "option snapshot-id is a number, not 'first'"),
         ({"as_of_timestamp": "1"}, "had no snapshot at 1970"),

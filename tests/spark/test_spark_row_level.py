@@ -189,6 +189,7 @@ def test_merge_from_the_table_itself(spark: SparkSession, table: Table) -> None:
     assert len(rows(spark, table)) == 12
 
 
+@pytest.mark.since_spark("4.1", "MERGE WITH SCHEMA EVOLUTION")
 def test_merge_adds_columns_with_schema_evolution(spark: SparkSession, table: Table) -> None:
     spark.sql(f"""
         MERGE WITH SCHEMA EVOLUTION INTO lake.{table.name} t
@@ -202,6 +203,7 @@ def test_merge_adds_columns_with_schema_evolution(spark: SparkSession, table: Ta
     assert notes == {"x", "y"}
 
 
+@pytest.mark.since_spark("4.2", "INSERT WITH SCHEMA EVOLUTION")
 def test_insert_adds_columns_with_schema_evolution(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO lake.{table.name} BY NAME SELECT 'c' id1, 1L id2, 4D v, 'y' note")
     assert "c1=4.0" in rows(spark, table)
@@ -252,6 +254,7 @@ def test_update_does_not_miss_a_row_that_another_adds_meanwhile(spark: SparkSess
     assert rows(spark, table) == ["a1=1.0", "a2=2.0", "a3=3.0", "a4=4.0", "b1=1.0", "b2=2.0", "b3=3.0"]
 
 
+@pytest.mark.since_spark("4.2", "a statement's reads are known to its commit")
 def test_rows_that_cannot_match_may_be_added_meanwhile(spark: SparkSession, table: Table) -> None:
     """CP-5: bounds rule the new file out."""
     _delete_meanwhile(spark, table, "append")

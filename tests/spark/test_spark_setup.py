@@ -199,7 +199,7 @@ from spark_ext.jar import catalog_jar
 builder = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false")
 spark = attach(builder.getOrCreate(), warehouse=sys.argv[1])
 spark.sql("CREATE NAMESPACE lake.db")
-spark.sql("CREATE TABLE lake.db.t (a INT, PRIMARY KEY (a))")
+spark.sql("CREATE TABLE lake.db.t (a INT) TBLPROPERTIES ('tableformat.key' = 'a')")
 print(type(spark).__module__, [row.asDict() for row in spark.sql("SHOW TABLES IN lake.db").collect()])
 print(spark.table("lake.db.t").count())
 try:
@@ -244,7 +244,7 @@ from spark_ext import configure
 builder = SparkSession.builder.remote("local[1]")
 spark = configure(builder, warehouse=sys.argv[1]).getOrCreate()
 spark.sql("CREATE NAMESPACE lake.db")
-spark.sql("CREATE TABLE lake.db.t (a INT, PRIMARY KEY (a))")
+spark.sql("CREATE TABLE lake.db.t (a INT) TBLPROPERTIES ('tableformat.key' = 'a')")
 spark.createDataFrame([(n,) for n in range(6)], "a int").write.parquet(sys.argv[1] + "/../source")
 for _ in range(2):
     stream = spark.readStream.schema("a int").parquet(sys.argv[1] + "/../source").writeStream
@@ -288,6 +288,7 @@ def run_connect(script_text: str, tmp_path: Path) -> subprocess.CompletedProcess
 
 
 @pytest.mark.long
+@pytest.mark.since_spark("4.0", "the server of Spark Connect among PySpark's jars")
 def test_stream_through_spark_connect(java: None, tmp_path: Path) -> None:
     """The server was started with the jar; one that a session added later is not seen by the tasks of a stream."""
     done = run_connect(_CONNECT_STREAM_SCRIPT, tmp_path)
@@ -296,6 +297,7 @@ def test_stream_through_spark_connect(java: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.since_spark("4.0", "the server of Spark Connect among PySpark's jars")
 def test_spark_connect(java: None, tmp_path: Path) -> None:
     """RP-21: rows that nothing covers are refused there too."""
     done = run_connect(_CONNECT_SCRIPT, tmp_path)

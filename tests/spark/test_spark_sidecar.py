@@ -148,4 +148,6 @@ def test_error_of_python_has_a_state_and_no_java_trace_in_its_message(spark: Spa
     with pytest.raises(AnalysisException) as caught:
         spark.sql(f"ALTER TABLE lake.{namespace}.t ALTER COLUMN a DROP NOT NULL")
     assert caught.value.getSqlState() == "22023"
-    assert caught.value.getMessageParameters() == {"message": "column 'a' belongs to the key and must be NOT NULL."}
+    assert dict(caught.value.getMessageParameters()) == {
+        "message": "column 'a' belongs to the key and must be NOT NULL."
+    }

@@ -56,7 +56,8 @@ def test_a_view_keeps_its_query_names_and_place(spark: SparkSession, lake: Catal
     finally:
         spark.sql("USE spark_catalog.default")
     assert rows(spark, f"SHOW CREATE TABLE {db}.v") == [created]
-    assert rows(spark, f"SHOW VIEWS IN {db}") == [(namespace, "v", False), (namespace, "x,y", False)]
+    shown = [view for view in rows(spark, f"SHOW VIEWS IN {db}") if not view[2]]
+    assert shown == [(namespace, "v", False), (namespace, "x,y", False)], "some versions show temporary ones as well"
     assert rows(spark, f"SHOW VIEWS IN {db} LIKE 'v*'") == [(namespace, "v", False)]
     assert lake.list_views(namespace) == [f"{namespace}.v", f"{namespace}.x,y"]
     view = lake.views.load((namespace, "v"))
