@@ -291,10 +291,9 @@ def describe_write(
     if options.interval is not None:
         options.interval.inside(context.schema)
     ranges = range_plan(context)
-    stored = context.with_row_lineage().schema if row_lineage else context.schema
     return {
         "target": asdict(target),
-        "columns": field_trees(stored.fields),
+        "columns": field_trees((context.with_row_lineage() if row_lineage else context).schema.fields),
         "key": [path_of(context.schema, field_id) for field_id in context.key_field_ids if context.sorts_rows],
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
