@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,13 +23,17 @@ BUCKET = "lake"
 
 @contextmanager
 def moto() -> Iterator[dict[str, str]]:
-    """S3 and Glue; gives the properties of a FileIO for a new bucket of the name `BUCKET`."""
+    """S3 and Glue; gives the properties of a FileIO for a new bucket of the name `BUCKET`.
+
+    What former servers of this process kept is gone: all of them have one memory.
+    """
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()
     endpoint = f"http://127.0.0.1:{port}"
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST")).close()
     boto3.client(
         "s3", endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
     ).create_bucket(Bucket=BUCKET)
