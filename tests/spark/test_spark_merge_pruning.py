@@ -115,6 +115,77 @@ def test_merge_by_source_reads_everything(spark: SparkSession, table: Table, sou
     assert table.refresh().scan().to_arrow().num_rows == FILES * ROWS - FILES
 
 
+MERGES = {
+    "t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v": {3: "s3", 0: "s0"},
+    "t.k <=> s.k WHEN MATCHED THEN UPDATE SET v = s.v": {None: "null", 3: "s3", 0: "s0"},
+    "t.k = s.k AND t.v > 'u' WHEN MATCHED THEN DELETE": {3: None},
+    "t.k + 1 = s.k + 1 AND t.d = s.d WHEN MATCHED THEN UPDATE SET v = s.v": {0: "s0"},
+    "t.d = s.d WHEN MATCHED THEN UPDATE SET v = s.v": {0: "s0", 1: "s3"},
+    "t.k = s.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.k = 1 THEN DELETE": {
+        3: None,
+        0: None,
+        1: None,
+    },
+}
+"""What is after ON, and what it changes: values by key; None of rows that go."""
+
+
+@pytest.mark.parametrize("clauses", MERGES)
+def test_rows_without_a_match_are_left_out_and_no_other(
+    spark: SparkSession, lake: Catalog, namespace: str, clauses: str
+) -> None:
+    """SP-81: nulls, -0.0 and NaN, keys twice in the source, conditions beside the keys, absence as a condition."""
+    schema = pa.schema([("k", pa.int64()), ("d", pa.float64()), ("v", pa.string())])
+    keys = [None, 0, 1, 2, 3]
+    table = lake.create_table((namespace, "m"), schema)
+    doubles = [None, 0.0, float("nan"), 2.0, 3.0]
+    table.append(pa.table({"k": keys, "d": doubles, "v": ["t", "t", "t", "t", "v"]}, schema))
+    source = """
+        VALUES (3L, double('NaN'), 's3'), (0L, -0.0D, 's0'), (9L, 9D, 'new'), (9L, 9D, 'new'), (NULL, NULL, 'null')
+    """
+    matched, by_source, condition = clauses.partition("WHEN NOT MATCHED BY SOURCE")
+    statement = f"""
+        MERGE INTO lake.{table.name} t USING (SELECT * FROM {source} AS s(k, d, v)) s ON {matched}
+        WHEN NOT MATCHED AND s.k = 9 THEN INSERT * {by_source} {condition}
+    """
+    (plan,) = spark.sql(f"EXPLAIN {statement}").first()  # type: ignore[misc]
+    assert ("ExistenceJoin" in plan) == (not by_source)
+    spark.sql(statement)
+    expected = {**dict(zip(keys, ["t", "t", "t", "t", "v"], strict=True)), **MERGES[clauses]}
+    found = [(row["k"], row["v"]) for row in table.refresh().scan().to_arrow().to_pylist()]
+    left = [(key, value) for key, value in expected.items() if value is not None]
+    assert sorted(found, key=str) == sorted([*left, (9, "new"), (9, "new")], key=str)
+
+
+def test_source_that_gives_other_keys_the_second_time(spark: SparkSession, table: Table) -> None:
+    """SP-81: the rows that match them are not there to be joined, and would be inserted beside those that are."""
+    from pyspark.sql.functions import udf
+
+    marker = str(Path(tempfile.mkdtemp()) / "called")
+
+    def changing(key):  # type: ignore[no-untyped-def]  # With hints it would be taken for a function of columns.
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return key + 1
+        return key
+
+    spark.udf.register("changing", udf(changing, "long"))
+    merge = f"""
+        MERGE INTO lake.{table.name} t USING (SELECT changing(id) id FROM VALUES (30001L) AS s(id)) s
+        ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 1 WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 2)
+    """
+    with pytest.raises(Exception, match="gave keys when its rows were joined that it had not given before"):
+        spark.sql(merge)
+    assert changed(table) == []
+    spark.conf.set("spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled", "false")
+    try:
+        spark.sql(merge)
+    finally:
+        spark.conf.unset("spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled")
+    assert changed(table) == [(30002, 1)]
+
+
 @pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
 def test_many_keys_rule_files_out_as_ranges(spark: SparkSession, table: Table) -> None:
     """More than are listed one by one: all rows of one file and half of another."""

@@ -23,7 +23,7 @@ import scala.runtime.AbstractPartialFunction;
  * where the source has a filter; this rule adds that for every source that is broadcast, whose keys are known then.
  */
 final class SourceKeyPruning extends Rule<LogicalPlan> {
-  /** Adds the rule to the session that a catalog is looked up in, once. */
+  /** Adds the rules about sources to the session that a catalog is looked up in, once. */
   static void addToActiveSession() {
     var session = Sessions.found();
     if (session.isEmpty()) {
@@ -33,6 +33,7 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
         new ArrayList<>(Scala.list(session.get().experimental().extraOptimizations()));
     // Each class loader that a jar added to a running session is loaded by has scans, and a rule for them, of its own.
     if (rules.stream().noneMatch(rule -> rule instanceof SourceKeyPruning)) {
+      rules.add(new MergeTargetReduction());
       rules.add(new SourceKeyPruning());
       session.get().experimental().extraOptimizations_$eq(Scala.seq(rules));
     }
@@ -59,7 +60,22 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
       }
       below = below.children().head();
     }
+    return scanBelow(below);
+  }
+
+  /** The scan of a table of ours below filters; else null. */
+  static DataSourceV2ScanRelation scanBelow(LogicalPlan plan) {
+    LogicalPlan below = plan;
+    while (below instanceof Filter filter) {
+      below = filter.child();
+    }
     return below instanceof DataSourceV2ScanRelation scan && scan.scan() instanceof LakeScan ? scan : null;
+  }
+
+  /** Whether a join's key is a column whose values rule out files of the scan. */
+  static boolean isPrunedBy(Expression key, DataSourceV2ScanRelation scan) {
+    return key instanceof Attribute column && scan.outputSet().contains(column)
+        && ((LakeScan) scan.scan()).isPrunedBy(column.name());
   }
 
   private static LogicalPlan pruned(Join join) {
@@ -68,16 +84,14 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
       return join;
     }
     DataSourceV2ScanRelation scan = scanOf(join.left());
-    LakeScan lake = (LakeScan) scan.scan();
     var ours = keys.get()._2();
+    LogicalPlan rows = join.left();
     for (int i = 0; i < ours.size(); i++) {
-      if (ours.apply(i) instanceof Attribute column && scan.outputSet().contains(column) && lake.isPrunedBy(column.name())) {
-        Expression matches = Pruning.by(column, join, i);
-        return (LogicalPlan) join.withNewChildren(
-            Scala.seq(onScan(join.left(), matches), join.right()));
+      if (isPrunedBy(ours.apply(i), scan)) {
+        rows = onScan(rows, Pruning.by(ours.apply(i), join, i));
       }
     }
-    return join;
+    return rows == join.left() ? join : (LogicalPlan) join.withNewChildren(Scala.seq(rows, join.right()));
   }
 
   private static LogicalPlan onScan(LogicalPlan plan, Expression condition) {
