@@ -52,7 +52,7 @@ def files_read(spark: SparkSession, statement: str) -> list[int]:
         metrics = execution.metrics()
         for position in range(metrics.size()):
             metric = metrics.apply(position)
-            if metric.name() == "number of data files read" and values.contains(metric.accumulatorId()):
+            if metric.name() == "number of result data files" and values.contains(metric.accumulatorId()):
                 found[metric.accumulatorId()] = int(values.apply(metric.accumulatorId()))
     return sorted(found.values())
 
