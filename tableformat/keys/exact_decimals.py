@@ -24,6 +24,7 @@ def decimal_of(unscaled: int, scale: int) -> Decimal:
 def unscaled_of(value: Decimal, scale: int) -> int:
     """What a column of the scale, which is at least the value's, stores.
 
+    >>> from decimal import Decimal
     >>> unscaled_of(Decimal("-123.4"), 2)
     -12340
     """
