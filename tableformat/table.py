@@ -162,7 +162,8 @@ class Table(TableEvolution):
         `mode`: "range" and "equality" write a blind delete and raise InvalidPredicateError where the predicate is not
         one; "scan" finds the rows and writes position deletes; "auto" takes the cheapest of them that is exact, and
         removes data files unopened where all of their rows match (RP-17).
-        `dry_run` counts the rows that would go, which reads, and changes nothing; so it does for all verbs that delete.
+        `dry_run` counts the rows that would go, which reads, and changes nothing; so it does for all verbs that delete
+        or replace.
 
         >>> table.delete("id1 = 'A' AND num_cal = 2", mode="scan").deleted_row_count
         1
@@ -236,6 +237,7 @@ class Table(TableEvolution):
         *,
         prefix: Sequence[str] | None = None,
         on_refused: str = "fail",
+        dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete every row whose key prefix occurs in `rows`, and add `rows`, in one snapshot; nothing is read.
@@ -247,7 +249,8 @@ class Table(TableEvolution):
         >>> table.scan(where="id1 = 'A'", columns=["id2", "num_cal"]).to_arrow().to_pydict()
         {'id2': [3], 'num_cal': [9]}
         """
-        return self._run(partial(replace, rows=rows, prefix=prefix, on_refused=on_refused), rows, commit)
+        verb = partial(replace, rows=rows, prefix=prefix, on_refused=on_refused)
+        return self._run(verb, rows, commit, dry_run=dry_run)
 
     def replace_interval(
         self,
@@ -259,6 +262,7 @@ class Table(TableEvolution):
         everything: bool = False,
         blind: bool = False,
         on_refused: str = "fail",
+        dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows with `lower <= on < upper` and add `rows`, in one snapshot. Rows outside of the interval are
@@ -276,10 +280,16 @@ class Table(TableEvolution):
         """
         span = {"on": on, "lower": lower, "upper": upper, "everything": everything}
         verb = partial(replace_interval, rows=rows, **span, blind=blind, on_refused=on_refused)
-        return self._run(verb, rows, commit)
+        return self._run(verb, rows, commit, dry_run=dry_run)
 
     def replace_partition(
-        self, rows: Any, partition: str | BoundLike, *, on_refused: str = "fail", **commit: Unpack[CommitKeywords]
+        self,
+        rows: Any,
+        partition: str | BoundLike,
+        *,
+        on_refused: str = "fail",
+        dry_run: bool = False,
+        **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows of one range partition and add `rows`, in one snapshot, as `replace_interval` does. Rows
         outside of the partition are refused.
@@ -296,10 +306,16 @@ class Table(TableEvolution):
         {'year': [2020, 2021], 'id': [1, 7]}
         """
         verb = partial(replace_partition, rows=rows, partition=partition, on_refused=on_refused)
-        return self._run(verb, rows, commit)
+        return self._run(verb, rows, commit, dry_run=dry_run)
 
     def upsert(
-        self, rows: Any, *, missing: str = "error", on_refused: str = "fail", **commit: Unpack[CommitKeywords]
+        self,
+        rows: Any,
+        *,
+        missing: str = "error",
+        on_refused: str = "fail",
+        dry_run: bool = False,
+        **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Add rows and delete the older rows with the same key; nothing is read. Of a key given twice the last row
         wins.
@@ -315,7 +331,8 @@ class Table(TableEvolution):
         >>> table.scan(where="id2 = 1", columns=["id1", "open_on"]).to_arrow().sort_by("id1").to_pylist()
         [{'id1': 'B', 'open_on': datetime.date(2026, 1, 2)}, {'id1': 'C', 'open_on': None}]
         """
-        return self._run(partial(upsert, rows=rows, on_refused=on_refused, missing=missing), rows, commit)
+        verb = partial(upsert, rows=rows, on_refused=on_refused, missing=missing)
+        return self._run(verb, rows, commit, dry_run=dry_run)
 
     def update(
         self,
@@ -379,6 +396,7 @@ class Table(TableEvolution):
         op: str = "_op",
         order_by: str | None = "_ts",
         on_refused: str = "fail",
+        dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Apply change events: the last event of a key, by `order_by` and then by position, decides.
@@ -392,7 +410,7 @@ class Table(TableEvolution):
         {'id1': ['A', 'A', 'C']}
         """
         verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
-        return self._run(verb, changes, commit)
+        return self._run(verb, changes, commit, dry_run=dry_run)
 
     def overwrite(
         self,
@@ -401,6 +419,7 @@ class Table(TableEvolution):
         where: Where | None = None,
         allow_outside: bool = False,
         on_refused: str = "fail",
+        dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Delete the rows that match `where`, all of them without it, and add `rows`, in one snapshot.
@@ -412,9 +431,8 @@ class Table(TableEvolution):
         >>> table.scan(columns=["id1", "num_cal"]).to_arrow().sort_by("id1").to_pydict()
         {'id1': ['A', 'B'], 'num_cal': [5, 1]}
         """
-        return self._run(
-            partial(overwrite, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused), rows, commit
-        )
+        verb = partial(overwrite, rows=rows, where=where, allow_outside=allow_outside, on_refused=on_refused)
+        return self._run(verb, rows, commit, dry_run=dry_run)
 
     @contextmanager
     def transaction(self, **commit: Unpack[CommitKeywords]) -> Iterator[Transaction]:

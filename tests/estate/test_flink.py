@@ -213,8 +213,9 @@ def read_by_all(estate: Estate, table: tf.Table) -> int:
     assert sorted(polars.select("id1", "id2", "n").collect().rows()) == of_iceberg, "Polars"
     location = table.iceberg.metadata_location
     if location.startswith("file:") and is_complete():
-        answer = ask_duckdb(location, head.snapshot_id, {"rows": "SELECT id1, id2, n FROM {table}"})["rows"]
-        assert sorted(answer.rows or []) == rows, f"DuckDB's extension: {answer.error}"
+        # Of a head with many equality deletes it lacked rows once, as in duckdb/duckdb-iceberg#624.
+        answer = ask_duckdb(location, published, {"rows": "SELECT id1, id2, n FROM {table}"})["rows"]
+        assert sorted(answer.rows or []) == of_iceberg, f"DuckDB's extension: {answer.error}"
     return clock
 
 

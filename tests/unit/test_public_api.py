@@ -92,8 +92,8 @@ VERBS = {
     "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
     "overwrite": "rows, *, where=None, allow_outside=False, on_refused='fail'",
 }
-DRY_RUNS = {"delete": "", "delete_prefix": "", "delete_range": "", "delete_rows": ", *", "update": ""}
-"""Verbs that delete rows of the table, and take none: a table's may be tried, a transaction's may not."""
+DRY_RUNS = {name: "" for name in VERBS if name not in {"append", "merge"}} | {"delete_rows": ", *"}
+"""Verbs that delete rows: a table's may be tried, a transaction's may not; a merge's `execute` may."""
 TABLE = {
     **{
         name: f"{parameters}{f'{DRY_RUNS[name]}, dry_run=False' if name in DRY_RUNS else ''}, **commit"

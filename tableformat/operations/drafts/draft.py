@@ -374,11 +374,17 @@ class Draft:
         """Whether every row that the draft deletes was found; a blind delete finds none."""
         return not (self._pending_keys or self._pending_spans) and self._change.deleted_row_count is not None
 
+    def find_deleted_rows(self) -> None:
+        """For a dry run: rows that blind deletes would take are found (SP-22), and so counted."""
+        self.context = replace(self.context, properties={**self.context.properties, BLIND_DELETES: BLIND_OFF})
+
     def dry_run_result(self, *, started: float) -> CommitResult:
         """What committing the draft would delete."""
+        self._write_pending_deletes()
         return replace(
             self.unchanged(already_applied=False, started=started),
             deleted_row_count=self._change.deleted_row_count,
+            refused=self._all_refused(),
             dry_run=True,
         )
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -66,10 +67,17 @@ def dry_run_verb(verb: partial[None], new_draft: Callable[[], Draft], options: C
         if not draft.counts_deleted_rows:
             draft.discard()
             draft = new_draft()
-            partial(verb.func, **{**verb.keywords, "mode": "scan"})(draft)
+            draft.find_deleted_rows()
+            _finding_rows(verb)(draft)
         return draft.dry_run_result(started=started)
     finally:
         draft.discard()
+
+
+def _finding_rows(verb: partial[None]) -> partial[None]:
+    """The verb in the form that finds its rows, where it can be told so."""
+    has_modes = "mode" in signature(verb.func).parameters
+    return partial(verb.func, **{**verb.keywords, "mode": "scan"}) if has_modes else verb
 
 
 def repeatable(verb: partial[None], rows: Any) -> partial[None]:

@@ -34,6 +34,60 @@ KEYS = pa.table({"id": ["a", "b", "b", "x", "c"]})
 NULLS = pa.table({"id": ["a", "b", "b"], "note": [None, "y", "x"]})
 
 
+def rows(*keys: tuple[str, int]) -> pa.Table:
+    return pa.Table.from_pylist([{"id": name, "number": number} for name, number in keys], SCHEMA)
+
+
+CHANGES = pa.table({"_op": ["U", "D", "I"], "_ts": [1, 2, 3], "id": ["a", "b", "z"], "number": [1, 1, 1]})
+
+
+@pytest.mark.parametrize("properties", [{}, {"write.delete.blind": "off"}, {"format-version": "3"}])
+@pytest.mark.parametrize(
+    ("call", "gone"),
+    [
+        (lambda table, given, **options: table.replace(given, prefix=["id"], **options), 2),
+        (lambda table, given, **options: table.replace(given, **options), 1),
+        (lambda table, given, **options: table.replace(given.to_reader(), prefix=["id"], **options), 2),
+        (lambda table, given, **options: table.upsert(given, **options), 1),
+        (lambda table, given, **options: table.overwrite(given, where="id = 'a' OR id = 'z'", **options), 2),
+        (lambda table, given, **options: table.overwrite(given, **options), 4),
+        (lambda table, given, **options: table.replace_interval(given, on="id", lower="a", upper=None, **options), 4),
+        (
+            lambda table, given, **options: table.replace_interval(
+                given, on=["id", "number"], lower=("a", 2), upper=None, on_refused="divert", **options
+            ),
+            3,
+        ),
+        (lambda table, _given, **options: table.apply_changes(CHANGES, **options), 2),
+    ],
+)
+def test_counts_what_a_replacement_then_takes(
+    table: tf.Table, call: partial[Any], gone: int, properties: dict[str, str]
+) -> None:
+    """The rows that it writes are in its files, which go again."""
+    table.set_properties(properties)
+    given = rows(("a", 1), ("z", 1), ("z", 2))
+    before, count, snapshot = files(table), table.scan().count(), table.snapshot_id
+    preview = call(table, given, dry_run=True)
+    assert (preview.dry_run, preview.deleted_row_count, preview.snapshot_id) == (True, gone, snapshot)
+    assert (files(table), table.refresh().scan().count(), table.snapshot_id) == (before, count, snapshot)
+    result = call(table, given)
+    assert table.scan().count() == count - gone + result.added_row_count
+
+
+def test_counts_what_the_replacement_of_a_partition_takes(tmp_path: Path) -> None:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
+    schema = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+    table = catalog.create_table("db.t", schema, key=["year", "id"], range_partitions=years)
+    table.append(pa.table({"year": [2020, 2021, 2021], "id": [1, 2, 3]}, schema))
+    given = pa.table({"year": [2021], "id": [7]}, schema)
+    before = files(table)
+    assert table.replace_partition(given, (2021, 2022), dry_run=True).deleted_row_count == 2
+    assert (files(table), table.refresh().scan().count()) == (before, 3)
+
+
 @pytest.mark.parametrize(
     ("call", "gone"),
     [
