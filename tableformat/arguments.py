@@ -59,6 +59,20 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return call
 
 
+def check_texts(values: Mapping[Any, Any], what: str) -> None:
+    """InvalidArgumentError for what is no mapping of texts to texts. `what` names it in the plural."""
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError(f"{what} are a mapping of texts to texts, not {_shown(values)}.")
+    for name, value in values.items():
+        if not _is_text(name):
+            raise InvalidArgumentError(f"{what} are text: the name {name!r:.{_SHOWN_CHARACTERS}} is none.")
+        if not _is_text(value):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            raise InvalidArgumentError(
+                f"{what} are text: {name!r} is {_shown(value)}. Write {name!r}: {text!r:.{_SHOWN_CHARACTERS}}."
+            )
+
+
 def _is_checked(parameter: inspect.Parameter) -> bool:
     return parameter.kind is not parameter.VAR_POSITIONAL and parameter.annotation is not parameter.empty
 

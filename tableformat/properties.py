@@ -14,6 +14,7 @@ from typing import Final
 
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 
+from tableformat.arguments import check_texts
 from tableformat.errors import (
     InvalidArgumentError,
     PropertyWithoutEffectWarning,
@@ -190,7 +191,7 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     one in the namespaces of Iceberg and of ours that neither defines. A PropertyWithoutEffectWarning names those that
     Iceberg defines and nothing here goes by. What other namespaces mean is others' to say.
     """
-    check_texts(properties, "table")
+    check_texts(properties, "table properties")
     for name, value in properties.items():
         _refuse_promise(name)
         values = _values_of(name)
@@ -216,28 +217,12 @@ def _refuse_promise(name: str) -> None:
         )
 
 
-def check_texts(properties: Mapping[str, str], kind: str) -> None:
-    """InvalidArgumentError for what is no mapping of names to texts."""
-    if not isinstance(properties, Mapping):
-        raise InvalidArgumentError(f"{kind} properties are a mapping of names to texts, not {properties!r:.60}.")
-    for name, value in properties.items():
-        if not _is_text(name) or not _is_text(value):
-            raise InvalidArgumentError(
-                f"{kind} properties are text: {name!r} is {value!r}. Write {name!r}: {str(value)!r}."
-            )
-
-
 def check_least(properties: Mapping[str, str]) -> None:
     """InvalidArgumentError for a number that is less than it can mean anything."""
     for name, least in _LEAST.items():
         value = properties.get(name)
         if value is not None and _is_number(value) and float(value) < least:
             raise InvalidArgumentError(f"table property {name} must be at least {least}, not {value!r}.")
-
-
-def _is_text(value: object) -> bool:
-    """Halves of surrogate pairs are no text: UTF-8 has no bytes for them."""
-    return isinstance(value, str) and value.encode(errors="ignore").decode() == value
 
 
 def _values_of(name: str) -> Values | None:

@@ -19,7 +19,7 @@ from pyiceberg.table import CreateTableTransaction
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AddPartitionSpecUpdate
 
-from tableformat.arguments import checked_arguments, checked_methods
+from tableformat.arguments import check_texts, checked_arguments, checked_methods
 from tableformat.catalogs.adopt_table import AdoptResult, adopt_table
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
@@ -45,7 +45,6 @@ from tableformat.metadata.new_names import check_new_name
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import check_catalog_takes, format_version_of_new, refusals_of_version
-from tableformat.properties import check_texts
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.table import Table
@@ -173,7 +172,7 @@ class Catalog:
         ['db', 'db.archive']
         """
         check_new_name(identifier_parts(namespace), "namespace")
-        check_texts(properties or {}, "namespace")
+        check_texts(properties or {}, "namespace properties")
         try:
             self.iceberg.create_namespace(identifier_parts(namespace), dict(properties or {}))
         except NamespaceAlreadyExistsError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
+from tableformat.arguments import check_texts
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 
@@ -47,11 +48,8 @@ class CommitOptions:
                 f"application_id is text and batch_id a whole number or text, not {self.application_id!r} and "
                 f"{self.batch_id!r}."
             )
-        if not isinstance(self.snapshot_properties, Mapping | None):
-            raise InvalidArgumentError(f"snapshot_properties are a mapping, not {self.snapshot_properties!r:.60}.")
-        for name, value in (self.snapshot_properties or {}).items():
-            if not isinstance(name, str) or not isinstance(value, str):
-                raise InvalidArgumentError(f"snapshot_properties are text: {name!r} is {value!r}.")
+        if self.snapshot_properties is not None:
+            check_texts(self.snapshot_properties, "snapshot_properties")
 
 
 def one_of(value: str, allowed: tuple[str, ...], *, option: str) -> str:

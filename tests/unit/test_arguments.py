@@ -61,6 +61,13 @@ def table(catalog: tf.Catalog) -> tf.Table:
         (lambda table: table.maintenance.compact(rewrite_all="no"), "rewrite_all must be True or False"),
         (lambda table: table.get({None: 1}), "unknown column None in the key"),
         (lambda table: table.update("id = 1", set={None: 1}), "unknown column None"),
+        (lambda table: table.append(ROWS, snapshot_properties={"by": 1}), "snapshot_properties are text: 'by' is 1"),
+        (lambda table: table.append(ROWS, snapshot_properties={1: "x"}), "snapshot_properties are text: the name 1"),
+        (lambda table: table.set_properties({"x": True}), "properties are text: 'x' is True.* Write 'x': 'true'"),
+        (
+            lambda table: table.maintenance.remove_orphan_files(equal_authorities={"a": 1}, dry_run=True),
+            "equal_authorities are text: 'a' is 1",
+        ),
         (
             lambda table: table.add_files(["x"], partitions="/"),
             "partitions must be a list with each item a mapping or None",

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tableformat.arguments import check_texts
 from tableformat.errors import InvalidArgumentError
 from tableformat.storage.listing import ListedFile
 from tableformat.storage.location import local_path, one_spelling
@@ -39,7 +40,9 @@ class EqualPrefixes:
 
     @classmethod
     def of(cls, schemes: Mapping[str, str] | None, authorities: Mapping[str, str] | None, mode: str) -> EqualPrefixes:
-        """InvalidArgumentError for a mode that is none."""
+        """InvalidArgumentError for a mode that is none, and names that are no texts."""
+        check_texts(schemes or {}, "equal_schemes")
+        check_texts(authorities or {}, "equal_authorities")
         known = [each.value for each in PrefixMismatchMode]
         if mode.lower() not in known:
             raise InvalidArgumentError(f"prefix_mismatch_mode is one of {', '.join(known)}, not {mode!r}.")
