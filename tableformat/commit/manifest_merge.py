@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from tableformat import properties as names
 from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
 
 MERGE_ENABLED: Final = "commit.manifest-merge.enabled"
 
+Item = TypeVar("Item")
 MergeManifests: TypeAlias = Callable[[Sequence[ManifestFile]], ManifestFile]
 """Writes one manifest that holds the live entries of several."""
 
@@ -59,7 +60,9 @@ def choose_bins(
     if len(small) < max(min_count, 2):
         return ()
     small.sort(key=lambda manifest: manifest.sequence_number or 0, reverse=True)
-    return _pack(_comparable(small), target_bytes)
+    # A bin of one would only be copied.
+    bins = bins_of(_comparable(small), lambda manifest: manifest.manifest_length_bytes, target_bytes)
+    return tuple(bin_ for bin_ in bins if len(bin_) > 1)
 
 
 def _comparable(newest_first: Sequence[ManifestFile]) -> list[ManifestFile]:
@@ -74,14 +77,16 @@ def _comparable(newest_first: Sequence[ManifestFile]) -> list[ManifestFile]:
     return chosen
 
 
-def _pack(manifests: Iterable[ManifestFile], target_bytes: int) -> tuple[tuple[ManifestFile, ...], ...]:
-    """Neighbours together, at most the target size a bin; a bin of one would only be copied, so it is left out."""
-    bins: list[list[ManifestFile]] = [[]]
+def bins_of(
+    items: Iterable[Item], size_bytes: Callable[[Item], int], target_bytes: int
+) -> tuple[tuple[Item, ...], ...]:
+    """Neighbours together, at most the target size a bin unless one alone is larger."""
+    bins: list[list[Item]] = []
     filled_bytes = 0
-    for manifest in manifests:
-        if bins[-1] and filled_bytes + manifest.manifest_length_bytes > target_bytes:
+    for item in items:
+        if not bins or filled_bytes + size_bytes(item) > target_bytes:
             bins.append([])
             filled_bytes = 0
-        bins[-1].append(manifest)
-        filled_bytes += manifest.manifest_length_bytes
-    return tuple(tuple(bin_) for bin_ in bins if len(bin_) > 1)
+        bins[-1].append(item)
+        filled_bytes += size_bytes(item)
+    return tuple(map(tuple, bins))

@@ -10,14 +10,14 @@ import secrets
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV3
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import FileKey, ManifestRewrite, TableChange, file_key, file_keys
-from tableformat.commit.manifest_merge import merge_small_manifests
+from tableformat.commit.manifest_merge import bins_of, merge_small_manifests
 from tableformat.commit.snapshot_summary import build_summary, count_totals, totals_of_parent, with_flink_progress
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.vectors_of_removed_data import with_vectors_of_removed_data
@@ -35,6 +35,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of, next_row_
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.manifests.manifest_writer import write_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
 from tableformat.storage.location_provider import location_provider
 
 
@@ -45,6 +46,15 @@ class _WrittenList:
     location: str
     first_row_id: int | None = None
     added_row_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Emptied:
+    """A manifest of which no live file is left."""
+
+    manifest: ManifestFile
+    entries: tuple[ManifestEntry, ...]
+    """DELETED ones, of the files that leave a trace."""
 
 
 class SnapshotProducer:
@@ -147,6 +157,7 @@ class SnapshotProducer:
         missing = set(file_keys(removed))
         spec_ids = {file.spec_id for file in removed}
         rewritten: dict[str, ManifestFile | None] = {}
+        emptied: defaultdict[int, list[_Emptied]] = defaultdict(list)
         for manifest in manifests:
             if not missing:
                 break
@@ -158,19 +169,39 @@ class SnapshotProducer:
                 entries = tuple(
                     self._kept_or_deleted(entry, here) for entry in live if not _leaves_no_trace(entry, here)
                 )
+                missing -= here
+                rewritten[manifest.manifest_path] = None
+                if len(here) == len(live):
+                    emptied[manifest.partition_spec_id].append(_Emptied(manifest, entries))
+                    continue
                 # Another commit may have assigned row ids to the manifest since the last attempt (v3).
                 key = ("without", manifest.manifest_path, manifest.first_row_id, here)
-                rewritten[manifest.manifest_path] = (
-                    self._write_manifest(base, key, entries, content, manifest.partition_spec_id) if entries else None
+                rewritten[manifest.manifest_path] = self._write_manifest(
+                    base, key, entries, content, manifest.partition_spec_id
                 )
-                missing -= here
         if missing:
             path = min(path for path, _ in missing)
             raise CommitConflictError(
                 f"{len(missing)} files that the change removes are not in the table, among them {path}. Nothing was "
                 "changed. Run the operation again."
             )
+        for spec_id, of_spec in emptied.items():
+            rewritten.update(self._emptied(base, of_spec, content, spec_id))
         return rewritten
+
+    def _emptied(
+        self, base: SnapshotView, emptied: Sequence[_Emptied], content: ManifestContent, spec_id: int
+    ) -> Iterator[tuple[str, ManifestFile]]:
+        """CP-16: what left manifests that hold nothing else, together; each in the place of the first of its
+        manifests."""
+        target_bytes = positive_int(
+            base.metadata.properties, MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT
+        )
+        with_traces = [each for each in emptied if each.entries]
+        for together in bins_of(with_traces, lambda each: each.manifest.manifest_length_bytes, target_bytes):
+            key = ("emptied", tuple((each.manifest.manifest_path, each.manifest.first_row_id) for each in together))
+            entries = tuple(entry for each in together for entry in each.entries)
+            yield together[0].manifest.manifest_path, self._write_manifest(base, key, entries, content, spec_id)
 
     def _kept_or_deleted(self, entry: ManifestEntry, removed: frozenset[FileKey]) -> ManifestEntry:
         if _entry_key(entry) in removed:

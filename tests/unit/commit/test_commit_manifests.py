@@ -171,6 +171,23 @@ def test_removed_file_leaves_one_deleted_entry(table: Table) -> None:
     assert [each.added_files_count for each in manifests_at_head(outcome.table)] == [1]
 
 
+def test_files_that_were_alone_in_their_manifests_leave_together(table: Table) -> None:
+    """CP-16: a stream commits a manifest for each checkpoint, and a conversion takes the deletes out of all of them."""
+    for name in "abc":
+        table = commit_change(table, append(data_file(table, f"{name}.parquet"))).table
+    table = commit_change(table, append(*(data_file(table, f"{name}.parquet") for name in "de"))).table
+    removed = tuple(committed(table, f"{name}.parquet") for name in "abcd")
+    outcome = commit_change(table, planned(table, ChangeKind.SCAN_BASED, removed_data_files=removed))
+    found = [read_manifest(table.io, each, outcome.metadata) for each in manifests_at_head(outcome.table)]
+    assert [
+        [(entry.status, entry.file.file_path[-9], entry.file.sequence_number) for entry in each] for each in found
+    ] == [
+        [(EntryStatus.DELETED, "d", 4), (EntryStatus.EXISTING, "e", 4)],
+        [(EntryStatus.DELETED, name, number) for name, number in (("c", 3), ("b", 2), ("a", 1))],
+    ]
+    assert live(outcome.table) == {"e.parquet": 4}
+
+
 def test_data_and_deletes_of_two_specs_in_one_commit(table: Table) -> None:
     """CP-16: a manifest holds one kind and one spec."""
     with table.update_spec() as update:
