@@ -21,7 +21,14 @@ class PlannedChange(ABC):
 
     @abstractmethod
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """The change to commit on this head of the branch; `attempt` is counted from 1."""
+        """The change to commit on this head of the branch, or on what `base_on` says; `attempt` is counted from 1."""
+
+    def base_on(self, head: SnapshotView) -> SnapshotView:
+        """The snapshot that ours is made from, with the metadata of `head`: by default the head of the branch itself.
+
+        A snapshot from another one replaces what the branch shows (LK-16).
+        """
+        return head
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
         """What else the commit of that snapshot does and demands, such as moving a second ref; by default nothing."""

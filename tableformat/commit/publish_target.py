@@ -16,6 +16,9 @@ from tableformat.properties import PUBLISH_TARGET_PREFIX
 CARRIED_UNTIL: Final = "tableformat.carried-until"
 """In the summary of a snapshot that carried files: the snapshot of the target whose files are all on the branch now."""
 
+PUBLISHED_NUMBER: Final = "tableformat.published-sequence-number"
+"""In the summary of a snapshot that the target alone has: the number of the branch's snapshot whose rows it has."""
+
 
 def publish_target_of(metadata: TableMetadata, branch: str) -> str | None:
     """MT-30: the branch that publishing `branch` moves forward, by the table's properties."""
@@ -37,6 +40,11 @@ def carried_tag(branch: str) -> str:
     return f"carried.{branch}"
 
 
+def publishing_tag(branch: str) -> str:
+    """LK-16: the tag at the snapshot of the branch that the target is about to be made from."""
+    return f"publishing.{branch}"
+
+
 def carried_until(metadata: TableMetadata, branch: str, target: str) -> Snapshot | None:
     """MT-31: the newest snapshot of the target whose files the branch has, or had: the one that both branches come
     from, or the tag's. None where that is not known (any more)."""
@@ -55,20 +63,24 @@ def carried_until(metadata: TableMetadata, branch: str, target: str) -> Snapshot
 def _tagged(metadata: TableMetadata, branch: str, line: Sequence[Snapshot]) -> Snapshot | None:
     """MT-31: the snapshot of the branch's tag, unless the branch was rolled back behind the commit that carried files.
 
-    That commit names it, and has a larger number. A line that ends before it could be met has lost older snapshots to
-    expiry, not the files.
+    That commit names it, and has a larger number; a snapshot that the target alone has names the one of the branch. A
+    line that ends before it could be met has lost older snapshots to expiry, not the files.
     """
     ref = metadata.refs.get(carried_tag(branch))
     tagged = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
     if tagged is None:
         return None
+    number = int(_said_by(tagged, PUBLISHED_NUMBER) or tagged.sequence_number or 0)
     for snapshot in line:
-        named = snapshot.summary.additional_properties.get(CARRIED_UNTIL) if snapshot.summary is not None else None
-        if tagged.snapshot_id == snapshot.snapshot_id or named == str(tagged.snapshot_id):
+        if number == snapshot.sequence_number or _said_by(snapshot, CARRIED_UNTIL) == str(tagged.snapshot_id):
             return tagged
-        if (snapshot.sequence_number or 0) <= (tagged.sequence_number or 0):
+        if (snapshot.sequence_number or 0) <= number:
             return None
     return tagged
+
+
+def _said_by(snapshot: Snapshot, name: str) -> str | None:
+    return snapshot.summary.additional_properties.get(name) if snapshot.summary is not None else None
 
 
 def publish_bases(metadata: TableMetadata) -> dict[str, int]:

@@ -232,7 +232,8 @@ class _Commit:
         landed = self._landed(table)
         if landed is not None:
             return landed
-        base = head_view(table.metadata, table.io, self._ref)
+        head = head_view(table.metadata, table.io, self._ref)
+        base = self._planned.base_on(head)
         if self._batch is not None:
             stored = applied_batch(table.metadata.properties, self._ref, self._batch.application_id)
             if stored is not None and is_applied(stored, self._batch.batch_id):
@@ -243,7 +244,8 @@ class _Commit:
                 # That nothing matched, or that every key was there, is a decision on what was read like any other.
                 check_conflicts(change, base, self._subject)
             return self._nothing_to_do(table, base)
-        check_publish_target(change, table.metadata, self._ref)
+        if base is head:
+            check_publish_target(change, table.metadata, self._ref)
         check_writable(change, table.metadata, self._subject)
         check_delete_scope(change, base, self._subject)
         check_committed_once(change, base, self._subject)
@@ -291,9 +293,11 @@ class _Commit:
         updates: list[TableUpdate] = [AddSnapshotUpdate(snapshot=snapshot)]
         if not self._is_staged:
             updates.append(_move_ref(base, self._ref, snapshot))
+        head = base.metadata.refs.get(self._ref)
+        head_id = head.snapshot_id if head is not None else None
         requirements: list[TableRequirement] = [
             AssertTableUUID(uuid=base.metadata.table_uuid),
-            AssertRefSnapshotId.model_validate({"ref": self._ref, "snapshot-id": snapshot.parent_snapshot_id}),
+            AssertRefSnapshotId.model_validate({"ref": self._ref, "snapshot-id": head_id}),
         ]
         if has_partition_scoped_deletes(change, base):
             requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": base.metadata.default_spec_id}))

@@ -4,7 +4,9 @@
     branch     b1 -- b2               convert   no equality or range delete is left on the branch
                                       move      both branches to the converted snapshot, in one commit
 
-Whatever happens in between, the target never shows a snapshot with deletes that other engines do not read.
+A writer of the branch that commits more often than a round takes comes first every time. Then the target gets a
+snapshot of its own (`publishing/publish_beside.py`). Whatever happens in between, the target never shows a snapshot
+with deletes that other engines do not read.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from tableformat.commit.change import is_keyed
 from tableformat.commit.metadata_commit import assert_ref, commit_metadata, refresh
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.publish_target import publish_target_of
+from tableformat.commit.table_diff import lineage
 from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.publishing.carry_appends import CarriedFiles, all_carried, carry_appends
+from tableformat.maintenance.publishing.publish_beside import ConvertedSnapshot, pin_planned, publish_beside, unpin
 from tableformat.maintenance.publishing.publish_scope import TargetState, target_state
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.head_jobs import head_state
@@ -38,6 +42,8 @@ from tableformat.properties import PUBLISH_TARGET_PREFIX
 
 _ROUNDS: Final = 10
 """Times that what came meanwhile, on either branch, is carried and converted; each round has less to do."""
+_ROUNDS_TOGETHER: Final = 3
+"""After so many of them the target no longer waits for a round in which nobody writes to the branch (LK-16)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,7 @@ class PublishResult(HtmlResult):
     source: str
     target: str
     snapshot_id: int | None
-    """Where both branches are; with `dry_run` where the target is."""
+    """Where the target is; the branch is there too, unless its writers came first in every round (LK-16)."""
     previous_snapshot_id: int | None
     """Where the target was."""
     carried_data_files_count: int = 0
@@ -75,7 +81,7 @@ def publish(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> PublishResult:
-    """MT-33: carry, convert, move both branches; the handle moves to the result.
+    """MT-33, LK-16: carry, convert, move both branches or the target alone; the handle moves to the result.
 
     Remembers the target in the table property `tableformat.publish-target.<source>` (MT-30). Raises PublishRefusedError
     when the target has changes that cannot be carried, CommitConflictError when writers of both branches kept coming
@@ -97,16 +103,22 @@ def publish(
         result = _plus(result, carried, convert_deletes(iceberg, source, dry_run=True, progress=progress))
         return replace(result, dry_run=True, duration_seconds=time.perf_counter() - started)
     _remember_target(iceberg, source, target)
+    plans: list[ConvertedSnapshot] = []
     for rounds in range(1, _ROUNDS + 1):
         result = replace(result, rounds=rounds)
         try:
             carried = carry_appends(iceberg, source)
             converted = convert_deletes(
-                iceberg, source, executor=executor, progress=progress, target_rule=_moving_target
+                iceberg,
+                source,
+                executor=executor,
+                progress=progress,
+                target_rule=_moving_target,
+                tell_converted=lambda view, change: plans.append(ConvertedSnapshot(view, change)),
             )
             result = _plus(result, carried, converted)
             if iceberg.metadata.refs[target].snapshot_id != converted.snapshot_id:
-                _move_both(iceberg, source)
+                _move(iceberg, source, target, plans[-1], is_alone=rounds > _ROUNDS_TOGETHER)
         except (_NotReadyError, CommitConflictError):
             continue
         snapshot_id = iceberg.metadata.refs[target].snapshot_id
@@ -153,8 +165,22 @@ def _moving_target(
     state = all_carried(base, source)
     assert state is not None, "the target is remembered before anything is converted"
     base_id = base.snapshot.snapshot_id if base.snapshot is not None else None
-    updates = _moved(base.metadata, state, snapshot.snapshot_id) if base_id == planned_id else ()
-    return updates, (state.unmoved(),)
+    if base_id == planned_id:
+        return _moved(base.metadata, state, snapshot.snapshot_id), (state.unmoved(),)
+    return (pin_planned(planned, source),), (state.unmoved(),)
+
+
+def _move(iceberg: IcebergTable, source: str, target: str, converted: ConvertedSnapshot, *, is_alone: bool) -> None:
+    """The target to where the branch is; alone, to what was planned and converted, if that is not where it is."""
+    try:
+        _move_both(iceberg, source)
+    except _NotReadyError:
+        if not is_alone:
+            raise
+        if converted.change.is_empty:
+            _move_target(iceberg, source, converted)
+        else:
+            publish_beside(iceberg, source, target, converted)
 
 
 def _move_both(iceberg: IcebergTable, source: str) -> None:
@@ -174,11 +200,27 @@ def _move_both(iceberg: IcebergTable, source: str) -> None:
     commit_metadata(iceberg, prepare)
 
 
+def _move_target(iceberg: IcebergTable, source: str, converted: ConvertedSnapshot) -> None:
+    """LK-16: to a snapshot of the branch that has no keyed delete, unlike those that came since."""
+    planned_id = converted.snapshot.snapshot_id
+
+    def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
+        source_head = head_view(table.metadata, table.io, source).snapshot
+        state = all_carried(head_view(table.metadata, table.io, source), source)
+        assert state is not None, "the target is remembered before anything is moved"
+        planned_head = converted.view.metadata.refs[state.name].snapshot_id
+        if state.head.snapshot_id != planned_head or lineage(table.metadata, source_head, planned_id) is None:
+            raise _NotReadyError
+        return _moved(table.metadata, state, planned_id), (state.unmoved(),)
+
+    commit_metadata(iceberg, prepare)
+
+
 def _moved(metadata: TableMetadata, state: TargetState, snapshot_id: int) -> tuple[TableUpdate, ...]:
     """The target, its retention settings as they were, and the tag of what the branch has of it."""
     ref = metadata.refs[state.name].model_copy(update={"snapshot_id": snapshot_id})
     moved = SetSnapshotRefUpdate.model_validate({"ref-name": state.name, **ref.model_dump(by_alias=True)})
-    return moved, state.carried(snapshot_id)
+    return moved, state.carried(snapshot_id), *unpin(metadata, state.branch)
 
 
 def _plus(result: PublishResult, carried: CarriedFiles, converted: ConvertResult) -> PublishResult:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
@@ -111,6 +111,10 @@ class ConvertResult(HtmlResult):
     dry_run: bool = False
 
 
+TellConverted: TypeAlias = Callable[[SnapshotView, TableChange], None]
+"""(planned snapshot, what all commits of its plan did together, empty where there was nothing to do)."""
+
+
 def convert_deletes(
     iceberg: IcebergTable,
     branch: str,
@@ -122,6 +126,7 @@ def convert_deletes(
     dry_run: bool = False,
     progress: Progress | None = None,
     target_rule: TargetRule = keeping_target,
+    tell_converted: TellConverted | None = None,
     kinds: Collection[DeleteKind] = KEYED_KINDS,
     attempts: int = _ATTEMPTS,
     snapshot_properties: Mapping[str, str] | None = None,
@@ -129,8 +134,9 @@ def convert_deletes(
     """Convert every equality and range delete of the branch's newest snapshot, and move the handle to the result.
 
     Deletes of any kind that match nothing leave with the last commit. A branch with a publish target is first given
-    what the target got (MT-31); `target_rule` says what the last commit does to that target. With some `kinds` alone
-    the others stay as they are, and nothing is recorded of what was searched (MT-89).
+    what the target got (MT-31); `target_rule` says what the last commit does to that target. `tell_converted` is given
+    what was converted at the end. With some `kinds` alone the others stay as they are, and nothing is recorded of what
+    was searched (MT-89).
 
     Raises CommitConflictError when other commits made the plan out of date `attempts` times in a row,
     PublishRefusedError when the target has changes that cannot be carried, InvalidArgumentError for an unknown
@@ -152,6 +158,7 @@ def convert_deletes(
         kinds=frozenset(kinds),
         attempts=attempts,
         snapshot_properties=snapshot_properties or {},
+        tell_converted=tell_converted,
     )
     return replace(job.run(target_rule), dry_run=dry_run, duration_seconds=time.perf_counter() - started)
 
@@ -172,6 +179,8 @@ class _Progressed:
     """The newest snapshot of this plan (CP-21)."""
     removed: set[FileKey] = field(default_factory=set)
     """Data and delete files that left the table."""
+    changes: list[TableChange] = field(default_factory=list)
+    """Those that were committed."""
 
     def staying(self, files: Iterable[ConvertedFile]) -> list[DataFile]:
         """The data files of the plan when these are converted too."""
@@ -195,6 +204,7 @@ class _Conversion:
         kinds: frozenset[DeleteKind],
         attempts: int,
         snapshot_properties: Mapping[str, str],
+        tell_converted: TellConverted | None,
     ) -> None:
         self._iceberg = iceberg
         self._branch = branch
@@ -206,6 +216,7 @@ class _Conversion:
         self._kinds = kinds
         self._attempts = attempts
         self._snapshot_properties = snapshot_properties
+        self._tell_converted = tell_converted
         self._result = ConvertResult(snapshot_id=None)
         self._waiting: dict[_Key, ConvertedFile] = {}
         """MT-17: converted and not committed; serves a later plan too where nothing happened to the data file."""
@@ -249,10 +260,13 @@ class _Conversion:
             result = _plus(self._result, files.values(), change, dead, view.metadata.format_version)
             if not self._dry_run and not change.is_empty:
                 snapshot_id = self._commit(change, part, so_far, target_rule if is_last else keeping_target)
+                so_far.changes.append(change)
                 result = replace(result, snapshot_id=snapshot_id, commit_count=result.commit_count + 1)
             for key in files:
                 del self._waiting[key]
             self._result = result
+        if self._tell_converted is not None:
+            self._tell_converted(view, _joined(so_far))
 
     def _convert(self, part: ConversionSlice, so_far: _Progressed) -> dict[_Key, ConvertedFile]:
         """The files of the slice, those that wait from an earlier plan included."""
@@ -372,6 +386,21 @@ def _change(
         planned_sequence_number=plan.view.sequence_number,
         relied_on_snapshot_id=so_far.last_snapshot_id,
         # MT-15: a delete leaves with a slice only when the files of later ones are ruled out by bounds.
+        resolved_data_files=frozenset(data.file_path for data in plan.data_files),
+    )
+
+
+def _joined(so_far: _Progressed) -> TableChange:
+    """The commits of one plan as one change of the planned snapshot."""
+    plan, changes = so_far.plan, so_far.changes
+    return TableChange(
+        operation=Operation.OVERWRITE,
+        kind=ChangeKind.CONVERSION,
+        added_delete_files=tuple(delete for each in changes for delete in each.added_delete_files),
+        removed_data_files=tuple(data for each in changes for data in each.removed_data_files),
+        removed_delete_files=tuple(delete for each in changes for delete in each.removed_delete_files),
+        planned_snapshot_id=plan.view.snapshot.snapshot_id if plan.view.snapshot else None,
+        planned_sequence_number=plan.view.sequence_number,
         resolved_data_files=frozenset(data.file_path for data in plan.data_files),
     )
 

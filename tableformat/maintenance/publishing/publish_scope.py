@@ -49,7 +49,7 @@ class TargetState:
 
     def carried(self, snapshot_id: int) -> SetSnapshotRefUpdate:
         """The tag moved to the snapshot of the target up to which the branch has everything."""
-        return _tag(self.branch, snapshot_id)
+        return tag_update(carried_tag(self.branch), snapshot_id)
 
 
 def tag_publish_bases(iceberg: IcebergTable) -> None:
@@ -64,7 +64,7 @@ def tag_publish_bases(iceberg: IcebergTable) -> None:
             target = publish_target_of(metadata, branch)
             if carried_tag(branch) in metadata.refs or target is None:
                 continue
-            updates.append(_tag(branch, snapshot_id))
+            updates.append(tag_update(carried_tag(branch), snapshot_id))
             requirements += [assert_ref(name, metadata.refs[name].snapshot_id) for name in (branch, target)]
             requirements.append(assert_ref(carried_tag(branch), None))
         return updates, requirements
@@ -101,13 +101,14 @@ def asserting_target(state: TargetState | None) -> UpdatesAndRequirements:
     return (), () if state is None else (state.unmoved(),)
 
 
-def _tag(branch: str, snapshot_id: int) -> SetSnapshotRefUpdate:
+def tag_update(name: str, snapshot_id: int, max_age_ms: int = _FOR_EVER_MS) -> SetSnapshotRefUpdate:
+    """A tag at a snapshot, moved there or made."""
     return SetSnapshotRefUpdate.model_validate(
         {
-            "ref-name": carried_tag(branch),
+            "ref-name": name,
             "type": SnapshotRefType.TAG,
             "snapshot-id": snapshot_id,
-            "max-ref-age-ms": _FOR_EVER_MS,
+            "max-ref-age-ms": max_age_ms,
         }
     )
 

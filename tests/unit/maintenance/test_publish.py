@@ -284,26 +284,81 @@ def test_appends_and_writes_during_publishing(tmp_path: Path) -> None:
     assert live_tuples(main) == read_by_pyiceberg(tmp_path) == expected
 
 
-def test_writers_that_never_stop(tmp_path: Path) -> None:
-    """MT-33: publishing gives up, and the target is where it was."""
-    main, ingest = branched(tmp_path)
-    writer = opened(tmp_path, "ingest")
-    before = heads(main)[0]
-    catalog, numbers = ingest.iceberg.catalog, iter(range(10_000))
+def before_each_commit(table: tf.Table, write: Callable[[int], object]) -> None:
+    """Somebody else writes before every other commit of the table's catalog from now on."""
+    catalog, numbers = table.iceberg.catalog, iter(range(10_000))
     real = catalog.commit_table
 
     def interrupted(*arguments: Any) -> Any:
         number = next(numbers)
         if number % 2 == 0:
-            writer.refresh().upsert(rows("w", [number]))
+            write(number)
         return real(*arguments)
 
-    ingest.upsert(rows("a", [1], "new"))
     catalog.commit_table = interrupted
+
+
+def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
+    """MT-33: publishing gives up, and the target shows what it was given by others, and no keyed delete."""
+    main, ingest = branched(tmp_path)
+    on_target, on_branch = opened(tmp_path), opened(tmp_path, "ingest")
+
+    def write(number: int) -> None:
+        on_branch.refresh().upsert(rows("w", [number]))
+        on_target.refresh().append(rows("m", [number]))
+
+    ingest.upsert(rows("a", [1], "new"))
+    before_each_commit(ingest, write)
     with pytest.raises(CommitConflictError, match="came first"):
         ingest.maintenance.publish()
-    assert heads(main)[0] == before
-    assert read_by_pyiceberg(tmp_path) == TEN_ROWS
+    assert read_by_pyiceberg(tmp_path)[:10] == TEN_ROWS
+    assert live_delete_files(main.refresh()) == []
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, version: str) -> None:
+    """LK-16: the target gets the branch as it was when a round began; what comes later is published later, and what
+    others append to the target is carried once and meets the deletes that are younger."""
+    main, ingest = branched(tmp_path, properties={"format-version": version})
+    writer = opened(tmp_path, "ingest")
+    ingest.upsert(rows("a", [1], "new"))
+    ingest.delete_prefix({"id1": "a", "id2": 2})
+    before_each_commit(ingest, lambda number: writer.refresh().upsert(rows("w", [number % 20], str(number))))
+    result = ingest.maintenance.publish()
+    assert result.rounds == 4
+    assert heads(main)[0] == result.snapshot_id != heads(main)[1]
+    published = live_tuples(main)
+    planned = main.metadata.snapshot_by_id(result.snapshot_id).parent_snapshot_id
+    assert published == live_tuples(main, snapshot_id=planned)
+    converted = [("a", number, "new" if number == 1 else "x") for number in range(10) if number != 2]
+    assert published[:9] == converted
+    assert len(published) > 9, "the writer's rows, up to the fourth round"
+    assert not any(is_keyed(delete) for delete in live_delete_files(main))
+    assert set(main.metadata.refs) == {"main", "ingest", "carried.ingest"}
+    if version == "2":
+        assert read_by_pyiceberg(tmp_path) == published
+    main.append(rows("m", [1, 2]))
+    writer.refresh().delete_prefix({"id1": "m", "id2": 2})
+    assert ingest.maintenance.publish().carried_records_count == 2
+    assert live_tuples(main.refresh())[-1][0] == "w"
+    assert [row for row in live_tuples(main) if row[0] == "m"] == [("m", 1, "x")]
+    main.maintenance.expire_snapshots(older_than="2100-01-01")
+    for table in (main.refresh(), ingest.refresh()):
+        assert table.verify(deep=True).errors == ()
+    assert ingest.maintenance.publish(dry_run=True).carried_records_count == 0
+
+
+def test_branch_that_was_rolled_back_behind_what_the_target_alone_has(tmp_path: Path) -> None:
+    """LK-16, MT-32: the branch never had those rows, so what the target shows of them is no append to carry."""
+    main, ingest = branched(tmp_path)
+    start = heads(main)[1]
+    writer = opened(tmp_path, "ingest")
+    ingest.upsert(rows("a", [1], "new"))
+    before_each_commit(ingest, lambda number: writer.refresh().upsert(rows("w", [number])))
+    ingest.maintenance.publish()
+    writer.refresh().rollback(snapshot_id=start)
+    with pytest.raises(PublishRefusedError, match="only appends can be carried"):
+        writer.refresh().maintenance.publish()
 
 
 def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:

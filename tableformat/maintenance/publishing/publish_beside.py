@@ -1,0 +1,118 @@
+"""Gives the target a snapshot of its own, where writers of the branch come first again and again (LK-16).
+
+    branch   p -- w1 ---- c -- w2      w: commits of a writer; c: p's deletes converted, on the head of that moment
+              \
+    target     s                       p's deletes converted, and nothing else
+
+`c` still has the keyed deletes of `w1`, so the target cannot move there; converting them takes longer than the writer
+leaves time for. `s` consists of the delete files of `c` and the manifests of `p`: a lost race costs it one manifest
+list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate, TableUpdate
+
+from tableformat.commit.change import TableChange, file_keys
+from tableformat.commit.metadata_commit import assert_ref
+from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
+from tableformat.commit.publish_target import PUBLISHED_NUMBER, carried_tag, publishing_tag
+from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
+from tableformat.commit.table_diff import lineage, live_files, manifests_of_snapshot
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import CommitConflictError
+from tableformat.maintenance.publishing.publish_scope import tag_update
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_view import SnapshotView
+
+_PINNED_MS: Final = 24 * 60 * 60 * 1000
+"""A tag that a process left which was killed goes with the next publish, or with an expiry after a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedSnapshot:
+    """A snapshot of the branch, and the change that converts its keyed deletes."""
+
+    view: SnapshotView
+    """With the metadata that it was planned with: the branch has what the target had there (MT-31)."""
+    change: TableChange
+    """Committed to the branch, maybe on a later head. Empty: the snapshot has no keyed delete."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        assert self.view.snapshot is not None, "a branch that is published has a snapshot"
+        return self.view.snapshot
+
+
+def pin_planned(planned: SnapshotView, branch: str) -> SetSnapshotRefUpdate:
+    """LK-16: no expiry takes the snapshot, nor its manifests, before the target has one made from them."""
+    assert planned.snapshot is not None, "a branch that is published has a snapshot"
+    return tag_update(publishing_tag(branch), planned.snapshot.snapshot_id, _PINNED_MS)
+
+
+def unpin(metadata: TableMetadata, branch: str) -> tuple[TableUpdate, ...]:
+    """Without the tag, where there is one."""
+    name = publishing_tag(branch)
+    return (RemoveSnapshotRefUpdate.model_validate({"ref-name": name}),) if name in metadata.refs else ()
+
+
+def publish_beside(iceberg: IcebergTable, branch: str, target: str, converted: ConvertedSnapshot) -> int:
+    """LK-16: commit the converted snapshot to the target alone, and move the handle; gives its id.
+
+    Raises CommitConflictError where the target or the branch has changed so that another round is needed.
+    """
+    outcome = commit_change(
+        iceberg,
+        _Beside(branch, target, converted),
+        ref=target,
+        snapshot_properties={ROWS_UNCHANGED: "true", PUBLISHED_NUMBER: str(converted.view.sequence_number)},
+    )
+    outcome.move(iceberg)
+    assert outcome.snapshot_id is not None, "the change is not empty"
+    return outcome.snapshot_id
+
+
+class _Beside(PlannedChange):
+    """The change of a conversion on the snapshot that it was planned on, for the target."""
+
+    def __init__(self, branch: str, target: str, converted: ConvertedSnapshot) -> None:
+        self._branch = branch
+        self._target = target
+        self._converted = converted
+
+    def base_on(self, head: SnapshotView) -> SnapshotView:
+        source = head_view(head.metadata, head.io, self._branch)
+        snapshot = self._converted.snapshot
+        if lineage(head.metadata, source.snapshot, snapshot.snapshot_id) is None:
+            raise CommitConflictError(f"{self._branch!r} was moved to where {snapshot.snapshot_id} is not in its past.")
+        planned_head = self._converted.view.metadata.refs[self._target].snapshot_id
+        if head.metadata.refs[self._target].snapshot_id != planned_head:
+            raise CommitConflictError(f"{self._target!r} got something that {snapshot.snapshot_id} lacks.")
+        self._check_deletes_are_live(source)
+        return SnapshotView(head.metadata, head.io, snapshot, head.schema)
+
+    def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
+        del head, attempt
+        return self._converted.change
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        """The branch is asserted, too: what its head lists no expiry removes."""
+        refs = head.metadata.refs
+        updates = (tag_update(carried_tag(self._branch), snapshot.snapshot_id), *unpin(head.metadata, self._branch))
+        return updates, (
+            assert_ref(self._branch, refs[self._branch].snapshot_id),
+            assert_ref(publishing_tag(self._branch), self._converted.snapshot.snapshot_id),
+        )
+
+    def _check_deletes_are_live(self, source: SnapshotView) -> None:
+        manifests = manifests_of_snapshot(source.io, source.snapshot)
+        live = file_keys(live_files(source.io, source.metadata, manifests, ManifestContent.DELETES))
+        if not file_keys(self._converted.change.added_delete_files) <= live:
+            raise CommitConflictError(f"delete files of the conversion left {self._branch!r}, and may be removed.")
