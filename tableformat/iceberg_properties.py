@@ -7,6 +7,7 @@ add go into the tables below, each with its kind of value and its effect here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -21,8 +22,11 @@ class ValueKind(Enum):
     NUMBER = "a number"
     BOOLEAN = "true or false"
     TEXT = "any text"
+    METRICS_MODE = "none, counts, truncate(n) or full"
 
 
+METRICS_MODE: Final = re.compile(r"none|counts|full|truncate\(0*(?P<width>[1-9]\d{0,8})\)")
+"""A metrics mode in lower case; `width` is in code points or bytes."""
 Values: TypeAlias = ValueKind | tuple[str, ...]
 """A kind of value, or the words that there are; upper and lower case are the same."""
 
@@ -46,13 +50,14 @@ class IcebergProperty:
     """The value that says what this library does anyway; setting it asks for nothing that is not done."""
 
 
-_P, _W, _I, _N, _B, _T = (
+_P, _W, _I, _N, _B, _T, _M = (
     ValueKind.POSITIVE,
     ValueKind.WHOLE,
     ValueKind.INTEGER,
     ValueKind.NUMBER,
     ValueKind.BOOLEAN,
     ValueKind.TEXT,
+    ValueKind.METRICS_MODE,
 )
 PARQUET_CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
 METADATA_CODECS: Final = ("none", "gzip")
@@ -87,6 +92,9 @@ _HONOURED: Final[dict[str, Values]] = {
     "write.merge.mode": _ROW_LEVEL_MODES,
     "write.metadata.compression-codec": METADATA_CODECS,
     "write.metadata.delete-after-commit.enabled": _B,
+    "write.metadata.metrics.column.": _M,
+    "write.metadata.metrics.default": _M,
+    "write.metadata.metrics.max-inferred-column-defaults": _W,
     "write.metadata.path": _T,
     "write.metadata.previous-versions-max": _P,
     "write.object-storage.enabled": _B,
@@ -144,9 +152,6 @@ _WITHOUT_EFFECT: Final[dict[str, Values]] = {
     "write.location-provider.impl": _T,
     "write.manifest.compression-codec": _T,
     "write.manifest.compression-level": _I,
-    "write.metadata.metrics.column.": _T,
-    "write.metadata.metrics.default": _T,
-    "write.metadata.metrics.max-inferred-column-defaults": _P,
     "write.orc.block-size-bytes": _P,
     "write.orc.bloom.filter.columns": _T,
     "write.orc.bloom.filter.fpp": _N,
@@ -176,7 +181,6 @@ _ALWAYS: Final = {
     "write.delete.format.default": "parquet",
     "write.delete.parquet.page-version": "v1",
     "write.format.default": "parquet",
-    "write.metadata.metrics.default": "truncate(16)",
     "write.parquet.bloom-filter-adaptive-enabled": "true",
     "write.parquet.page-version": "v1",
     "write.upsert.enabled": "false",

@@ -6,6 +6,7 @@ The names that Iceberg knows keep Iceberg's spelling and meaning (`iceberg_prope
 from __future__ import annotations
 
 import math
+import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from tableformat.errors import (
     UnknownOptionError,
     UnsupportedFeatureError,
 )
-from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, ValueKind, Values, iceberg_property
+from tableformat.iceberg_properties import ICEBERG_PROPERTIES, METRICS_MODE, Effect, ValueKind, Values, iceberg_property
 
 KEY_FIELD_IDS: Final = "tableformat.key-field-ids"
 """The key: field ids in key order, comma separated (FM-4). `identifier-field-ids` holds the same set without the
@@ -181,6 +182,8 @@ _RESERVED: Final = frozenset(
 )
 """`TableProperties.RESERVED_PROPERTIES` of Iceberg, without `format-version`, which means something when it is set
 (FM-19), and what Iceberg's Spark catalog shows among the properties."""
+_FORMS: Final = {ValueKind.BOOLEAN: re.compile("true|false"), ValueKind.METRICS_MODE: METRICS_MODE}
+"""Of values in lower case."""
 _INT64_MAX: Final = 2**63 - 1
 
 
@@ -242,8 +245,8 @@ def _parses(value: str, values: Values) -> bool:
     match values:
         case ValueKind.TEXT:
             return True
-        case ValueKind.BOOLEAN:
-            return value.lower() in ("true", "false")
+        case ValueKind.BOOLEAN | ValueKind.METRICS_MODE:
+            return _FORMS[values].fullmatch(value.lower()) is not None
         case ValueKind.INTEGER:
             return _whole(value.strip().removeprefix("-")) is not None
         case ValueKind.NUMBER:

@@ -30,6 +30,7 @@ from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from tableformat.metadata.column_bounds import BOUND_WIDTH, to_bound, truncate_lower, truncate_upper
 from tableformat.metadata.manifests.manifest_schema import field_of
+from tableformat.parquet.metrics_modes import MetricsMode, only_counted
 
 FIELD_ID_KEY: Final = b"PARQUET:field_id"
 """Where Arrow keeps a Parquet field id in a field's metadata."""
@@ -72,14 +73,18 @@ def data_file_metrics(
     *,
     nan_value_counts: Mapping[int, int] | None = None,
     bounds_beside_nan: Mapping[int, tuple[float, float]] | None = None,
-    bound_width: int | None = BOUND_WIDTH,
+    modes: Mapping[int, MetricsMode] | None = None,
+    bound_width: int = BOUND_WIDTH,
 ) -> Metrics:
     """Metrics of the columns that `schema` has by field id; others, and columns without ids, are left out.
 
     Bounds are bounds, not extremes: a statistic that its writer shortened is one too. A column has none when any row
     group lacks them. `nan_value_counts` and `bounds_beside_nan`, of columns whose NaNs keep the footer from having
-    bounds, come from whoever wrote the values. `bound_width` None keeps strings and binaries whole.
+    bounds, come from whoever wrote the values. `modes` are by field id; a column without one has all metrics, and
+    bounds of strings and binaries that keep `bound_width`.
     """
+    with_all = MetricsMode(width=bound_width)
+    modes = modes or {}
     leaves = list(_leaves(parquet_metadata.schema.to_arrow_schema()))
     row_groups = [parquet_metadata.row_group(index) for index in range(parquet_metadata.num_row_groups)]
     sizes: dict[int, int] = {}
@@ -93,14 +98,17 @@ def data_file_metrics(
             continue
         chunks = [row_group.column(position) for row_group in row_groups]
         sizes[field.field_id] = sum(chunk.total_compressed_size for chunk in chunks)
-        if leaf.is_repeated:
+        mode = modes.get(field.field_id, with_all)
+        if leaf.is_repeated or not mode.has_counts:
             continue
         value_counts[field.field_id] = sum(chunk.num_values for chunk in chunks)
         statistics = [chunk.statistics for chunk in chunks]
         if any(each is None or not each.has_null_count for each in statistics):
             continue
         null_counts[field.field_id] = sum(each.null_count for each in statistics)
-        lower, upper = _bounds(chunks, statistics, leaf, field.field_type, bound_width)
+        if not mode.has_bounds:
+            continue
+        lower, upper = _bounds(chunks, statistics, leaf, field.field_type, mode.width)
         if bounds_beside_nan and field.field_id in bounds_beside_nan:
             lower, upper = _bounds_of_numbers(*bounds_beside_nan[field.field_id], field.field_type)
         if lower is not None:
@@ -112,7 +120,7 @@ def data_file_metrics(
         column_sizes=sizes,
         value_counts=value_counts,
         null_value_counts=null_counts,
-        nan_value_counts=None if nan_value_counts is None else dict(nan_value_counts),
+        nan_value_counts=None if nan_value_counts is None else only_counted(nan_value_counts, modes),
         lower_bounds=lower_bounds,
         upper_bounds=upper_bounds,
         split_offsets=tuple(sorted(_start(row_group) for row_group in row_groups)),

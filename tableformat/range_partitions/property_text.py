@@ -12,6 +12,7 @@ from pyiceberg.types import NestedField
 
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.parquet.metrics_modes import METRICS, check_metrics_columns, refuse_lost_bounds
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.range_partitions.cuts import Cut, Range, cut_from_json, cut_to_json, value_from_json, value_to_json
 from tableformat.range_partitions.defined import DefinedPartitions, OnDemand, Window
@@ -72,6 +73,16 @@ def range_partitions_of(properties: Mapping[str, str], schema: Schema) -> Define
     or an entry, that is not known, and for range columns that are gone or became nullable."""
     text = properties.get(RANGE_PARTITIONS)
     return None if text is None else _parsed(text, tuple(schema.fields))
+
+
+def check_metrics(given: Mapping[str, str], properties: Mapping[str, str], schema: Schema) -> None:
+    """FM-8, RP-7: the metrics that a caller asks for, of a table that has `properties`. UnknownColumnError or
+    InvalidArgumentError where there can be no such ones."""
+    check_metrics_columns(given, schema)
+    asked = {name: value for name, value in given.items() if name.startswith(METRICS)}
+    defined = range_partitions_of(properties, schema) if asked else None
+    if defined is not None:
+        refuse_lost_bounds(asked, schema, defined.key.field_ids)
 
 
 @lru_cache(maxsize=64)

@@ -20,6 +20,7 @@ from tableformat.keys.table_key import key_field_ids
 from tableformat.metadata.partition_text import human_text
 from tableformat.metadata.row_lineage import check_has_row_lineage, schema_with_row_lineage
 from tableformat.parquet.bloom_filters.filter_options import FilterOption, filter_options
+from tableformat.parquet.metrics_modes import MetricsMode, metrics_modes
 from tableformat.properties import (
     ROW_GROUP_LIMIT,
     ROW_GROUP_LIMIT_DEFAULT,
@@ -91,6 +92,13 @@ class WriteContext:
     def bloom_filters(self) -> Sequence[FilterOption]:
         """FM-27: the columns of which data files have Bloom filters."""
         return filter_options(self.properties, self.schema)
+
+    @cached_property
+    def metrics_modes(self) -> Mapping[int, MetricsMode]:
+        """FM-8, RP-7: what manifest entries say of columns, by field id, where it is not the default."""
+        ranges = self.range_partitions
+        range_ids = () if ranges is None else ranges.key.field_ids
+        return metrics_modes(self.properties, self.schema, self.key_field_ids, range_ids)
 
     @cached_property
     def target_file_size_bytes(self) -> int:

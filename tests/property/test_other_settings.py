@@ -31,6 +31,7 @@ MORE_VARIANTS: Final = (
     Variant((), {"write.delete.blind": "off"}),
     Variant(("bucket(2, id)",), {"write.delete.blind": "equality", "format-version": "3"}),
     Variant((), COPY_ON_WRITE),
+    Variant((), {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.id": "counts"}),
     Variant((), {**COPY_ON_WRITE, "format-version": "3", "write.parquet.row-group-limit": "1"}),
     Variant((), {"read.parquet.page-checksum-verification": "true", "commit.manifest.target-size-bytes": "1"}),
 )

@@ -131,6 +131,7 @@ GOOD = {
     ValueKind.NUMBER: "0.05",
     ValueKind.BOOLEAN: "True",
     ValueKind.TEXT: "x",
+    ValueKind.METRICS_MODE: "Truncate(3)",
 }
 
 

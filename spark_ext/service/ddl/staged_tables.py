@@ -62,7 +62,7 @@ from tableformat.parquet.bloom_filters.filter_options import check_filter_column
 from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
 from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
-from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand, to_property
+from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand, to_property
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.rows.checks import refuse_check_set_by_hand
 
@@ -181,6 +181,7 @@ def _replacing_updates(metadata: TableMetadata, arguments: Mapping[str, Any]) ->
         properties[RANGE_PARTITIONS] = to_property(defined)
         field = partition_field_of(defined, partition_spec(schema, partition_by))
         partition_by += [] if field is None else [field]
+    check_metrics(given, properties, schema)
     removed = [
         name
         for name in metadata.properties

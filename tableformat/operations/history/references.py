@@ -46,7 +46,7 @@ from tableformat.operations.format_version import (
 )
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
 from tableformat.properties import RANGE_PARTITIONS, checked_properties
-from tableformat.range_partitions.property_text import refuse_coverage_set_by_hand
+from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand
 from tableformat.write.rows.checks import refuse_check_set_by_hand
 
 
@@ -265,7 +265,9 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     """
     checked_properties(properties)
     refuse_coverage_set_by_hand(properties)
-    check_filter_columns(properties, iceberg.metadata.schema())
+    schema = iceberg.metadata.schema()
+    check_filter_columns(properties, schema)
+    check_metrics(properties, iceberg.metadata.properties, schema)
     refuse_check_set_by_hand(properties, iceberg.metadata.properties, iceberg.metadata.schema())
     version = requested_format_version(properties, iceberg.metadata.format_version)
     updates: tuple[TableUpdate, ...] = upgrade_to(iceberg.metadata, version)

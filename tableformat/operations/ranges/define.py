@@ -18,6 +18,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.ranges.result import RangePartitionsResult
+from tableformat.parquet.metrics_modes import refuse_lost_bounds
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.listing import partition_contents
@@ -56,7 +57,9 @@ class _PlannedDefinition(PlannedChange):
                 f"table {'.'.join(self._iceberg.name())} has range partitions already. Nothing was changed. "
                 "range_partitions.alter(add=, drop=, split=, merge=) changes them."
             )
-        defined = define(self._given, head.metadata.schema())
+        schema = head.metadata.schema()
+        defined = define(self._given, schema)
+        refuse_lost_bounds(head.metadata.properties, schema, defined.key.field_ids)
         contents = partition_contents(head, defined)
         self.result = RangePartitionsResult(
             added=tuple(map(defined.text, defined.bounds)),

@@ -25,6 +25,7 @@ from tableformat.metadata.snapshot_view import last_sequence_number
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.history.references import set_properties
 from tableformat.operations.ranges.dropped import live_data_files
+from tableformat.parquet.metrics_modes import METRICS, only_bounded, only_counted, stated_modes
 from tableformat.storage.location import local_path
 from tableformat.storage.storage import open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
@@ -128,7 +129,7 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     if size is None:
         raise InvalidArgumentError(f"there is no file {path}. Nothing was changed.")
     try:
-        found = parquet_file_to_data_file(io, _with_optional_columns(draft.view.metadata), path)
+        found = parquet_file_to_data_file(io, _as_read(draft), path)
     except pa.ArrowInvalid as error:
         raise CorruptFileError(path, f"it is no Parquet file ({error}).") from error
     except (ValueError, KeyError, NotImplementedError) as error:
@@ -136,6 +137,7 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
             f"{path} cannot be added to {draft.name}: {error}. Nothing was changed. Files need the table's columns and "
             "types, and rows of one partition, which is read off their bounds; append the rows otherwise."
         ) from error
+    modes = draft.context.metrics_modes
     data = DataFile(
         file_path=path,
         file_format=PARQUET,
@@ -144,11 +146,11 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
         record_count=found.record_count,
         file_size_bytes=size,
         column_sizes=found.column_sizes,
-        value_counts=found.value_counts,
-        null_value_counts=found.null_value_counts,
-        nan_value_counts=found.nan_value_counts or None,
-        lower_bounds=found.lower_bounds,
-        upper_bounds=found.upper_bounds,
+        value_counts=only_counted(found.value_counts, modes),
+        null_value_counts=only_counted(found.null_value_counts, modes),
+        nan_value_counts=only_counted(found.nan_value_counts or {}, modes) or None,
+        lower_bounds=only_bounded(found.lower_bounds, modes),
+        upper_bounds=only_bounded(found.upper_bounds, modes),
         split_offsets=tuple(found.split_offsets or ()) or None,
     )
     if _rows_may_be_refused(draft, data):
@@ -167,13 +169,17 @@ def _partition(draft: Draft, path: str, found: Sequence[Any], stated: Mapping[in
     return tuple(stated.get(place, value) for place, value in enumerate(found))
 
 
-def _with_optional_columns(metadata: TableMetadata) -> TableMetadata:
-    """PyIceberg refuses files that would allow a null in a required column; whether they have one is seen here."""
+def _as_read(draft: Draft) -> TableMetadata:
+    """PyIceberg refuses files that would allow a null in a required column; whether they have one is seen here. It
+    takes the partition off bounds, which all columns have for it, whatever the table keeps of them (FM-8)."""
+    metadata = draft.view.metadata
     current = metadata.schema()
     fields = [field.model_copy(update={"required": False}) for field in current.fields]
     relaxed = Schema(*fields, schema_id=current.schema_id)
     others = [schema for schema in metadata.schemas if schema.schema_id != current.schema_id]
-    return metadata.model_copy(update={"schemas": [*others, relaxed]})
+    properties = {name: value for name, value in metadata.properties.items() if not name.startswith(METRICS)}
+    properties |= stated_modes(draft.context.metrics_modes, current)
+    return metadata.model_copy(update={"schemas": [*others, relaxed], "properties": properties})
 
 
 def _rows_may_be_refused(draft: Draft, data: DataFile) -> bool:

@@ -12,11 +12,11 @@ from pyiceberg.types import DoubleType, FloatType, NestedField, PrimitiveType, U
 
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.metadata.content_file import DeleteFile, FileContent
+from tableformat.parquet.metrics_modes import KEY_BOUND_WIDTH
 from tableformat.parquet.parquet_metrics import data_file_metrics
 from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles, removed_on_failure
-from tableformat.write.data_files.data_file_entry import KEY_BOUND_WIDTH
 from tableformat.write.delete_files.delete_files import checked_partition, delete_file, write_parquet_file
 from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.distinct import distinct_rows

@@ -1,0 +1,172 @@
+"""Which metrics of a column manifest entries have, by the table's properties.
+
+Source of names, modes and of the order in which columns are counted: `MetricsModes.java` and `MetricsConfig.java` of
+Apache Iceberg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
+
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.iceberg_properties import METRICS_MODE, ValueKind
+from tableformat.metadata.column_bounds import BOUND_WIDTH
+from tableformat.metadata.row_lineage import ROW_LINEAGE_FIELDS
+from tableformat.properties import non_negative_int
+
+METRICS: Final = "write.metadata.metrics."
+"""What the names of all properties begin with that say something of metrics."""
+COLUMN: Final = "write.metadata.metrics.column."
+DEFAULT: Final = "write.metadata.metrics.default"
+MOST_COLUMNS: Final = "write.metadata.metrics.max-inferred-column-defaults"
+KEY_BOUND_WIDTH: Final = 64
+"""Code points or bytes that bounds of key columns keep, where Iceberg's default is 16: identifiers often share a long
+beginning, and a file whose bounds are sharp is cleared of deletes without being opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsMode:
+    """What a manifest entry says of a column beside its size."""
+
+    has_counts: bool = True
+    """Of values, nulls and NaNs."""
+    has_bounds: bool = True
+    width: int | None = BOUND_WIDTH
+    """Code points of a string, bytes of a binary, that a bound keeps; None for all of them."""
+
+
+_NONE: Final = MetricsMode(has_counts=False, has_bounds=False)
+_COUNTS: Final = MetricsMode(has_bounds=False)
+_TRUNCATE: Final = MetricsMode()
+_FULL: Final = MetricsMode(width=None)
+_NAMED: Final = {"none": _NONE, "counts": _COUNTS, "full": _FULL}
+
+
+def metrics_modes(
+    properties: Mapping[str, str], schema: Schema, key_field_ids: Sequence[int], range_field_ids: Sequence[int]
+) -> Mapping[int, MetricsMode]:
+    """FM-8: the modes by field id of the columns with another mode than the default, 16 code points or bytes.
+
+    `range_field_ids` are the columns of the range partitions. InvalidArgumentError for a property that names no mode.
+    """
+    default = _mode(properties, DEFAULT, _TRUNCATE)
+    known = _first_columns(properties, schema)
+    modes = {
+        field_id: default if known is None or field_id in known else _NONE for field_id, _ in _columns(schema.fields)
+    }
+    modes |= {field.field_id: _TRUNCATE for field in ROW_LINEAGE_FIELDS if field.field_id in modes}
+    modes |= {field_id: _of_key(modes[field_id]) for field_id in key_field_ids}
+    for name in properties:
+        field = _field_of(name, schema)
+        if field is not None and field.field_id in modes:
+            modes[field.field_id] = _mode(properties, name, _TRUNCATE)
+    modes |= dict.fromkeys(range_field_ids, _FULL)
+    return {field_id: mode for field_id, mode in modes.items() if mode != _TRUNCATE}
+
+
+def stated_modes(modes: Mapping[int, MetricsMode], schema: Schema) -> dict[str, str]:
+    """The properties by which another writer makes all the bounds that `modes` has, and as wide; it makes others too,
+    which `only_bounded` takes away."""
+    return {
+        f"{COLUMN}{schema.find_column_name(field_id)}": "full" if mode.width is None else f"truncate({mode.width})"
+        for field_id, mode in modes.items()
+        if mode.has_bounds
+    }
+
+
+def only_counted(counts: Mapping[int, int], modes: Mapping[int, MetricsMode]) -> dict[int, int]:
+    """The counts that an entry has, of counts by field id."""
+    return {field_id: each for field_id, each in counts.items() if modes.get(field_id, _TRUNCATE).has_counts}
+
+
+def only_bounded(bounds: Mapping[int, bytes], modes: Mapping[int, MetricsMode]) -> dict[int, bytes]:
+    """The bounds that an entry has, of bounds by field id."""
+    return {field_id: each for field_id, each in bounds.items() if modes.get(field_id, _TRUNCATE).has_bounds}
+
+
+def check_metrics_columns(given: Mapping[str, str], schema: Schema) -> None:
+    """FM-8: properties of metrics that a caller sets on a table with the schema. UnknownColumnError for a column that
+    it does not have."""
+    for name in given:
+        if name.startswith(COLUMN) and _field_of(name, schema) is None:
+            raise UnknownColumnError(name.removeprefix(COLUMN), schema.column_names, where=f"table property {name}")
+
+
+def refuse_lost_bounds(properties: Mapping[str, str], schema: Schema, range_field_ids: Sequence[int]) -> None:
+    """RP-7: InvalidArgumentError where a property would take bounds from a column of range partitions."""
+    for name in properties:
+        field = _field_of(name, schema)
+        if field is not None and field.field_id in range_field_ids and _mode(properties, name, _FULL) != _FULL:
+            raise InvalidArgumentError(
+                f"table property {name}: range partitions go by the bounds of {field.name!r}, which are always whole. "
+                "Nothing was changed. Leave the property out, or set it to 'full'."
+            )
+
+
+def _of_key(mode: MetricsMode) -> MetricsMode:
+    """Deletes go by the bounds of the key: only a property of the column itself takes them away."""
+    if not mode.has_bounds:
+        return replace(_TRUNCATE, width=KEY_BOUND_WIDTH)
+    return mode if mode.width is None else replace(mode, width=max(mode.width, KEY_BOUND_WIDTH))
+
+
+def _first_columns(properties: Mapping[str, str], schema: Schema) -> set[int] | None:
+    """The columns that have metrics where the table says of how many; None where all have. As Iceberg, a default that
+    is said is for every column."""
+    if MOST_COLUMNS not in properties or DEFAULT in properties:
+        return None
+    return set(islice(_in_turn(schema.as_struct()), non_negative_int(properties, MOST_COLUMNS, 0)))
+
+
+def _mode(properties: Mapping[str, str], name: str, otherwise: MetricsMode) -> MetricsMode:
+    text = properties.get(name)
+    if text is None:
+        return otherwise
+    word = text.strip().lower()
+    parsed = METRICS_MODE.fullmatch(word)
+    if parsed is None:
+        kind = ValueKind.METRICS_MODE.value
+        raise InvalidArgumentError(f"table property {name} must be {kind}, not {text!r}.")
+    return MetricsMode(width=int(parsed["width"])) if parsed["width"] else _NAMED[word]
+
+
+def _field_of(name: str, schema: Schema) -> NestedField | None:
+    """The column that a property is of; None for other properties, and for a column that is not there (any more)."""
+    column = name.removeprefix(COLUMN)
+    return schema.find_field(column) if name.startswith(COLUMN) and column in schema.column_names else None
+
+
+def _columns(fields: Sequence[NestedField]) -> Iterator[tuple[int, IcebergType]]:
+    """Columns that have one value a row: others have no metrics but their size."""
+    for field in fields:
+        if isinstance(field.field_type, StructType):
+            yield from _columns(field.field_type.fields)
+        elif isinstance(field.field_type, PrimitiveType):
+            yield field.field_id, field.field_type
+
+
+def _in_turn(field_type: IcebergType) -> Iterator[int]:
+    """Ids of all primitive columns as Iceberg counts them: those of a struct, then what is inside of the others."""
+    inside = _inside(field_type)
+    for field_id, child in inside:
+        if isinstance(child, PrimitiveType):
+            yield field_id
+    for _, child in inside:
+        yield from _in_turn(child)
+
+
+def _inside(field_type: IcebergType) -> list[tuple[int, IcebergType]]:
+    match field_type:
+        case StructType():
+            return [(field.field_id, field.field_type) for field in field_type.fields]
+        case ListType():
+            return [(field_type.element_id, field_type.element_type)]
+        case MapType():
+            return [(field_type.key_id, field_type.key_type), (field_type.value_id, field_type.value_type)]
+    return []

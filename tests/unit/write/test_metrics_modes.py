@@ -1,0 +1,158 @@
+"""FM-8: what manifest entries say of columns, as the table's properties ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import ListType, LongType, NestedField, StringType, StructType
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError, UnknownColumnError
+from tableformat.parquet.metrics_modes import metrics_modes
+
+LONG = "x" * 100
+COLUMNS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        ("text", pa.string()),
+        ("price", pa.float64()),
+        ("place", pa.struct([("town", pa.string())])),
+    ]
+)
+METRICS = "write.metadata.metrics."
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> tf.Catalog:
+    lake = tf.open_catalog(f"{tmp_path}/lake")
+    lake.create_namespace("db")
+    return lake
+
+
+def written(catalog: tf.Catalog, properties: Mapping[str, str], **options: Any) -> dict[str, tuple[Any, ...]]:
+    """Of a file with one row and its columns: whether there are counts, and the lengths of bounds."""
+    table = catalog.create_table("db.t", COLUMNS, key=["id"], properties=dict(properties), **options)
+    table.append(
+        pa.table({"id": [LONG], "text": [LONG], "price": [1.5], "place": [{"town": LONG}]}, schema=COLUMNS),
+    )
+    (file,) = table.refresh().inspect.files().to_pylist()
+    nulls, lower, upper = (dict(file[f"{name}"]) for name in ("null_value_counts", "lower_bounds", "upper_bounds"))
+    assert nulls.keys() == dict(file["value_counts"]).keys()
+    assert set(dict(file["nan_value_counts"] or ())) == nulls.keys() & {3}
+    assert dict(file["column_sizes"]).keys() == {1, 2, 3, 5}
+    names = {1: "id", 2: "text", 3: "price", 5: "town"}
+    return {
+        name: (field_id in nulls, *(len(bounds.get(field_id, b"")) for bounds in (lower, upper)))
+        for field_id, name in names.items()
+    }
+
+
+def test_each_mode_says_what_entries_have(catalog: tf.Catalog) -> None:
+    """FM-8: of a column, and of all others by default; the key keeps bounds that deletes go by."""
+    modes = {"default": "none", "column.text": "Truncate(3)", "column.price": "counts", "column.place.town": "full"}
+    assert written(catalog, {METRICS + name: mode for name, mode in modes.items()}) == {
+        "id": (True, 64, 64),
+        "text": (True, 3, 3),
+        "price": (True, 0, 0),
+        "town": (True, 100, 100),
+    }
+
+
+def test_the_default_of_iceberg_leaves_keys_sharper(catalog: tf.Catalog) -> None:
+    """FM-8."""
+    assert written(catalog, {METRICS + "default": "truncate(16)"}) == {
+        "id": (True, 64, 64),
+        "text": (True, 16, 16),
+        "price": (True, 8, 8),
+        "town": (True, 16, 16),
+    }
+
+
+def test_a_key_may_lose_its_bounds_by_name_only(catalog: tf.Catalog) -> None:
+    """FM-8: deletes of keys reach the rows all the same."""
+    assert written(catalog, {METRICS + "column.id": "none"})["id"] == (False, 0, 0)
+    table = catalog.load_table("db.t")
+    table.delete(f"id = '{LONG}'")
+    assert table.refresh().scan().to_arrow().num_rows == 0
+
+
+def test_the_first_columns_have_metrics_where_others_are_too_many(catalog: tf.Catalog) -> None:
+    """FM-8: counted as Iceberg does, columns inside of structs last; the key keeps its bounds."""
+    metrics = written(catalog, {METRICS + "max-inferred-column-defaults": "2"})
+    assert [name for name, (has_counts, *_) in metrics.items() if has_counts] == ["id", "text"]
+
+
+def test_columns_are_counted_in_the_order_of_iceberg() -> None:
+    """FM-8: a struct's own columns before those deeper down; elements of lists count too."""
+    deep = StructType(
+        NestedField(11, "b", StringType()), NestedField(12, "c", StructType(NestedField(13, "d", LongType())))
+    )
+    schema = Schema(
+        NestedField(1, "s", deep),
+        NestedField(2, "l", ListType(21, LongType(), element_required=False)),
+        NestedField(3, "e", LongType()),
+        NestedField(4, "f", LongType()),
+    )
+    for most, without in enumerate(({3, 4, 11, 13}, {4, 11, 13}, {11, 13}, {13}, set(), set())):
+        modes = metrics_modes({METRICS + "max-inferred-column-defaults": str(most)}, schema, (), ())
+        assert modes.keys() == without
+        everything = {METRICS + "max-inferred-column-defaults": str(most), METRICS + "default": "truncate(16)"}
+        assert not metrics_modes(everything, schema, (), ())
+
+
+@pytest.mark.parametrize("mode", ["", "some", "truncate", "truncate(0)", "truncate(x)", "truncate(-1)"])
+def test_what_is_no_mode_is_refused(catalog: tf.Catalog, mode: str) -> None:
+    """FM-25."""
+    for name in ("default", "column.id"):
+        with pytest.raises(InvalidArgumentError, match=r"truncate\(n\)"):
+            catalog.create_table("db.t", COLUMNS, key=["id"], properties={METRICS + name: mode})
+    table = catalog.create_table("db.t", COLUMNS, key=["id"])
+    with pytest.raises(InvalidArgumentError, match=r"truncate\(n\)"):
+        table.set_properties({METRICS + "default": mode})
+
+
+def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(catalog: tf.Catalog) -> None:
+    """FM-8."""
+    with pytest.raises(UnknownColumnError, match=r"place\.town"):
+        catalog.create_table("db.t", COLUMNS, properties={METRICS + "column.place.twon": "none"})
+
+
+def test_columns_of_range_partitions_keep_whole_bounds(catalog: tf.Catalog) -> None:
+    """RP-7: whichever comes first, the partitions or the property."""
+    ranges = tf.RangePartitions(on=["id"], bounds=[("a", "z")])
+    assert written(catalog, {METRICS + "default": "none"}, range_partitions=ranges)["id"] == (True, 100, 100)
+    table = catalog.load_table("db.t")
+    with pytest.raises(InvalidArgumentError, match="range partitions go by the bounds of 'id'"):
+        table.set_properties({METRICS + "column.id": "truncate(16)"})
+    table.set_properties({METRICS + "column.id": "full"})
+    other = catalog.create_table("db.u", COLUMNS, key=["id"], properties={METRICS + "column.id": "none"})
+    with pytest.raises(InvalidArgumentError, match="range partitions go by the bounds of 'id'"):
+        other.range_partitions.define(ranges)
+
+
+@pytest.mark.parametrize("mode", ["none", "counts", "truncate(1)", "full"])
+def test_added_files_are_in_the_partition_of_their_rows_whatever_the_mode(
+    catalog: tf.Catalog, tmp_path: Path, mode: str
+) -> None:
+    """LK-10, FM-8: the partition is read off bounds that the table does not keep; it was null, and filters took the
+    rows for absent."""
+    table = catalog.create_table(
+        "db.t",
+        pa.schema([("n", pa.int64()), ("day", pa.string())]),
+        partition_by=["day"],
+        properties={METRICS + "default": mode},
+    )
+    file = tmp_path / "there.parquet"
+    pq.write_table(pa.table({"n": [1, 2], "day": [LONG, LONG]}), file)
+    table.add_files([str(file)])
+    table.refresh()
+    assert table.scan(where=f"day = '{LONG}' AND n = 2").to_arrow().num_rows == 1
+    (entry,) = table.inspect.files().to_pylist()
+    assert bool(entry["lower_bounds"]) == (mode not in ("none", "counts"))
+    assert bool(entry["value_counts"]) == (mode != "none")
