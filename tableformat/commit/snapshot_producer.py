@@ -34,6 +34,7 @@ from tableformat.metadata.manifests.manifest_entry import (
 from tableformat.metadata.manifests.manifest_list import manifests_of, next_row_id, write_manifest_list
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.manifests.manifest_writer import write_manifest
+from tableformat.metadata.partition_column import schemas_newest_first
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
 from tableformat.storage.location_provider import location_provider
@@ -255,7 +256,7 @@ class SnapshotProducer:
                 content=content,
                 spec=base.spec(spec_id),
                 schema=metadata.schema(),
-                older_schemas=metadata.schemas,
+                older_schemas=schemas_newest_first(metadata)[1:],
                 format_version=metadata.format_version,
                 snapshot_id=self.snapshot_id,
             )

@@ -23,6 +23,7 @@ from tableformat.metadata.manifests.manifest_entry import (
 )
 from tableformat.metadata.manifests.manifest_reader import live_entries
 from tableformat.metadata.manifests.manifest_schema import partition_types
+from tableformat.metadata.partition_column import schemas_newest_first
 
 
 def reference_flaws(metadata: TableMetadata, location: str) -> Iterator[Flaw]:
@@ -124,7 +125,7 @@ def _summary_flaws(manifest: ManifestFile, entries: Sequence[ManifestEntry], met
         return
     spec = metadata.specs()[manifest.partition_spec_id]
     try:
-        types = partition_types(spec, metadata.schemas)
+        types = partition_types(spec, schemas_newest_first(metadata))
     except UnsupportedFeatureError as error:
         yield Flaw(FindingKind.NOT_CHECKED, manifest.manifest_path, f"its partition bounds: {error}".rstrip("."))
         return

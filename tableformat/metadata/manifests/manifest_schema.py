@@ -151,7 +151,7 @@ def manifest_list_schema(format_version: int, *, has_column_summaries: bool = Fa
 
 
 def partition_types(spec: PartitionSpec, schemas: Iterable[Schema]) -> tuple[PrimitiveType, ...]:
-    """The type of each partition field.
+    """The type of each partition field (FM-30).
 
     `schemas` are looked through in order for the source column, so that a spec whose column was dropped since keeps its
     types as long as an older schema has it. Raises UnsupportedFeatureError when none has.

@@ -70,8 +70,9 @@ def write_manifest(
     """Write the entries as one manifest of `spec`, to be added by snapshot `snapshot_id`.
 
     DA-9: a null sequence number stays null, which means the commit's own, and only an ADDED entry may have one; a
-    rewrite may give ADDED entries an explicit older number. `older_schemas` are those of the table, needed for a spec
-    whose source column has been dropped. The manifest's own sequence number is None until its list is written.
+    rewrite may give ADDED entries an explicit older number. `older_schemas` are those of the table from the newest on,
+    needed for a spec whose source column has been dropped. The manifest's own sequence number is None until its list is
+    written.
     """
     has_range_spans = any(isinstance(entry.file, DeleteFile) and entry.file.range_spans for entry in entries)
     layout = _layout(spec, (schema, *older_schemas), content, format_version, has_range_spans)
@@ -118,10 +119,11 @@ def _layout(
         raise UnsupportedFeatureError(f"manifests are written in format versions 2 and 3, not {format_version}.")
     schema_text = schemas[0].model_dump_json()
     spec_text = spec.model_dump_json()
-    key = (schema_text, spec_text, content, format_version, has_range_spans)
+    types = partition_types(spec, schemas)
+    # Types are part of it: a source column that was dropped is in no current schema, and another table's is another.
+    key = (schema_text, spec_text, tuple(map(str, types)), content, format_version, has_range_spans)
     layout = _layouts.get(key)
     if layout is None:
-        types = partition_types(spec, schemas)
         avro_schema = entry_schema(format_version, partition_avro_fields(spec, types), has_range_spans=has_range_spans)
         renamed = rename_by_field_id(avro_schema)
         header = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from commit_tables import (
     append,
@@ -21,7 +23,9 @@ from commit_tables import (
     reachable_metadata_files,
 )
 from pyiceberg.table import Table
+from pyiceberg.types import LongType
 
+import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind
 from tableformat.commit.manifest_merge import choose_bins, merge_small_manifests
@@ -273,3 +277,54 @@ def test_snapshots_of_a_branch_have_rising_times(table: Table, monkeypatch: pyte
     second = commit_change(first.table, append(data_file(table, "b.parquet")))
     times = [snapshot.timestamp_ms for snapshot in second.metadata.snapshots]
     assert times[1] > times[0]
+
+
+def partitioned_by_a_dropped_column(catalog: tf.Catalog, name: str, column: pa.DataType, values: list[Any]) -> tf.Table:
+    """Rows 1 and so on of spec 0, with partitions of a column `p` that the table has lost since."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", column)])
+    found = catalog.create_table(f"db.{name}", schema, key=["id"], partition_by=["p"])
+    found.append(pa.table({"id": range(1, len(values) + 1), "p": pa.array(values, column)}, schema=schema))
+    return found
+
+
+def drop_partition_source(found: tf.Table) -> None:
+    with found.update_spec() as spec:
+        spec.remove_field("p")
+    with found.update_schema() as update:
+        update.delete_column("p")
+
+
+def rewrite_old_partitions(found: tf.Table) -> None:
+    """New manifests of spec 0: one that is rewritten, and ones of delete files and of data files that leave."""
+    found.maintenance.rewrite_manifests()
+    found.delete("id = 1", mode="scan")
+    found.maintenance.compact(rewrite_all=True)
+
+
+def test_partitions_of_a_column_that_was_widened_and_then_dropped(tmp_path: Path) -> None:
+    """FM-30: the newest schema that has the source column says how wide its partition values are."""
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        found = partitioned_by_a_dropped_column(catalog, "t", pa.int32(), [1])
+        with found.update_schema() as update:
+            update.update_column("p", LongType())
+        found.append(pa.table({"id": [2, 3], "p": [2**40, None]}))
+        assert found.verify(deep=True).findings == ()
+        drop_partition_source(found)
+        assert found.verify(deep=True).findings == ()
+        rewrite_old_partitions(found)
+        assert live_values(found, "id") == [2, 3]
+        assert {row["partition"]["p"] for row in found.inspect.files().to_pylist()} == {2**40, None}
+        assert found.verify(deep=True).findings == ()
+
+
+def test_partitions_of_a_dropped_column_are_none_of_another_tables(tmp_path: Path) -> None:
+    """Two tables whose current schemas and specs are alike, and whose dropped columns are not."""
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        for name, column, values in (("a", pa.int32(), [1, 1]), ("b", pa.string(), ["x", "x"])):
+            found = partitioned_by_a_dropped_column(catalog, name, column, values)
+            drop_partition_source(found)
+            rewrite_old_partitions(found)
+            assert live_values(found, "id") == [2]
+            assert [row["partition"]["p"] for row in found.inspect.files().to_pylist()] == values[:1]
