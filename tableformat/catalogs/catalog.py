@@ -26,6 +26,7 @@ from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.name_errors import NameErrors
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.new_table import new_table
+from tableformat.catalogs.registration import register_table
 from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
 from tableformat.catalogs.unreachable import creation_without_answer, type_outages
 from tableformat.catalogs.views.view_store import ViewStore, views_of
@@ -47,6 +48,7 @@ from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import check_catalog_takes, format_version_of_new, refusals_of_version
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
+from tableformat.storage.schemes import check_scheme
 from tableformat.table import Table
 
 
@@ -358,6 +360,8 @@ class Catalog:
             properties=properties or {},
             range_partitions=range_partitions,
         )
+        if location is not None:
+            check_scheme(location, {**self.iceberg.properties, **new.properties})
         check_catalog_takes(new.format_version, self.iceberg)
         if self.iceberg.table_exists(identifier_parts(identifier)) or self._names.is_view(identifier):
             raise self._names.exists_already(identifier)
@@ -388,15 +392,22 @@ class Catalog:
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
         """Add a table that exists as files, by its current metadata file.
 
+        Raises TableNotFoundError where there is no such file, CorruptFileError for one that is no table metadata; then
+        nothing is changed.
+
         >>> copy = catalog.register_table("db.registered", table.iceberg.metadata_location)
         >>> copy.scan().count()
         3
         """
         check_name(identifier)
         check_new_name(identifier_parts(identifier), "table")
+        if self._names.is_view(identifier):
+            raise self._names.exists_already(identifier)
         with self._names.typed(identifier):
             try:
-                return Table(self.iceberg.register_table(identifier_parts(identifier), metadata_location), catalog=self)
+                return Table(
+                    register_table(self.iceberg, identifier_parts(identifier), metadata_location), catalog=self
+                )
             except TableAlreadyExistsError as error:
                 raise self._names.exists_already(identifier) from error
 

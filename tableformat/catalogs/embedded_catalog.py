@@ -60,6 +60,7 @@ from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.metadata.statistics_files import accept_every_blob_type
+from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.properties import is_synced
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.location_provider import location_provider
@@ -475,4 +476,6 @@ def _parse_metadata(io: FileIO, location: str) -> TableMetadata:
         text = gzip.decompress(data) if location.endswith(GZIP_SUFFIX) else data
         return TableMetadataUtil.parse_raw(text.decode())
     except (ValidationError, ValueError, OSError, EOFError) as error:
+        # Slower, and says what is wrong.
+        parse_table_metadata(data, location)
         raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error

@@ -12,27 +12,25 @@ import re
 import zlib
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlparse
 
 from pyarrow.fs import FileSelector, FileType
 from pydantic import ValidationError
 from pyiceberg import exceptions
-from pyiceberg.io import PY_IO_IMPL, SCHEMA_TO_FILE_IO, FileIO, load_file_io
+from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from tableformat.errors import (
     CorruptFileError,
-    InvalidArgumentError,
     TableNotFoundError,
     UnsupportedFeatureError,
-    nearest_hint,
 )
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.storage import storage
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.relocated_io import RelocatedFileIO
+from tableformat.storage.schemes import check_scheme
 
 NEWEST_FORMAT_VERSION: Final = 3
 
@@ -52,7 +50,7 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
     Raises TableNotFoundError, CorruptFileError, InvalidArgumentError for a kind of URI that no FileIO reads, or
     UnsupportedFeatureError for a newer format version.
     """
-    _check_scheme(location, properties)
+    check_scheme(location, properties)
     io = load_file_io(dict(properties), location)
     location = location.rstrip("/")
     if not _is_metadata_file(location):
@@ -61,17 +59,6 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
         raise TableNotFoundError(f"there is no table metadata file {location}.")
     metadata = parse_table_metadata(storage.read_bytes(io, location), location)
     return metadata, _io_for(metadata, io, location), location
-
-
-def _check_scheme(location: str, properties: Mapping[str, str]) -> None:
-    scheme = urlparse(location).scheme
-    # One letter is a drive.
-    if len(scheme) > 1 and scheme not in SCHEMA_TO_FILE_IO and PY_IO_IMPL not in properties:
-        hint = nearest_hint(scheme, sorted(SCHEMA_TO_FILE_IO))
-        raise InvalidArgumentError(
-            f"{location!r:.200}: no FileIO is known for {scheme}: URIs.{hint} "
-            f"The property {PY_IO_IMPL} names another one."
-        )
 
 
 def parse_table_metadata(data: bytes, location: str) -> TableMetadata:

@@ -20,6 +20,7 @@ from tableformat.errors import AlreadyExistsError, CorruptFileError, TableFormat
 from tableformat.storage.location import local_path
 from tableformat.storage.outage import is_outage, missing_file, storage_error
 from tableformat.storage.relocated_io import RelocatedFileIO
+from tableformat.storage.schemes import is_unknown, unknown_scheme
 
 _named_on_disk: Final[set[Path]] = set()
 """Directories whose names were synced; to sync a directory that has nothing new costs a flush of the disk all the
@@ -206,13 +207,15 @@ def _as_native(file: Any, mode: str) -> pa.NativeFile:
 
 @contextlib.contextmanager
 def _told(location: str, done: str) -> Iterator[None]:
-    """What the operating system or the store says as a StorageError; that there is a file, or none, is for the caller
-    to judge."""
+    """What the operating system or the store says as a StorageError, InvalidArgumentError for a location that no FileIO
+    opens; that there is a file, or none, is for the caller to judge."""
     try:
         yield
     except (FileNotFoundError, FileExistsError, TableFormatError):
         raise
     except Exception as error:
+        if isinstance(error, ValueError) and is_unknown(location):
+            raise unknown_scheme(location) from error
         if not (isinstance(error, OSError) or is_outage(error)):
             raise
         raise storage_error(location, error, done) from error

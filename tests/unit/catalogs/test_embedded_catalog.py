@@ -245,7 +245,7 @@ def test_table_whose_files_others_may_use_is_not_purged(catalog: EmbeddedCatalog
 def test_damaged_metadata_file_is_named(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
     table = new_table(catalog)
     local(table.metadata_location).write_text('{"format-version": 2')
-    with pytest.raises(CorruptFileError, match=r"metadata\.json: it is no table metadata file"):
+    with pytest.raises(CorruptFileError, match=r"metadata\.json: it is not JSON"):
         EmbeddedCatalog.at(tmp_path / "lake").load_table("db.t")
     local(table.metadata_location).unlink()
     with pytest.raises(CorruptFileError, match=r"metadata\.json: the file does not exist"):

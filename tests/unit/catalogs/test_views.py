@@ -48,6 +48,10 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
         yield opened
 
 
+def location_of(catalog: Catalog) -> str:
+    return catalog.load_table("db.t").iceberg.metadata_location
+
+
 def loaded(catalog: Catalog) -> View:
     view = catalog.views.load(NAME)
     assert view is not None
@@ -118,6 +122,7 @@ def test_sql_of_another_engine_is_not_lost_in_silence(catalog: Catalog) -> None:
     [
         (lambda lake: lake.create_table("db.v", SCHEMA), AlreadyExistsError, "view 'db.v'"),
         (lambda lake: lake.create_table("db.v", SCHEMA, exist_ok=True), AlreadyExistsError, "view 'db.v'"),
+        (lambda lake: lake.register_table("db.v", location_of(lake)), AlreadyExistsError, "view 'db.v'"),
         (lambda lake: lake.rename_table("db.t", "db.v"), AlreadyExistsError, "view 'db.v'"),
         (lambda lake: lake.views.create(("db", "t"), definition("1"), {}), AlreadyExistsError, "'db.t'"),
         (lambda lake: lake.views.create(NAME, definition("1"), {}), AlreadyExistsError, "'db.v'"),

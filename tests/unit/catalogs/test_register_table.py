@@ -1,0 +1,72 @@
+"""Registering a table that exists as files: by a metadata file that can be read, or nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import tableformat as tf
+from tableformat.errors import (
+    CorruptFileError,
+    InvalidArgumentError,
+    TableFormatError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+@pytest.fixture(params=["lake", "sql"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Catalog:
+    if request.param == "lake":
+        opened = tf.open_catalog(tmp_path / "lake")
+    else:
+        opened = tf.open_catalog(
+            "other", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w"
+        )
+        assert type(opened.iceberg) is SqlCatalog
+    opened.create_namespace("db")
+    return opened
+
+
+def written(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "some.metadata.json"
+    file.write_text(text)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "told"),
+    [
+        (None, TableNotFoundError, "there is no table metadata file"),
+        ("{}", CorruptFileError, "format-version"),
+        ("{", CorruptFileError, "not JSON"),
+        (json.dumps({"format-version": 4}), UnsupportedFeatureError, "format version 4"),
+    ],
+)
+def test_file_that_is_no_metadata_leaves_no_table(
+    catalog: tf.Catalog, tmp_path: Path, text: str | None, error: type[TableFormatError], told: str
+) -> None:
+    location = f"{tmp_path}/none.metadata.json" if text is None else written(tmp_path, text)
+    with pytest.raises(error, match=told):
+        catalog.register_table("db.t", location)
+    assert catalog.list_tables("db") == []
+
+
+def test_location_that_no_file_io_opens_leaves_no_table(catalog: tf.Catalog) -> None:
+    with pytest.raises(InvalidArgumentError, match="no FileIO is known for foo: URIs"):
+        catalog.register_table("db.t", "foo://x/t.metadata.json")
+    with pytest.raises(InvalidArgumentError, match="no FileIO is known for foo: URIs"):
+        catalog.create_table("db.t", SCHEMA, location="foo://x/t")
+    assert catalog.list_tables("db") == []
+
+
+def test_file_of_an_unknown_kind_is_refused_where_it_is_named_later(catalog: tf.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    with pytest.raises(InvalidArgumentError, match="no FileIO is known for foo: URIs"):
+        table.add_files(["foo://x/part.parquet"])
