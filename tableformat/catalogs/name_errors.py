@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
 
@@ -13,6 +15,7 @@ from tableformat.catalogs.names import Identifier, dotted
 from tableformat.catalogs.views.view_store import ViewStore
 from tableformat.errors import AlreadyExistsError, NamespaceNotFoundError, TableNotFoundError, nearest_hint
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
+from tableformat.metadata.table_file import unknown_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,9 @@ class NameErrors:
 
     @contextmanager
     def typed(self, identifier: Identifier, new_identifier: Identifier | None = None) -> Iterator[None]:
-        """Raise NamespaceNotFoundError or TableNotFoundError for what PyIceberg does not find. A namespace is missed
-        where something is to be put, at `new_identifier`."""
+        """Raise NamespaceNotFoundError or TableNotFoundError for what PyIceberg does not find, and
+        UnsupportedFeatureError for a table with a type that it does not know. A namespace is missed where something is
+        to be put, at `new_identifier`."""
         try:
             yield
         except NoSuchNamespaceError as error:
@@ -36,6 +40,11 @@ class NameErrors:
             ) from error
         except (NoSuchTableError, NoSuchIdentifierError) as error:
             raise self.not_found(identifier) from error
+        except (exceptions.ValidationError, ValidationError) as error:
+            unread = unknown_type(error, f"table {dotted(identifier)!r}")
+            if unread is None:
+                raise
+            raise unread from error
 
     def not_found(self, identifier: Identifier) -> TableNotFoundError:
         """For a table that is not there; says so where the name is a view's."""

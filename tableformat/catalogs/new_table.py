@@ -24,6 +24,7 @@ from tableformat.range_partitions.layout import partition_field_of
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand, to_property
 from tableformat.storage.location_provider import location_provider
+from tableformat.write.data_files.stored_columns import refuse_unwritten_types
 from tableformat.write.rows.checks import refuse_check_set_by_hand
 
 _DEFAULT_PROPERTIES = {
@@ -59,6 +60,7 @@ def new_table(
     all_properties = {**_DEFAULT_PROPERTIES, **with_bounded_history(checked_properties(properties))}
     version = format_version_of_new(all_properties)
     fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
+    refuse_unwritten_types(fresh)
     key_ids = check_key_columns(fresh, key)
     fresh = schema_with_key(fresh, key_ids)
     if key_ids:

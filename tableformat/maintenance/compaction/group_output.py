@@ -16,6 +16,7 @@ from tableformat.range_partitions.rows import partitions_of_rows
 from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles
 from tableformat.write.data_files.partition_writer import PartitionWriter
+from tableformat.write.data_files.stored_columns import refuse_unwritten_types
 from tableformat.write.rows.conform import table_arrow_schema
 
 _MEMORY_PARTS: Final = 12
@@ -61,6 +62,7 @@ class GroupOutput:
         bytes_per_row: float,
     ) -> None:
         """`row_count` rows will come; `bytes_per_row` is what they take until some are written."""
+        refuse_unwritten_types(write.schema)
         self._write = write
         self._created = created
         self._partition = partition

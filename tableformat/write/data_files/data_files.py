@@ -25,7 +25,7 @@ from tableformat.write.context import WriteContext
 from tableformat.write.created_files import CreatedFiles, removed_on_failure
 from tableformat.write.data_files.partition_writer import PartitionWriter
 from tableformat.write.data_files.partitions import Place, RowRouter, row_router, split
-from tableformat.write.data_files.stored_columns import stored_schema
+from tableformat.write.data_files.stored_columns import refuse_unwritten_types, stored_schema
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.one_batch import one_batch
 from tableformat.write.rows.rows import as_reader
@@ -114,6 +114,7 @@ class DataFileSink:
     """Takes conformed batches and writes data files within `context.memory_bytes` (MT-63)."""
 
     def __init__(self, context: WriteContext, created: CreatedFiles, router: RowRouter) -> None:
+        refuse_unwritten_types(context.schema)
         self._context = context
         self._created = created
         self._router = router

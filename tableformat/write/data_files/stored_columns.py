@@ -1,6 +1,7 @@
 """The columns of a table that a data file stores.
 
-Source: Iceberg table specification, "Primitive Types": values of an `unknown` column are null and not stored.
+Source: Iceberg table specification, "Primitive Types": values of an `unknown` column are null and not stored; those of
+`geometry` and `geography` are annotated in Parquet, and their bounds are points.
 """
 
 from __future__ import annotations
@@ -8,8 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import GeographyType, GeometryType
 
 from tableformat.errors import UnsupportedFeatureError
+
+
+def refuse_unwritten_types(schema: Schema) -> None:
+    """FM-22: UnsupportedFeatureError naming a column of a type that data files would not have as Iceberg says."""
+    for field in index_by_id(schema).values():
+        if isinstance(field.field_type, GeometryType | GeographyType):
+            raise UnsupportedFeatureError(
+                f"column {schema.find_column_name(field.field_id)!r} is a {field.field_type}, and this library writes "
+                "no data files with it. Nothing was changed. Keep it as binary, in the form WKB, or write with "
+                "another engine."
+            )
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:

@@ -6,13 +6,19 @@ import json
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from maintenance_tables import KEYED, keyed_table, rows
+from pyiceberg.schema import Schema
+from pyiceberg.types import GeometryType, NestedField
 from typer.testing import CliRunner
 
 import tableformat as tf
 from tableformat.cli.main import app
+from tableformat.errors import UnsupportedFeatureError
 from tableformat.storage.location import local_path
+
+VERSION_3 = {"format-version": "3"}
 
 
 def run(lake: Path, *arguments: str, status: int = 0) -> str:
@@ -78,3 +84,41 @@ def test_names_that_duckdb_takes_for_one_are_neither(tmp_path: Path) -> None:
         tf.duckdb.attach(connection, catalog)
         with pytest.raises(duckdb.InvalidInputException, match=r"db.T and db.t apart"):
             connection.sql("SELECT * FROM lake.db.t").fetchall()
+
+
+@pytest.mark.parametrize("kind", ["variant", "timestamp_of_mars"])
+def test_a_table_with_a_type_that_is_not_known_is_not_called_corrupt(tmp_path: Path, kind: str) -> None:
+    """FM-3: through each door, and beside other tables."""
+    good = keyed_table(tmp_path)
+    good.append(rows("a", [1]))
+    assert good.catalog is not None
+    path = local_path(good.catalog.create_table("db.bad", KEYED, properties=VERSION_3).iceberg.metadata_location)
+    assert path is not None
+    metadata = json.loads(Path(path).read_text())
+    metadata["schemas"][0]["fields"][-1]["type"] = kind
+    Path(path).write_text(json.dumps(metadata))
+    said = f"a column is of the type {kind}, which this library neither reads nor writes"
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog, duckdb.connect() as connection:
+        assert catalog.list_tables("db") == ["db.bad", "db.t"]
+        for door in (lambda: catalog.load_table("db.bad"), lambda: tf.read_metadata(path)):
+            with pytest.raises(UnsupportedFeatureError, match=said):
+                door()
+        tf.duckdb.attach(connection, catalog)
+        assert connection.sql("SELECT count(*) FROM lake.db.t").fetchall() == [(1,)]
+        with pytest.raises(duckdb.InvalidInputException, match=said):
+            connection.sql("SELECT * FROM lake.db.bad").fetchall()
+
+
+def test_data_files_with_shapes_are_left_to_others(tmp_path: Path) -> None:
+    """FM-22: they had bounds of bytes, where Iceberg's are of points, and its readers would have missed rows."""
+    table = keyed_table(tmp_path)
+    assert table.catalog is not None
+    schema = Schema(NestedField(1, "at", GeometryType(), required=False))
+    with pytest.raises(UnsupportedFeatureError, match=r"column 'at' is a geometry.* form WKB"):
+        table.catalog.create_table("db.places", schema, properties=VERSION_3)
+    iceberg = table.catalog.iceberg.create_table("db.places", schema, properties=VERSION_3)
+    places = table.catalog.load_table("db.places")
+    assert places.scan().to_arrow().schema == pa.schema([("at", pa.binary())])
+    with pytest.raises(UnsupportedFeatureError, match="column 'at' is a geometry"):
+        places.append(pa.table({"at": [b"x"]}))
+    assert iceberg.refresh().current_snapshot() is None
