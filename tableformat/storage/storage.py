@@ -126,6 +126,16 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
 
 
 @contextlib.contextmanager
+def reading(location: str) -> Iterator[None]:
+    """What the disk or the store says while another library reads a file, as a StorageError."""
+    try:
+        with _told(location, "read"):
+            yield
+    except FileNotFoundError as error:
+        raise storage_error(location, error, "read") from error
+
+
+@contextlib.contextmanager
 def writing(location: str) -> Iterator[None]:
     """What the disk or the store says while a file is written to, as a StorageError: many a store says it when the file
     is closed. What is not found then is the place for the file, such as its bucket."""

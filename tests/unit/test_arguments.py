@@ -81,6 +81,25 @@ def test_argument_of_another_type_is_refused(table: tf.Table, call: Callable[[tf
     assert table.refresh().scan().count() == 1
 
 
+@pytest.mark.parametrize("path", ["", "/", "."])
+def test_directory_among_files_to_add_is_refused(table: tf.Table, path: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"is a directory\. Nothing was changed; name the files in it"):
+        table.add_files([path])
+
+
+def test_file_to_add_that_cannot_be_opened_is_an_error_of_storage(
+    table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"PAR1")
+    monkeypatch.setattr("tableformat.operations.verbs.add_files.parquet_file_to_data_file", refused)
+    with pytest.raises(StorageError, match="could not be read: PermissionError"):
+        table.add_files([str(file)])
+
+
 def test_values_of_directories_are_text(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.parts", SCHEMA, key=["id"], partition_by=["id"])
     with pytest.raises(InvalidArgumentError, match="id=5, and values of directories are text"):

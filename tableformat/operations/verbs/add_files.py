@@ -27,7 +27,7 @@ from tableformat.operations.history.references import set_properties
 from tableformat.operations.ranges.dropped import live_data_files
 from tableformat.parquet.metrics_modes import METRICS, only_bounded, only_counted, stated_modes
 from tableformat.storage.location import local_path
-from tableformat.storage.storage import open_input, size_bytes
+from tableformat.storage.storage import actual_location, open_input, reading, size_bytes
 from tableformat.write.rows.checks import row_checks
 from tableformat.write.staged import StagedFiles
 
@@ -128,8 +128,12 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     size = size_bytes(io, path)
     if size is None:
         raise InvalidArgumentError(f"there is no file {path}. Nothing was changed.")
+    local = local_path(actual_location(io, path))
+    if local is not None and os.path.isdir(local):
+        raise InvalidArgumentError(f"{path} is a directory. Nothing was changed; name the files in it.")
     try:
-        found = parquet_file_to_data_file(io, _as_read(draft), path)
+        with reading(path):
+            found = parquet_file_to_data_file(io, _as_read(draft), path)
     except pa.ArrowInvalid as error:
         raise CorruptFileError(path, f"it is no Parquet file ({error}).") from error
     except (ValueError, KeyError, NotImplementedError) as error:
