@@ -52,7 +52,7 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
         given |= given.pop(keywords, {}) if keywords is not None else {}
         for name, annotation in annotations().items():
             if name in given and not _fits(given[name], annotation):
-                told = f"{name} must be {_told(annotation)}, not {_shown(given[name])}."
+                told = f"{name} must be {_told(annotation)}, not {shown(given[name])}."
                 raise InvalidArgumentError(told + _hint(name, given[name], annotation))
         return function(*args, **kwargs)
 
@@ -62,14 +62,14 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def check_texts(values: Mapping[Any, Any], what: str) -> None:
     """InvalidArgumentError for what is no mapping of texts to texts. `what` names it in the plural."""
     if not isinstance(values, Mapping):
-        raise InvalidArgumentError(f"{what} are a mapping of texts to texts, not {_shown(values)}.")
+        raise InvalidArgumentError(f"{what} are a mapping of texts to texts, not {shown(values)}.")
     for name, value in values.items():
         if not _is_text(name):
             raise InvalidArgumentError(f"{what} are text: the name {name!r:.{_SHOWN_CHARACTERS}} is none.")
         if not _is_text(value):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             raise InvalidArgumentError(
-                f"{what} are text: {name!r} is {_shown(value)}. Write {name!r}: {text!r:.{_SHOWN_CHARACTERS}}."
+                f"{what} are text: {name!r} is {shown(value)}. Write {name!r}: {text!r:.{_SHOWN_CHARACTERS}}."
             )
 
 
@@ -183,7 +183,8 @@ def _choices(annotation: Any) -> Iterator[str]:
         yield f"a {name}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """The value and its type, in a line; deep nesting and objects whose `repr` fails included."""
     if isinstance(value, str):
         return f"the text {value!r:.{_SHOWN_CHARACTERS}}"
     try:

@@ -36,6 +36,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from tableformat.arguments import shown
 from tableformat.errors import InvalidKeyError
 from tableformat.keys.families import arrow_type_of
 
@@ -114,7 +115,7 @@ def _checked(value: Any, key_type: PrimitiveType, name: str) -> Any:
         isinstance(value, dt.datetime) and isinstance(key_type, DateType)
     )
     if is_wrong_kind or not isinstance(value, accepted):
-        raise InvalidKeyError(f"column {name!r} is {key_type}, {value!r} is {type(value).__name__}. Convert it first.")
+        raise InvalidKeyError(f"column {name!r} is {key_type}, not {shown(value)}. Convert it first.")
     if isinstance(value, dt.datetime | dt.time):
         _check_zone(value, key_type, name)
     if isinstance(value, uuid.UUID):

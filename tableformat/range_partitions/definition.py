@@ -8,6 +8,7 @@ from typing import Any
 
 from pyiceberg.schema import Schema
 
+from tableformat.arguments import shown
 from tableformat.errors import InvalidArgumentError, InvalidKeyError, UnknownColumnError
 from tableformat.keys.families import KeyFamily, family_of
 from tableformat.keys.key_columns import KeyColumns
@@ -25,7 +26,7 @@ def define(given: RangePartitions, schema: Schema) -> DefinedPartitions:
     point, a default partition on demand.
     """
     if not isinstance(given, RangePartitions):
-        raise InvalidArgumentError(f"range_partitions takes RangePartitions(...), not {given!r:.80}.")
+        raise InvalidArgumentError(f"range_partitions takes RangePartitions(...), not {shown(given)}.")
     key = range_columns(schema, given.on)
     bounds = sorted(range_of(key, each) for each in given.bounds)
     check_disjoint(key, bounds)
@@ -119,7 +120,7 @@ def _steps(given: RangePartitions, key: KeyColumns) -> Steps | None:
     if given.step is None:
         for name, value in (("origin", given.origin), ("retain", given.retain), ("ahead", given.ahead or None)):
             if value is not None:
-                raise InvalidArgumentError(f"{name}={value!r} is about steps: give step= too.")
+                raise InvalidArgumentError(f"{name}={shown(value)} is about steps: give step= too.")
         if given.time_zone != "UTC":
             raise InvalidArgumentError(f"time_zone={given.time_zone!r} is about steps: give step= too.")
         return None
@@ -167,5 +168,5 @@ def _window(given: RangePartitions, key: KeyColumns, steps: Steps | None) -> Win
 
 def _whole(name: str, value: object, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidArgumentError(f"{name} is a whole number of at least {least}, not {value!r}.")
+        raise InvalidArgumentError(f"{name} is a whole number of at least {least}, not {shown(value)}.")
     return value

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tableformat.arguments import shown
 from tableformat.errors import InvalidArgumentError
 
 Values: TypeAlias = Any
@@ -103,4 +104,4 @@ def as_bound(given: Any) -> Bound:
         return given
     if isinstance(given, tuple | list) and len(given) == 2:
         return Bound(lower=given[0], upper=given[1])
-    raise InvalidArgumentError(f"a bound is a pair (lower, upper), half-open, or bound(...), not {given!r:.80}.")
+    raise InvalidArgumentError(f"a bound is a pair (lower, upper), half-open, or bound(...), not {shown(given)}.")

@@ -30,6 +30,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from tableformat.arguments import shown
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.families import arrow_type_of
 
@@ -71,11 +72,12 @@ def parse_duration(given: Any, *, option: str) -> Duration:
         unit = match[2].lower() if match else None
         if match is None or unit not in _UNIT_NAMES:
             raise InvalidArgumentError(
-                f"{option} is a whole number, or a number of {', '.join(_UNIT_NAMES)}, such as '1 day', not {given!r}."
+                f"{option} is a whole number, or a number of {', '.join(_UNIT_NAMES)}, such as '1 day', not "
+                f"{shown(given)}."
             )
         count = int(match[1] or 1)
     if count <= 0:
-        raise InvalidArgumentError(f"{option} must be above 0, not {given!r}.")
+        raise InvalidArgumentError(f"{option} must be above 0, not {shown(given)}.")
     return Duration(count, unit)
 
 

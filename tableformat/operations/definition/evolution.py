@@ -21,7 +21,7 @@ from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import BucketTransform, Transform, TruncateTransform, VoidTransform, parse_transform
 from pyiceberg.types import IcebergType
 
-from tableformat.arguments import checked_arguments
+from tableformat.arguments import checked_arguments, shown
 from tableformat.errors import InvalidArgumentError, TableFormatError
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import RANGE_PARTITIONS, name_mapping
@@ -142,7 +142,7 @@ class SpecChanges(UpdateSpec):
         """Partition by one more field. InvalidArgumentError for a transform that the column cannot have."""
         parsed = parse_transform(transform) if isinstance(transform, str) else transform
         if not isinstance(parsed, Transform):
-            raise InvalidArgumentError(f"a partition field has a transform or its text, not {transform!r:.60}.")
+            raise InvalidArgumentError(f"a partition field has a transform or its text, not {shown(transform)}.")
         number = parsed.num_buckets if isinstance(parsed, BucketTransform) else 1
         number = parsed.width if isinstance(parsed, TruncateTransform) else number
         if number < 1:

@@ -14,6 +14,7 @@ from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
 from pyiceberg.types import PrimitiveType
 
+from tableformat.arguments import shown
 from tableformat.deletes.matching.comparable_values import comparable, decoded
 from tableformat.deletes.matching.key_table import KeyTable
 from tableformat.deletes.positions import expanded
@@ -141,7 +142,7 @@ def _key_values(columns: Schema, key: Sequence[Any] | Mapping[str, Any]) -> dict
     else:
         raise InvalidArgumentError(
             f"get takes a value for each key column, as a tuple ({', '.join(names)}) or a mapping of their names, not "
-            f"{key!r:.80}."
+            f"{shown(key)}."
         )
     for name, value in values.items():
         if value is None:

@@ -17,6 +17,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, PrimitiveType
 
+from tableformat.arguments import shown
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.content_file import PARQUET, DataFile
@@ -110,7 +111,8 @@ def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[i
         assert isinstance(column.field_type, PrimitiveType), "partition columns are primitive"
         if text is not None and not isinstance(text, str):
             raise InvalidArgumentError(
-                f"{path}: partitions says {name}={text!r:.80}, and values of directories are text. Nothing was changed."
+                f"{path}: partitions says that {name} is {shown(text)}, and values of directories are text. Nothing "
+                "was changed."
             )
         try:
             stated[places[name]] = None if text is None else value_of_text(text, column.field_type)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import FixedType
 
+from tableformat.arguments import shown
 from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.keys.arrow_columns import array_of_values
@@ -66,7 +67,7 @@ def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
     key = draft.key_names
     if isinstance(prefix, Mapping):
         if not all(isinstance(name, str) for name in prefix):
-            raise InvalidArgumentError(f"prefix names its columns by text, not {list(prefix)!r:.80}.")
+            raise InvalidArgumentError(f"prefix names its columns by text, not {shown(list(prefix))}.")
         names = leading_columns(key, tuple(prefix))
         on = KeyColumns.of(draft.schema, draft.key_field_ids[: len(names)])
         columns = {

@@ -118,7 +118,7 @@ def test_weeks_begin_where_the_origin_says() -> None:
         ({"on": ["weight"]}, ("weight", "double")),
         ({"on": ["n"], "step": 1, "default": True, "on_demand": True}, ("default", "on_demand")),
         ({"on": ["n"], "on_demand": True}, ("on_demand", "step")),
-        ({"on": ["n"], "bounds": [("x", None)]}, ("lower 'x'", "long")),
+        ({"on": ["n"], "bounds": [("x", None)]}, ("lower the text 'x'", "long")),
         ({"on": ["n", "region"], "step": 3}, ("step=3", "n, region")),
         ({"on": ["ts"], "step": 3}, ("step=3", "timestamp")),
         ({"on": ["day"], "step": "1 hour"}, ("1 hour", "date")),
