@@ -38,6 +38,7 @@ from tableformat.metadata.partition_column import schemas_newest_first
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
 from tableformat.storage.location_provider import location_provider
+from tableformat.storage.side_by_side import WriteBytes, writes_side_by_side
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class SnapshotProducer:
         self._reusable: dict[object, ManifestFile] = {}
         self._written: list[str] = []
         self._manifests_of_list: dict[str, tuple[ManifestFile, ...]] = {}
+        self._write: WriteBytes | None = None
+        """Of the attempt that is under way."""
 
     @property
     def written_locations(self) -> tuple[str, ...]:
@@ -86,7 +89,20 @@ class SnapshotProducer:
         return sum(manifest.manifest_length_bytes for manifest in manifests if self._is_own(manifest))
 
     def produce(self, base: SnapshotView, change: TableChange) -> Snapshot:
-        """CP-2: the change as a snapshot on the head of a branch, one sequence number above the table's last."""
+        """CP-2: the change as a snapshot on the head of a branch, one sequence number above the table's last.
+
+        Its files name each other by locations and sizes that are known before they are written: an object store gets
+        them side by side.
+        """
+        try:
+            with writes_side_by_side(base.io, base.metadata.location) as self._write:
+                return self._produced(base, change)
+        except BaseException:
+            # Which of the manifests are there is not known: the next attempt writes its own.
+            self._reusable.clear()
+            raise
+
+    def _produced(self, base: SnapshotView, change: TableChange) -> Snapshot:
         change = with_vectors_of_removed_data(change, base)
         metadata = base.metadata
         assert not isinstance(metadata, TableMetadataV1), "v1 tables are refused before (`check_writable`)"
@@ -259,6 +275,7 @@ class SnapshotProducer:
                 older_schemas=schemas_newest_first(metadata)[1:],
                 format_version=metadata.format_version,
                 snapshot_id=self.snapshot_id,
+                write=self._write,
             )
             self._reusable[key] = replace(written, columns=_key_summaries(metadata, entries))
         return self._reusable[key]
@@ -277,6 +294,7 @@ class SnapshotProducer:
             sequence_number=sequence_number,
             format_version=metadata.format_version,
             first_row_id=first_row_id,
+            write=self._write,
         )
         if first_row_id is None:
             return _WrittenList(location)

@@ -1,19 +1,29 @@
-"""Reads many small files side by side."""
+"""Reads and writes small files side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 import pyarrow as pa
+from pyiceberg.io import FileIO
 
 from tableformat.storage.location import local_path
+from tableformat.storage.storage import actual_location, write_bytes
 
 _REMOTE_READERS: Final = 16
 """Files of an object store that are requested at the same time."""
 _LOCAL_FILES_MIN: Final = 8
 """With fewer local files to make threads takes as long as they save."""
+_REMOTE_WRITERS: Final = 4
+_HELD_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of files that wait for their upload."""
+WriteBytes = Callable[[str, bytes], int]
+"""Writes a new file at a location and returns its size in bytes."""
 _Item = TypeVar("_Item")
 _Content = TypeVar("_Content")
 
@@ -32,3 +42,25 @@ def read_side_by_side(
         return [read(item) for item in items]
     with ThreadPoolExecutor(min(workers, len(items)), thread_name_prefix="read") as pool:
         return list(pool.map(read, items))
+
+
+@contextmanager
+def writes_side_by_side(io: FileIO, directory: str) -> Iterator[WriteBytes]:
+    """What writes files below the directory as `write_bytes` does: those of an object store at the same time, so that
+    one need not wait for the answer to another. At the end of the block all are there, or the first error is raised.
+    """
+    if local_path(actual_location(io, directory)) is not None:
+        yield partial(write_bytes, io)
+        return
+    running: deque[tuple[Future[int], int]] = deque()
+    with ThreadPoolExecutor(_REMOTE_WRITERS, thread_name_prefix="write") as pool:
+
+        def write(location: str, data: bytes) -> int:
+            running.append((pool.submit(write_bytes, io, location, data), len(data)))
+            while sum(size for _, size in running) > _HELD_BYTES_MAX:
+                running.popleft()[0].result()
+            return len(data)
+
+        yield write
+        for upload, _ in running:
+            upload.result()

@@ -21,6 +21,7 @@ from tableformat.storage.location import local_path
 from tableformat.storage.outage import is_outage, missing_file, storage_error
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import is_unknown, unknown_scheme
+from tableformat.storage.uploads import new_file
 
 _named_on_disk: Final[set[Path]] = set()
 """Directories whose names were synced; to sync a directory that has nothing new costs a flush of the disk all the
@@ -30,6 +31,11 @@ same."""
 def actual_location(io: FileIO, location: str) -> str:
     """Where the file that metadata calls `location` really is: another place only for a table that was moved."""
     return io.actual(location) if isinstance(io, RelocatedFileIO) else location
+
+
+def _inner(io: FileIO) -> FileIO:
+    """What opens files at their actual locations."""
+    return io.inner if isinstance(io, RelocatedFileIO) else io
 
 
 def exists(io: FileIO, location: str) -> bool:
@@ -84,13 +90,14 @@ def read_bytes(io: FileIO, location: str) -> bytes:
 def write_bytes(io: FileIO, location: str, data: bytes) -> int:
     """Create the file and return its size in bytes; files are immutable, so an existing one raises AlreadyExistsError.
 
-    A local file that could not be written whole is removed again. Stores without an exclusive create check first.
+    A local file that could not be written whole is removed again. In an object store a name without a UUID is looked up
+    before.
     """
     path = local_path(actual_location(io, location))
     try:
         with writing(location):
             if path is None:
-                with io.new_output(location).create(overwrite=False) as stream:
+                with new_file(_inner(io), actual_location(io, location)) as stream:
                     stream.write(data)
                 return len(data)
             with _create_local(path, lambda: open(path, "xb", buffering=0)) as file:
@@ -118,7 +125,7 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
                 _create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
                 file = pa.OSFile(path, "wb")
             else:
-                file = _as_native(io.new_output(location).create(overwrite=False), "w")
+                file = _as_native(new_file(_inner(io), actual_location(io, location)), "w")
     except FileExistsError as error:
         raise _already_there(location) from error
     with writing(location), file:

@@ -109,6 +109,33 @@ def test_small_files_at_a_distance(store: str, tmp_path: Path, verb: str) -> Non
         print(f"  scan / pyarrow {figures['scan'][0] / figures['pyarrow'][0]:.2f}")
 
 
+def test_commits_at_a_distance(store: str, tmp_path: Path) -> None:
+    """Data file, delete file, two manifests, list and metadata file of a replacement."""
+    with FaultProxy(store).running() as proxy:
+        options = {
+            "s3.endpoint": proxy.address,
+            "s3.access-key-id": "t",
+            "s3.secret-access-key": "t",
+            "s3.region": "us-east-1",
+        }
+        catalog = tf.open_catalog("s3://lake/commits", catalog_file=str(tmp_path / "catalog.db"), **options)
+        catalog.create_namespace("db")
+        rows = messages(0, MESSAGES, 0)
+        table = catalog.create_table("db.t", rows.schema, key=["id", "part"])
+        table.append(rows)
+        batches = iter(messages(50 * number, 50, number) for number in range(1, 1_000))
+        proxy.delay = DELAY
+
+        def replace() -> int:
+            return table.replace(next(batches), prefix=["id"]).added_row_count
+
+        seconds, kinds, trips = measured(proxy, replace)
+        requests = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        print(f"\nreplacement, {DELAY * 1000:.0f} ms an answer: {seconds:.2f} s, {sum(kinds.values())} requests")
+        print(f"  ({requests}), {trips} one after another")
+        assert table.scan().count() == MESSAGES * ROWS_EACH
+
+
 def measured(proxy: FaultProxy, call: Callable[[], int]) -> tuple[float, Counter[str], int]:
     """Median seconds of some rounds, the requests of the last by method and kind of file, and how many waited."""
     seconds = []

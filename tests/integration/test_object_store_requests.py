@@ -46,6 +46,27 @@ def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, fi
     assert {times for (method, _), times in asked.items() if method == "HEAD"} <= {1}
 
 
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_a_commit_is_one_request_for_each_file(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+    """Decision 32: rows, spans, two manifests, the list and the metadata file, of which nobody asks whether they are
+    there; the manifests and the list do not wait for each other."""
+    name = f"commits-{file_io.rsplit('.', 1)[1].lower()}"
+    with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
+        options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}
+        catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA, key=["id"])
+        table.append(rows(0))
+        proxy.delay = 0.1
+        with proxy.armed():
+            table.replace(rows(1), prefix=["id"])
+            asked = list(proxy.requests)
+            round_trips = proxy.round_trips()
+        assert [request.split(" ", 1)[0] for request in asked] == ["PUT"] * 6
+        assert round_trips == 4
+        assert live_values(catalog.load_table("db.t"), "id") == list(range(10))
+
+
 def _of_parquet(request: str) -> tuple[str, str]:
     method, address = request.split(" ", 1)
     return method, urlparse(address).path

@@ -26,7 +26,7 @@ from pyiceberg.types import PrimitiveType
 from tableformat.deletes.matching.comparable_values import comparable_type, decoded
 from tableformat.deletes.matching.key_table import KeyTable
 from tableformat.deletes.rules import equality_delete_is_new_enough
-from tableformat.deletes.spans.cuts import CutArray, cuts_at_prefixes
+from tableformat.deletes.spans.cuts import cuts_at_prefixes
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys.encoding import AFTER_MARKER, encode_column
 from tableformat.keys.families import KeyFamily, family_of
@@ -128,8 +128,7 @@ class EqualityKeys:
         lower = cuts_at_prefixes(key, [self.columns[index].take(pa.array(keys)) for index in indexes], after=False)
         in_order = np.asarray(pc.sort_indices(lower.encoded))
         lower = lower.take(in_order)
-        upper = CutArray(key, lower.columns, lower.depth, np.ones(len(lower), np.bool_))
-        return SpanArray(key, lower, upper, self.newest[keys[in_order]])
+        return SpanArray(key, lower, lower.above_prefixes(), self.newest[keys[in_order]])
 
     def deleted_rows(self, columns: Sequence[pa.ChunkedArray], data_sequence_number: int) -> NDArray[np.int64]:
         """Offsets, rising, of the rows that a key newer than the data deletes; rows in any order.

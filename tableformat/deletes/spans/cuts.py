@@ -91,6 +91,12 @@ class CutArray:
         taken = CutArray(self.key, columns, self.depth[indices], self.after[indices])
         return taken._known_as(self.encoded.take(chosen)) if "encoded" in self.__dict__ else taken
 
+    def above_prefixes(self) -> CutArray:
+        """Of cuts below some prefixes, the cuts above the same prefixes (RD-1)."""
+        assert not self.after.any(), "cuts below prefixes are turned, not others"
+        above = CutArray(self.key, self.columns, self.depth, np.ones(len(self), np.bool_))
+        return above._known_as(join_pieces([self.encoded, _AFTER])) if "encoded" in self.__dict__ else above
+
     def slice(self, start: int, stop: int) -> CutArray:
         """Cuts start to stop, without a copy."""
         columns = tuple(column.slice(start, stop - start) for column in self.columns)

@@ -120,8 +120,7 @@ def spans_of_prefixes(key: KeyColumns, prefixes: pa.Table) -> SpanArray:
     is_first[1:] = np.asarray(pc.not_equal(ordered[1:], ordered[:-1]))
     if not (is_first.all() and (order == np.arange(len(order))).all()):
         lower = lower.take(order[is_first])
-    upper = CutArray(key, lower.columns, lower.depth, np.ones(len(lower), np.bool_))
-    return SpanArray(key, lower, upper, None)
+    return SpanArray(key, lower, lower.above_prefixes(), None)
 
 
 def span_of_bounds(key: KeyColumns, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> SpanArray:

@@ -20,7 +20,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import fastavro
 import pyarrow as pa
@@ -46,6 +46,7 @@ DECODING_ERRORS: Final = (
     OSError,
 )
 """What fastavro and the decompressors raise on bytes that are not what they should be."""
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +146,30 @@ def header_bytes(metadata: Mapping[str, str]) -> bytes:
 
 def write_container(header: bytes, codec: RecordCodec, records: Sequence[Mapping[str, Any]]) -> bytes:
     """A container file with `deflate` blocks, the codec that every Avro reader must have besides `null`."""
+    return _framed(header, records, lambda block_records: encode_records(codec, block_records))
+
+
+def write_encoded_container(header: bytes, records: Sequence[bytes]) -> bytes:
+    """What `write_container` gives, for records that `encode_records` has encoded one by one."""
+    return _framed(header, records, b"".join)
+
+
+def encode_records(codec: RecordCodec, records: Sequence[Mapping[str, Any]]) -> bytes:
+    """The records one after the other, as a block holds them before it is compressed; at least one."""
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, codec.parsed, {"records": records})
+    # The array's encoding is the count, the records and a closing zero; a block frames the same records otherwise.
+    return bytes(stream.getbuffer()[len(_long(len(records))) : -1])
+
+
+def _framed(header: bytes, records: Sequence[_Record], encode: Callable[[Sequence[_Record]], bytes]) -> bytes:
     sync = os.urandom(_SYNC_BYTES)
     parts = [header, sync]
     for start in range(0, len(records), RECORDS_PER_BLOCK):
-        block_records = records[start : start + RECORDS_PER_BLOCK]
-        stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, codec.parsed, {"records": block_records})
-        count = _long(len(block_records))
-        # The array's encoding is the count, the records and a closing zero; a block frames the same records otherwise.
+        of_block = records[start : start + RECORDS_PER_BLOCK]
         compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-        block = compressor.compress(stream.getbuffer()[len(count) : -1]) + compressor.flush()
-        parts += (count, _long(len(block)), block, sync)
+        block = compressor.compress(encode(of_block)) + compressor.flush()
+        parts += (_long(len(of_block)), _long(len(block)), block, sync)
     return b"".join(parts)
 
 

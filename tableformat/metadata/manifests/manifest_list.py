@@ -19,9 +19,10 @@ from tableformat.metadata.manifests.avro_container import (
     DECODING_ERRORS,
     RecordCodec,
     decode_records,
+    encode_records,
     header_bytes,
     read_container,
-    write_container,
+    write_encoded_container,
 )
 from tableformat.metadata.manifests.manifest_entry import (
     ColumnSummary,
@@ -35,8 +36,11 @@ from tableformat.metadata.manifests.manifest_schema import manifest_list_schema,
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.storage import storage
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.side_by_side import WriteBytes
 
 CACHED_MANIFESTS: Final = 200_000
+_ENCODED_RECORDS: Final = 10_000
+"""Some hundred bytes each."""
 
 _PARENT: Final = "parent-snapshot-id"
 """Of the header; the text `null` where there is none."""
@@ -99,12 +103,14 @@ def write_manifest_list(
     sequence_number: int,
     format_version: int,
     first_row_id: int | None = None,
+    write: WriteBytes | None = None,
 ) -> tuple[ManifestFile, ...]:
     """Write the list of a snapshot; the manifests come back with the numbers that the commit gives them.
 
     DA-9: a manifest without a sequence number was written by this commit and gets the commit's, and so does the
     smallest data sequence number where all its files inherit. v3 needs `first_row_id`, the table's `next-row-id`;
-    `next_row_id` says what it is after this snapshot.
+    `next_row_id` says what it is after this snapshot. `write`: of `writes_side_by_side`, for a file that is there
+    later.
     """
     assigned = tuple(_with_sequence_number(manifest, snapshot_id, sequence_number) for manifest in manifests)
     header = {
@@ -117,11 +123,14 @@ def write_manifest_list(
         assert first_row_id is not None, "a v3 manifest list assigns row ids"
         header["first-row-id"] = str(first_row_id)
         assigned = _with_row_ids(assigned, first_row_id)
-    schema_text, codec = _writing(format_version, any(manifest.columns for manifest in assigned))
-    data = write_container(
-        header_bytes({"avro.schema": schema_text, **header}), codec, [_record(manifest) for manifest in assigned]
-    )
-    storage.write_bytes(io, location, data)
+    has_column_summaries = any(manifest.columns for manifest in assigned)
+    schema_text, _ = _writing(format_version, has_column_summaries)
+    records = [_encoded(manifest, format_version, has_column_summaries) for manifest in assigned]
+    data = write_encoded_container(header_bytes({"avro.schema": schema_text, **header}), records)
+    if write is None:
+        storage.write_bytes(io, location, data)
+    else:
+        write(location, data)
     # The next commit starts from this list: a streaming writer would read back, and decode, what it has just written.
     _cache.put(storage.actual_location(io, location), assigned, len(assigned) + 1)
     return assigned
@@ -168,6 +177,13 @@ def _with_row_ids(manifests: tuple[ManifestFile, ...], first_row_id: int) -> tup
 def _writing(format_version: int, has_column_summaries: bool) -> tuple[str, RecordCodec]:
     schema = manifest_list_schema(format_version, has_column_summaries=has_column_summaries)
     return json.dumps(schema, separators=(",", ":")), RecordCodec.of(rename_by_field_id(schema).schema)
+
+
+@lru_cache(_ENCODED_RECORDS)
+def _encoded(manifest: ManifestFile, format_version: int, has_column_summaries: bool) -> bytes:
+    """Most manifests of a list were in the one before: a writer encodes those that its commit adds."""
+    _, codec = _writing(format_version, has_column_summaries)
+    return encode_records(codec, [_record(manifest)])
 
 
 def _record(manifest: ManifestFile) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from tableformat.metadata.manifests.manifest_schema import (
 )
 from tableformat.storage import storage
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.side_by_side import WriteBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +67,20 @@ def write_manifest(
     format_version: int,
     snapshot_id: int,
     older_schemas: Sequence[Schema] = (),
+    write: WriteBytes | None = None,
 ) -> ManifestFile:
     """Write the entries as one manifest of `spec`, to be added by snapshot `snapshot_id`.
 
     DA-9: a null sequence number stays null, which means the commit's own, and only an ADDED entry may have one; a
     rewrite may give ADDED entries an explicit older number. `older_schemas` are those of the table from the newest on,
     needed for a spec whose source column has been dropped. The manifest's own sequence number is None until its list is
-    written.
+    written. `write`: of `writes_side_by_side`, for a file that is there later.
     """
     has_range_spans = any(isinstance(entry.file, DeleteFile) and entry.file.range_spans for entry in entries)
     layout = _layout(spec, (schema, *older_schemas), content, format_version, has_range_spans)
     records = [_record(entry, content, spec, layout, format_version) for entry in entries]
     data = write_container(layout.header, layout.codec, records)
-    length = storage.write_bytes(io, location, data)
+    length = storage.write_bytes(io, location, data) if write is None else write(location, data)
     files = {status: [entry.file for entry in entries if entry.status is status] for status in EntryStatus}
     return ManifestFile(
         manifest_path=location,

@@ -1,12 +1,16 @@
-"""Many small files read side by side."""
+"""Small files read and written side by side."""
 
 from __future__ import annotations
 
+import io
 import threading
+from pathlib import Path
 
 import pytest
+from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from tableformat.storage.side_by_side import read_side_by_side
+from tableformat.storage.side_by_side import read_side_by_side, writes_side_by_side
 
 LOCAL, REMOTE = "/lake/{}.parquet", "s3://lake/{}.parquet"
 
@@ -36,3 +40,53 @@ def test_the_first_error_in_order_is_raised() -> None:
 
     with pytest.raises(ValueError, match=r"^2$"):
         read_side_by_side(read, range(30), REMOTE.format)
+
+
+class _StoreOfThree(FileIO):
+    """Answers to an upload when two others are under way."""
+
+    def __init__(self, refused: str = "") -> None:
+        super().__init__({})
+        self.refused = refused
+        self.everybody = threading.Barrier(3, timeout=10)
+        self.files: list[str] = []
+
+    def new_output(self, location: str) -> _StoreOfThree:
+        self.everybody.wait()
+        if location == self.refused:
+            raise ValueError(location)
+        self.files.append(location)
+        return self
+
+    def create(self, overwrite: bool = False) -> io.BytesIO:
+        return io.BytesIO()
+
+    def new_input(self, location: str) -> InputFile:
+        raise NotImplementedError(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise NotImplementedError(location)
+
+
+def _write_three(store: _StoreOfThree) -> None:
+    with writes_side_by_side(store, "s3://lake/t") as write:
+        assert [write(f"s3://lake/t/{number}", b"four") for number in range(3)] == [4, 4, 4]
+
+
+def test_files_for_an_object_store_are_written_together_and_are_there_in_the_end() -> None:
+    store = _StoreOfThree()
+    _write_three(store)
+    assert sorted(store.files) == [f"s3://lake/t/{number}" for number in range(3)]
+
+
+def test_an_upload_that_fails_is_an_error_of_the_block() -> None:
+    store = _StoreOfThree("s3://lake/t/1")
+    with pytest.raises(ValueError, match="s3://lake/t/1"):
+        _write_three(store)
+    assert len(store.files) == 2
+
+
+def test_local_files_are_written_one_after_the_other(tmp_path: Path) -> None:
+    with writes_side_by_side(PyArrowFileIO(), str(tmp_path)) as write:
+        assert write(f"{tmp_path}/a", b"four") == 4
+        assert (tmp_path / "a").read_bytes() == b"four"

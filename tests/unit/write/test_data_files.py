@@ -23,7 +23,7 @@ from tableformat.parquet.parquet_output import ParquetOutput
 from tableformat.properties import COMPRESSION_CODEC, ROW_GROUP_LIMIT, TARGET_FILE_SIZE_BYTES, WRITE_MEMORY_BYTES
 from tableformat.write.data_files.data_files import DataFileSink, write_data_files
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
-from tableformat.write.rows.distinct import PrefixCollector
+from tableformat.write.rows.distinct import PrefixCollector, distinct_rows
 from tableformat.write.staged import StagedFiles
 
 KEY = ("id1", "id2", "num_cal")
@@ -287,6 +287,18 @@ def test_distinct_prefixes_are_collected_while_rows_are_written(tmp_path: Path) 
     source = rows(("b", 1, 1), ("a", 2, 1), ("b", 1, 2), ("a", 2, 2), ("a", 3, 1))
     write_data_files(ctx, ConformedRows(source.to_reader(2), SCHEMA), through=collector.through)
     assert collector.prefixes.to_pylist() == [{"id1": "b", "id2": 1}, {"id1": "a", "id2": 2}, {"id1": "a", "id2": 3}]
+
+
+def test_rows_of_a_prefix_that_come_together_are_one_prefix() -> None:
+    """Null equals null (DA-4), and a prefix may come again later."""
+    ids = ["a"] * 9 + [None] * 9 + ["b"] * 9 + ["a"] * 9
+    rows_together = pa.table({"id1": pa.array(ids, pa.large_string()), "id2": [1] * 30 + [2] * 6})
+    assert distinct_rows(rows_together).to_pylist() == [
+        {"id1": "a", "id2": 1},
+        {"id1": None, "id2": 1},
+        {"id1": "b", "id2": 1},
+        {"id1": "a", "id2": 2},
+    ]
 
 
 def test_merged_prefixes_are_distinct() -> None:
