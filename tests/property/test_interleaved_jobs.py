@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -21,6 +22,7 @@ from stepped_jobs import CancelledError, SteppedJob, every_file_is_a_slice, file
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
+from tableformat.commit.publish_target import PUBLISHED_NUMBER
 from tableformat.errors import CommitConflictError, CorruptFileError
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.reachable_files import reachable_files
@@ -262,6 +264,16 @@ class World:
     def keyed_deletes_of_main(self) -> list[DeleteFile]:
         return [delete for delete in live_delete_files(self.main.refresh()) if is_keyed(delete)]
 
+    def check_published_beside(self) -> None:
+        """LK-16: such a snapshot has the rows of its parent, which is one of the branch."""
+        for snapshot in self.main.refresh().metadata.snapshots:
+            if snapshot.summary is not None and snapshot.summary.get(PUBLISHED_NUMBER) is not None:
+                event("published beside")
+                parent_id = snapshot.parent_snapshot_id
+                if self.main.metadata.snapshot_by_id(parent_id) is not None:
+                    planned = self.contents(snapshot_id=parent_id)
+                    assert self.contents(snapshot_id=snapshot.snapshot_id) == planned
+
     def close(self) -> None:
         for job in self.running:
             job.finish()
@@ -352,19 +364,22 @@ def test_jobs_beside_writers_and_one_another(
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(0.2))
+@pytest.mark.parametrize("rounds_together", [0, 3])
+@settings(max_examples=examples(0.1))
 @given(first=IDS, acts=st.lists(PUBLISHING, min_size=8, max_size=25), pace=PACES)
 def test_publishing_beside_writers_of_both_branches(
-    first: list[int], acts: list[tuple[Any, ...]], pace: int | None
+    rounds_together: int, first: list[int], acts: list[tuple[Any, ...]], pace: int | None
 ) -> None:
-    """MT-30 to MT-33: `main` shows no keyed delete at any moment, and what is published at the end is what was written
-    to both branches in the order of the commits, which sequence numbers tell."""
+    """MT-30 to MT-33, LK-16: `main` shows no keyed delete at any moment, and what is published at the end is what was
+    written to both branches in the order of the commits, which sequence numbers tell."""
     world = World("2", first, pace).publishing()
-    with every_file_is_a_slice(), closing(world):
+    moving_alone = patch("tableformat.maintenance.publish._ROUNDS_TOGETHER", rounds_together)
+    with every_file_is_a_slice(), moving_alone, closing(world):
         for name, *arguments in acts:
             getattr(world, name)(*arguments)
             count("operations")
             assert world.keyed_deletes_of_main() == []
+            world.check_published_beside()
         while world.running:
             world.end(world.running[0])
         world.main.refresh().maintenance.publish()
