@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +23,9 @@ READERS: Final = Path(__file__).resolve().parent / "readers"
 """The directory of the readers that come with this library; `{readers}` in a command stands for it."""
 OF_THIS_ENVIRONMENT: Final = ("tableformat", "pyiceberg", "polars")
 """Readers that `readers/read_tables.py` has and that need no other environment than this one: a name is enough."""
+
+_TABLES_OF_STARTING: Final = 5
+"""A process may take as long to start as for so many tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ def check(
     timeout_seconds: float = 60.0,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> ReaderResult:
-    """Run the reader over the cases. A process gets `tables_per_process` of them, and that many times the seconds.
+    """Run the reader over the cases. A process gets `tables_per_process` of them, and for each answer the seconds.
 
     Where a process ends or hangs before it answered for a table, that table is `crashed` and another process gets the
     rest. InvalidArgumentError for a reader that does not run at all.
@@ -79,7 +86,7 @@ def check(
         if progress is not None:
             progress(len(results), len(cases), f"{reader.name}: {left[0].id}")
         batch = left[:tables_per_process]
-        ended = _run(reader, batch, timeout_seconds * len(batch))
+        ended = _run(reader, batch, timeout_seconds)
         for case, answer in zip(batch, ended.answers, strict=False):
             stated = stated or answer.reader
             is_running = True
@@ -122,34 +129,53 @@ class _Ended:
 
 def _run(reader: Reader, batch: Sequence[WrittenCase], timeout_seconds: float) -> _Ended:
     command = [*reader.command, *(str(case.metadata) for case in batch)]
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
-    except OSError as error:
-        raise InvalidArgumentError(f"the reader {reader.name} cannot be started: {error}.") from error
-    try:
-        printed, said = process.communicate(timeout=timeout_seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        printed, _ = process.communicate()
-        return _Ended(list(_answers(printed)), f"no answer within {timeout_seconds:g} seconds.", is_crash=True)
-    status = process.returncode
+    with tempfile.TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said)
+        except OSError as error:
+            raise InvalidArgumentError(f"the reader {reader.name} cannot be started: {error}.") from error
+        answers: list[Answer] = []
+        lines = _lines(process)
+        deadline = time.monotonic() + timeout_seconds * min(len(batch), _TABLES_OF_STARTING)
+        try:
+            while (line := _before(lines, deadline)) is not None:
+                answer = parse_answer(line)
+                if answer is not None:
+                    answers.append(answer)
+                    deadline = max(deadline, time.monotonic() + timeout_seconds)
+        except queue.Empty:
+            process.kill()
+            process.wait()
+            return _Ended(answers, f"no answer within {timeout_seconds:g} seconds.", is_crash=True)
+        status = process.wait()
+        said.seek(0)
+        last = _last_line(said.read().decode(errors="replace"))
     ending = f"signal {-status}" if status < 0 else f"status {status}"
-    reason = shortened(f"the process ended with {ending}. {_last_line(said)}")
-    return _Ended(list(_answers(printed)), reason, is_crash=status < 0)
+    return _Ended(answers, shortened(f"the process ended with {ending}. {last}"), is_crash=status < 0)
 
 
-def _answers(printed: str) -> Iterator[Answer]:
-    for line in printed.splitlines():
-        answer = parse_answer(line)
-        if answer is not None:
-            yield answer
+def _before(lines: queue.Queue[str | None], deadline: float) -> str | None:
+    """The next line; queue.Empty when it is late, however much else was printed."""
+    left_seconds = deadline - time.monotonic()
+    if left_seconds <= 0:
+        raise queue.Empty
+    return lines.get(timeout=left_seconds)
+
+
+def _lines(process: subprocess.Popen[bytes]) -> queue.Queue[str | None]:
+    """What the process prints, line by line, and None at the end."""
+    lines: queue.Queue[str | None] = queue.Queue()
+    printed = process.stdout
+    assert printed is not None
+
+    def read() -> None:
+        with printed:
+            for line in printed:
+                lines.put(line.decode(errors="replace"))
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
 
 
 def _last_line(text: str) -> str:

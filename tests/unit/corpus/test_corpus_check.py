@@ -28,7 +28,7 @@ for path in paths:
     print("WARN: a line of a library")
     if how == "dies" and path == paths[1]:
         os.kill(os.getpid(), signal.SIGKILL)
-    if how == "hangs":
+    if how == "hangs" or (how == "hangs later" and path == paths[1]):
         signal.pause()
     print(json.dumps({"reader": "Fake 1", "error": "cannot"} if how == "refuses" else {"rows": rows}), flush=True)
 """
@@ -104,6 +104,10 @@ def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Pa
     assert Verdict.CRASHED in verdicts[2:]
     hanging = check(reader(fake, "hangs"), cases[:1], timeout_seconds=0.3)
     assert hanging.by_case[cases[0].id].detail == "no answer within 0.3 seconds."
+    later = check(reader(fake, "hangs later"), cases[:2], tables_per_process=250, timeout_seconds=1)
+    found = [later.by_case[case.id] for case in cases[:2]]
+    assert [each.verdict for each in found] == [Verdict.RIGHT, Verdict.CRASHED]
+    assert found[1].detail == "no answer within 1 seconds."
 
 
 def test_a_reader_that_reads_nothing_is_not_set_up(written: list[WrittenCase], fake: Path) -> None:
