@@ -16,9 +16,12 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
+from tableformat.deletes.codecs.deletion_vector import encode_vector
+from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, FileContent
+from tableformat.metadata.content_file import PARQUET, PUFFIN, DataFile, DeleteFile, FileContent
+from tableformat.metadata.puffin import deletion_vector_metadata, encode_puffin
 from tableformat.parquet.parquet_metrics import data_file_metrics
 from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.storage.storage import write_bytes
@@ -115,6 +118,31 @@ def foreign_position_delete(
         referenced_data_file=pairs[0][0] if names_file else None,
         **(metrics if has_metrics else {}),
     )
+
+
+def foreign_vectors(context: WriteContext, deleted: Mapping[DataFile, Sequence[int]]) -> list[DeleteFile]:
+    """A Puffin file with the vectors in the order given; this library's own writer puts smaller ones first (FM-11)."""
+    blobs = {data: encode_vector(PositionSet.from_array(np.array(found, np.int64))) for data, found in deleted.items()}
+    content, footer = encode_puffin(
+        [(deletion_vector_metadata(data.file_path, len(deleted[data])), blob) for data, blob in blobs.items()]
+    )
+    location = f"{context.table_location}/data/{uuid.uuid4()}.puffin"
+    size = write_bytes(context.io, location, content)
+    return [
+        DeleteFile(
+            content=FileContent.POSITION_DELETES,
+            file_path=location,
+            file_format=PUFFIN,
+            spec_id=data.spec_id,
+            partition=data.partition,
+            record_count=len(positions),
+            file_size_bytes=size,
+            referenced_data_file=data.file_path,
+            content_offset=blob.offset,
+            content_size_bytes=blob.length_bytes,
+        )
+        for (data, positions), blob in zip(deleted.items(), footer.blobs, strict=True)
+    ]
 
 
 def raw_range_delete(

@@ -4,6 +4,7 @@
 {"again": name}                                  that data file once more, as a retry of its commit would add it
 {"equality": rows, "by": [columns]}              further columns of the rows are no delete columns
 {"positions": {name: [0, 3]}}                    one delete file; a name is that of a data file, or a path
+{"vectors": {name: [0, 3]}}                      a Puffin file with a deletion vector for each data file, in this order
 {"ranges": [[lower, upper]], "on": [columns]}    or {"prefixes": [values], "on": ...}
 """
 
@@ -24,11 +25,12 @@ from tableformat.testing.raw_files import (
     foreign_data_file,
     foreign_equality_delete,
     foreign_position_delete,
+    foreign_vectors,
     raw_range_delete,
 )
 from tableformat.write.context import WriteContext
 
-_KINDS: Final = ("data", "again", "equality", "positions", "ranges", "prefixes")
+_KINDS: Final = ("data", "again", "equality", "positions", "vectors", "ranges", "prefixes")
 
 
 class RawItems:
@@ -56,6 +58,9 @@ class RawItems:
                 self.delete_files.append(self._equality(item))
             case "positions":
                 self.delete_files.append(self._positions(item))
+            case "vectors":
+                deleted = {self._known[name][0]: positions for name, positions in item["vectors"].items()}
+                self.delete_files += foreign_vectors(self._context, deleted)
             case "ranges" | "prefixes":
                 self.delete_files.append(self._ranges(item))
             case _:

@@ -54,13 +54,17 @@ def _batches(deleted: Mapping[DataFile, PositionSet]) -> Iterator[list[_Vector]]
 
 
 def _write(context: WriteContext, created: CreatedFiles, batch: Iterable[_Vector]) -> Iterator[DeleteFile]:
-    vectors = list(batch)
+    """FM-11: smaller vectors come first in the file, for a reader that takes a small one behind a large one for it."""
+    in_order = list(batch)
+    vectors = sorted(in_order, key=lambda vector: len(vector[2]))
     content, footer = encode_puffin(
         [(deletion_vector_metadata(data.file_path, len(positions)), blob) for data, positions, blob in vectors]
     )
     location = created.new_location("-deletes", None, (), extension="puffin")
     size_bytes = write_bytes(context.io, location, content)
-    for (data, positions, _), blob in zip(vectors, footer.blobs, strict=True):
+    blobs = {data.file_path: blob for (data, _, _), blob in zip(vectors, footer.blobs, strict=True)}
+    for data, positions, _ in in_order:
+        blob = blobs[data.file_path]
         yield delete_file(
             location,
             size_bytes,

@@ -69,6 +69,19 @@ def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> No
         assert decode_vector(content, entry.file_path) == positions
 
 
+def test_smaller_vectors_come_first_in_the_file(tmp_path: Path) -> None:
+    """FM-11: the entries stay in the order given, the blobs do not."""
+    ctx, first, second = two_data_files(tmp_path)
+    large, small = write_deletion_vectors(ctx, {first: at(*range(0, 1400, 2)), second: at(0)})
+    assert (large.referenced_data_file, small.referenced_data_file) == (first.file_path, second.file_path)
+    assert large.content_offset is not None
+    assert small.content_offset is not None
+    assert small.content_offset < large.content_offset
+    for entry, positions in ((large, at(*range(0, 1400, 2))), (small, at(0))):
+        content = read_blob(ctx.io, entry.file_path, offset=entry.content_offset, length_bytes=entry.content_size_bytes)
+        assert decode_vector(content, entry.file_path) == positions
+
+
 @needs_goldens
 def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_path: Path) -> None:
     ctx, data, _ = two_data_files(tmp_path)
