@@ -40,7 +40,7 @@ help:
 	@echo "make lint         ruff, mypy --strict, import-linter"
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
-	@echo "make test-estate  every verb, job and statement of Spark on catalogs of each kind, and a stream of Flink; needs Maven and Java"
+	@echo "make test-estate  every verb, job and statement of Spark on catalogs of each kind, and a stream of Flink: docs/reference/estate.md; needs Maven and Java"
 	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
@@ -102,9 +102,10 @@ test-lowest: $(LOWEST)/.ready
 test-python:
 	$(MAKE) test-unit PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))
 
-# Real catalogs, stores and a stream on loopback; jars are fetched once, by Maven. Tests whose reader is not there are skipped.
+# Real catalogs, stores and a stream on loopback; jars are fetched once, by Maven. Tests whose reader is not there are skipped;
+# where all have passed, what was seen is written into the guide.
 test-estate: setup $(ORACLE)/.ready $(FLINK)/.ready .estate/flink/.ready .estate/rest-server/.ready .estate/hive-metastore/.ready .estate/spark-s3/.ready
-	$(BIN)/python -m pytest -p no:benchmark tests/estate
+	TABLEFORMAT_ESTATE_MATRIX=docs/reference/estate.md $(BIN)/python -m pytest -p no:benchmark tests/estate
 
 # Its dependencies are others than those of this library, 800 MB of them. The version is one that Iceberg's runtime is made for.
 $(FLINK)/.ready: tests/estate/flink/pom.xml
@@ -211,7 +212,7 @@ $(ICEBERG_SPARK)/.ready: Makefile
 
 # A wrong cell ends the command with status 1: that is what is measured. Where a process crashes, another gets the rest.
 corpus: setup $(ORACLE)/.ready $(RUST)/.ready $(ICEBERG_SPARK)/.ready $(FLINK)/.ready .estate/flink/.ready build/corpus-java/.ready
-	$(BIN)/tableformat corpus check --markdown --tables-per-process 25 --reader tableformat --reader pyiceberg --reader polars \
+	$(BIN)/tableformat corpus check --markdown --tables-per-process 250 --reader tableformat --reader pyiceberg --reader polars \
 		--reader 'duckdb=$(ORACLE)/bin/python {readers}/read_tables.py duckdb' \
 		--reader 'iceberg-rust=$(RUST)/bin/python {readers}/read_tables.py pyiceberg-core' \
 		--reader 'iceberg-java=java -cp build/corpus-java/* {readers}/ReadTables.java' \

@@ -1,19 +1,36 @@
-"""One session of Spark for all tests of the estate."""
+"""One session of Spark for all tests of the estate, and what was seen of it."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
+from matrix import Matrix, write_if_complete
 from servers import jars
 
 from spark_ext import configure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+SEEN: Final = Matrix()
+
+
+@pytest.fixture(scope="session")
+def matrix() -> Matrix:
+    """TABLEFORMAT_ESTATE_MATRIX names the file that it is written to."""
+    return SEEN
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    target = os.environ.get("TABLEFORMAT_ESTATE_MATRIX")
+    if target:
+        write_if_complete(SEEN, Path(target), session, int(exitstatus))
 
 
 @pytest.fixture(scope="session")

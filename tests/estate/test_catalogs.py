@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from everything import NAME, STEPS, create, rows
+from matrix import PYTHON, Matrix
 from postgres_server import postgres_uri
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
@@ -88,40 +89,53 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("kind", "version"), WRITTEN)
-def test_every_verb_and_every_job(opened: Callable[[str], tf.Catalog], tmp_path: Path, kind: str, version: str) -> None:
+def test_every_verb_and_every_job(
+    opened: Callable[[str], tf.Catalog], tmp_path: Path, matrix: Matrix, kind: str, version: str
+) -> None:
     """LK-11: each step leaves the rows that it leaves on a lake, and an error of one is an error of both."""
+
+    def seen(row: str) -> None:
+        matrix.seen(PYTHON, row, f"{kind} v{version}")
+
     catalog = opened(kind)
     table = create(catalog, version)
+    seen("`create_table`")
     with tf.open_catalog(str(tmp_path / "expected")) as lake:
         expected = create(lake, version)
         for name, step in STEPS.items():
             step(expected)
             step(table)
             assert live_tuples(table.refresh()) == live_tuples(expected.refresh()), name
+            seen(f"`{name}`")
             if name == "convert_deletes":
                 assert table.iceberg.scan().to_arrow().num_rows == table.scan().count(), "PyIceberg"
+                seen("read by PyIceberg, after the conversion")
         found = live_tuples(expected)
     assert len(found) > 5
     with duckdb.connect() as connection:
         tf.duckdb.attach(connection, catalog)
         assert connection.sql(f"SELECT count(*) FROM lake.{NAME}").fetchall() == [(len(found),)]
+    seen("read by DuckDB, `tf.duckdb.attach`")
     adopted = catalog.create_table("db.foreign", pa.schema([("id", pa.int64())]))
     adopted.append(pa.table({"id": [1, 2]}))
     assert catalog.adopt_table("db.foreign", key=["id"]).required_columns == ("id",)
     catalog.load_table("db.foreign").delete_prefix({"id": 1})
+    seen("`adopt_table`")
     catalog.relocate(str(tmp_path / "backup"), tables=[NAME, "db.foreign"])
     with tf.open_catalog(str(tmp_path / "backup")) as backup:
         assert live_tuples(backup.load_table(NAME)) == found
         assert live_tuples(backup.load_table("db.foreign")) == [(2,)]
+    seen("`relocate`, to a lake")
     catalog.rename_table(NAME, "db.renamed")
     for name in catalog.list_tables("db"):
         catalog.drop_table(name, purge=True)
     assert catalog.list_tables("db") == []
+    seen("`rename_table`, `drop_table`")
 
 
 @pytest.mark.parametrize("kind", ["glue", "sql", "hive"])
 def test_version_3_is_refused_before_anything_is_written(
-    opened: Callable[[str], tf.Catalog], tmp_path: Path, request: pytest.FixtureRequest, kind: str
+    opened: Callable[[str], tf.Catalog], tmp_path: Path, request: pytest.FixtureRequest, matrix: Matrix, kind: str
 ) -> None:
     """LK-11: PyIceberg makes the metadata of these catalogs, and cannot write it."""
     catalog = opened(kind)
@@ -137,6 +151,7 @@ def test_version_3_is_refused_before_anything_is_written(
     assert stored(kind, tmp_path, request) == before
     assert table.refresh().metadata.format_version == 2
     catalog.drop_table(NAME, purge=True)
+    matrix.refused(PYTHON, f"{kind} v3")
 
 
 def stored(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> list[str]:

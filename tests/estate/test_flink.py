@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from duckdb_iceberg_env import is_complete
 from flink_stream import KEY, Flink, Row, clock_of, create, flink_process, state_at
+from matrix import FLINK_JOBS, FLINK_READERS, Matrix
 from other_readers import ask_duckdb
 from servers import BUCKET, moto, rest_server
 
@@ -57,16 +58,24 @@ class Estate:
     catalog: tf.Catalog
     spark: SparkSession
     """A session in which the catalog is named `estate`."""
+    kind: str
+    matrix: Matrix
+
+    def seen(self, section: str, row: str, table: tf.Table) -> None:
+        version, is_partitioned = TABLES[table.name]
+        self.matrix.seen(section, row, f"{self.kind} v{version}{' p' if is_partitioned else ''}")
 
 
 @pytest.fixture(params=["lake", "rest"])
-def estate(request: pytest.FixtureRequest, flink: Flink, spark: SparkSession, tmp_path: Path) -> Iterator[Estate]:
+def estate(
+    request: pytest.FixtureRequest, flink: Flink, spark: SparkSession, matrix: Matrix, tmp_path: Path
+) -> Iterator[Estate]:
     """Files of `rest` are in S3, and only its server says how to open them."""
     session = spark.newSession()
     if request.param == "lake":
         with tf.open_catalog(str(tmp_path / "lake")) as catalog:
             flink.open(lake_options(tmp_path / "lake"))
-            yield Estate(catalog, attach(session, catalog="estate", warehouse=tmp_path / "lake"))
+            yield Estate(catalog, attach(session, catalog="estate", warehouse=tmp_path / "lake"), "lake", matrix)
         return
     with (
         moto() as files,
@@ -75,7 +84,7 @@ def estate(request: pytest.FixtureRequest, flink: Flink, spark: SparkSession, tm
     ):
         told = {"uri": client["uri"], "token": client["token"], "io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
         flink.open({"catalog-type": "rest", **told})
-        yield Estate(catalog, attach(session, catalog="estate", **client))
+        yield Estate(catalog, attach(session, catalog="estate", **client), "REST, S3", matrix)
 
 
 def lake_options(lake: Path) -> dict[str, str]:
@@ -110,13 +119,16 @@ def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> Non
                 run(table)
                 assert read_by_all(estate, table.refresh()) >= before, f"{kind} of {name} took the stream back"
                 wait_for_flink(flink, job, table)
+                estate.seen(FLINK_JOBS, f"`{kind}`", table)
     flink.cancel(job)
     for name, table in tables.items():
         clock = read_by_all(estate, table.refresh())
         assert flink.rows(name) == state_at(clock), "Flink"
+        estate.seen(FLINK_READERS, "Flink, in batch mode", table)
         table.maintenance.publish(source="main", target=PUBLISHED)
         assert read_by_all(estate, table.refresh()) == clock
         assert flink.rows(name) == state_at(clock), "Flink, of deletes that were converted"
+        estate.seen(FLINK_READERS, "Flink, in batch mode", table)
         assert table.verify(deep=True).errors == ()
 
 
@@ -197,25 +209,32 @@ def read_by_all(estate: Estate, table: tf.Table) -> int:
     rows = sorted_rows(table.scan().to_arrow())
     clock = clock_of(rows)
     assert rows == state_at(clock), f"snapshot {head.snapshot_id}"
+    estate.seen(FLINK_READERS, "this library", table)
     published = table.iceberg.refs()[PUBLISHED].snapshot_id
     of_iceberg = sorted_rows(table.iceberg.scan(snapshot_id=published).to_arrow())
     assert of_iceberg == state_at(clock_of(of_iceberg)), f"PyIceberg, snapshot {published}"
     assert of_iceberg == sorted_rows(table.scan(branch=PUBLISHED).to_arrow())
+    estate.seen(FLINK_READERS, "this library", table)
+    estate.seen(FLINK_READERS, "PyIceberg, of the published branch", table)
     with duckdb.connect() as connection:
         tf.duckdb.attach(connection, estate.catalog, snapshot_id=head.snapshot_id)
         found = connection.sql(f"SELECT id1, id2, n FROM lake.{table.name}").fetchall()
         assert sorted(found) == rows, "DuckDB, by this library"
+    estate.seen(FLINK_READERS, "DuckDB, `tf.duckdb.attach`", table)
     query = f"SELECT id1, id2, n FROM estate.{table.name} VERSION AS OF {{}}"
     for snapshot_id, expected in ((head.snapshot_id, rows), (published, of_iceberg)):
         found = estate.spark.sql(query.format(snapshot_id)).collect()
         assert sorted(map(tuple, found)) == expected, f"Spark, snapshot {snapshot_id}"
+        estate.seen(FLINK_READERS, "Spark", table)
     polars = pl.scan_iceberg(table.iceberg, snapshot_id=published, storage_options=options_of_polars(table) or None)
     assert sorted(polars.select("id1", "id2", "n").collect().rows()) == of_iceberg, "Polars"
+    estate.seen(FLINK_READERS, "Polars, of the published branch", table)
     location = table.iceberg.metadata_location
     if location.startswith("file:") and is_complete():
-        # Of a head with many equality deletes it lacked rows once, as in duckdb/duckdb-iceberg#624.
+        # The head is not for it: of version 3 it reads vectors of Flink wrong (corpus, "a small deletion vector").
         answer = ask_duckdb(location, published, {"rows": "SELECT id1, id2, n FROM {table}"})["rows"]
         assert sorted(answer.rows or []) == of_iceberg, f"DuckDB's extension: {answer.error}"
+        estate.seen(FLINK_READERS, "DuckDB's extension, of the published branch", table)
     return clock
 
 

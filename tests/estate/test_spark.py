@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from matrix import SPARK, Matrix, statement_name
 from postgres_server import postgres_uri
 from servers import BUCKET, glue_options, hive_metastore, moto, rest_server
 
@@ -113,7 +114,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_statements_and_procedures(
-    spark: SparkSession, options_of: Callable[[str], dict[str, str]], kind: str, version: str
+    spark: SparkSession, options_of: Callable[[str], dict[str, str]], matrix: Matrix, kind: str, version: str
 ) -> None:
     """LK-11, LK-15: each statement leaves the rows that it leaves on a lake. The session knows nothing of S3: options
     of the catalog do, and for REST the server alone."""
@@ -127,6 +128,7 @@ def test_statements_and_procedures(
         run(spark, step, "lake", version)
         run(spark, step, name, version)
         assert rows(spark, f"{name}.db.t") == rows(spark, "lake.db.t"), step
+        matrix.seen(SPARK, statement_name(step), f"{kind} v{version}")
     expected = rows(spark, "lake.db.t")
     assert len(expected) > 5
     assert rows(spark, f"{name}.db.renamed") == rows(spark, "lake.db.renamed")
@@ -144,7 +146,7 @@ def test_statements_and_procedures(
 
 @pytest.mark.parametrize("kind", ["glue", "sql", "hive"])
 def test_version_3_is_refused_before_anything_is_written(
-    spark: SparkSession, options_of: Callable[[str], dict[str, str]], tmp_path: Path, kind: str
+    spark: SparkSession, options_of: Callable[[str], dict[str, str]], tmp_path: Path, matrix: Matrix, kind: str
 ) -> None:
     """LK-11."""
     from pyspark.errors import PySparkException
@@ -157,6 +159,7 @@ def test_version_3_is_refused_before_anything_is_written(
             spark.sql(statement.format(t=f"{kind}_refused.db.t", v3="TBLPROPERTIES ('format-version' = '3')"))
     assert spark.sql(f"SHOW TABLES IN {kind}_refused.db").collect() == []
     assert set((tmp_path / kind).rglob("*")) == files
+    matrix.refused(SPARK, f"{kind} v3")
 
 
 def run(spark: SparkSession, step: str, catalog: str, version: str) -> None:
