@@ -15,6 +15,7 @@ from tableformat.commit import transaction
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.row_lineage import ROW_LINEAGE_NAMES
 from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
@@ -98,6 +99,7 @@ class Job:
         return table.refresh().snapshot_id
 
 
+_WITH_ROW_LINEAGE: Final = 3
 EVERY_FILE: Final = tuple(range(8))
 """What a rewrite picks to replace all files of a small table."""
 CONVERSION: Final = Job("convert_deletes")
@@ -137,12 +139,16 @@ class Rewrite:
 
 
 def _rewritten(table: Table, tasks: list[FileScanTask]) -> tuple[DataFile, ...]:
-    """CP-7: new files with the sequence number of the snapshot that was read."""
+    """CP-7: new files with the sequence number of the snapshot that was read; FM-20: rows keep their lineage."""
     view = table.view
-    live = list(read_tables(tasks, ReadContext.of(view)))
+    read, write = ReadContext.of(view), WriteContext.of(view.metadata, view.io)
+    if write.format_version >= _WITH_ROW_LINEAGE:
+        read = ReadContext.of(view, [*(field.name for field in view.schema.fields), *ROW_LINEAGE_NAMES])
+        write = write.with_row_lineage()
+    live = list(read_tables(tasks, read))
     if not live:
         return ()
-    staged = write_data_files(WriteContext.of(view.metadata, view.io), pa.concat_tables(live))
+    staged = write_data_files(write, pa.concat_tables(live))
     return tuple(replace(data, sequence_number=view.sequence_number) for data in staged.data_files)
 
 

@@ -3,7 +3,8 @@
     handles   two of the branch main, which fall behind each other, and one of a second branch
     steps     a verb, several in a transaction, a job, a rewrite of data files, a rollback, and races: one of them is
               planned, others commit or move the branch back, then it commits
-    checks    after each step the rows at the heads; every few steps all snapshots; counts, filters and DuckDB
+    checks    after each step the rows at the heads, with their lineage on version 3; every few steps all snapshots;
+              counts, filters and DuckDB
 
 `machine_on(catalog)` gives the class that Hypothesis runs.
 """
@@ -41,6 +42,7 @@ from tableformat.testing.acts import (
     jobs,
 )
 from tableformat.testing.key_order import Row, fingerprint
+from tableformat.testing.lineage import LineageBook
 from tableformat.testing.model import ModelVerbs
 from tableformat.testing.replay import EVENT_COLUMNS, oldest_beginning, replayed
 from tableformat.testing.strategies import IDS, KEY, NUMBERS, SCHEMA, Filter, filter_of_key, filters
@@ -60,6 +62,7 @@ _PLANNED: Final = st.just(Rewrite(EVERY_FILE)) | jobs()
 KINDS_OF_DELETE: Final = st.sampled_from(["range", "equality", "prefix", "values", "scan"])
 _MOSTLY: Final = st.sampled_from([True, True, True, False])
 _SNAPSHOTS_WORTH_REMOVING: Final = 4
+WITH_ROW_LINEAGE: Final = 3
 _ANY_AGE: Final = datetime(2999, 1, 1, tzinfo=UTC)
 _FEED: Final = (*SCHEMA.names, *EVENT_COLUMNS)
 _names = itertools.count()
@@ -90,7 +93,14 @@ VARIANTS: Final = (
     Variant(("note",)),
     Variant(properties={**_KEPT, "format-version": "3", "write.parquet.row-group-limit": "3"}),
     Variant(("day(at)",), {"write.delete.prefix-encoding": "equality"}),
-    Variant(properties={"write.delete.mode": "copy-on-write", "write.delete.blind": "range", "format-version": "3"}),
+    Variant(
+        properties={
+            "write.delete.mode": "copy-on-write",
+            "write.delete.blind": "range",
+            "format-version": "3",
+            "write.parquet.row-group-limit": "2",
+        }
+    ),
 )
 
 
@@ -112,6 +122,7 @@ class TableMachine(RuleBasedStateMachine):
         self.changed: set[str] = set()
         self.is_head_unfiltered = False
         self.step_count = 0
+        self.lineage = LineageBook(tuple(SCHEMA.names))
 
     @initialize(
         variant=st.runner().flatmap(lambda self: st.sampled_from(self.variants)),
@@ -285,7 +296,9 @@ class TableMachine(RuleBasedStateMachine):
         for branch in sorted(self.changed):
             reader = self.readers[branch].refresh()
             assert reader.snapshot_id == self.heads[branch], f"{branch} is at another snapshot than its last commit"
-            check(reader.scan().to_arrow(), self.snapshots[self.heads[branch]], f"rows of {branch}")
+            has_lineage = reader.metadata.format_version >= WITH_ROW_LINEAGE
+            found = self.lineage.read(reader) if has_lineage else reader.scan().to_arrow()
+            check(found, self.snapshots[self.heads[branch]], f"rows of {branch}")
             self.is_head_unfiltered = True
         self.changed.clear()
 
@@ -395,14 +408,17 @@ class TableMachine(RuleBasedStateMachine):
             snapshot.snapshot_id for snapshot in handle.metadata.snapshots if snapshot.snapshot_id not in self.snapshots
         ]
         self.snapshots.update(dict.fromkeys(new, expected))
+        self.lineage.note([verb.name for verb in act.verbs], new)
         self.heads[handle.branch] = snapshot_id
         self.changed.add(handle.branch)
         self.follow_upkeep(self.readers[handle.branch].refresh())
 
 
-def machine_on(catalog: Catalog, variants: Sequence[Variant] = VARIANTS) -> type[TableMachine]:
-    """The machine over tables of a local catalog with the namespace `db`."""
-    return type("TableMachine", (TableMachine,), {"catalog": catalog, "duckdb": duckdb.connect(), "variants": variants})
+def machine_on(
+    catalog: Catalog, variants: Sequence[Variant] = VARIANTS, kind: type[TableMachine] = TableMachine
+) -> type[TableMachine]:
+    """The machine, or one that adds steps to it, over tables of a local catalog with the namespace `db`."""
+    return type(kind.__name__, (kind,), {"catalog": catalog, "duckdb": duckdb.connect(), "variants": variants})
 
 
 def check(found: pa.Table, rows: Sequence[Row], subject: str) -> None:

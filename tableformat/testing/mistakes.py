@@ -5,11 +5,12 @@ A test suite that stays green with one of them proves nothing about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +25,13 @@ from tableformat.deletes.spans import spans
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys import encoding
 from tableformat.maintenance.conversion import conversion_plan
-from tableformat.merge_on_read import alive_rows, deleted_positions, span_positions
+from tableformat.merge_on_read import alive_rows, delete_loader, deleted_positions, span_positions
 from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.together import batches
 from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.manifests import manifest_list
 from tableformat.operations.drafts.staging import StagedChange
+from tableformat.scan import row_lineage_columns
 from tableformat.testing.replacing import replaced, replaced_method
 
 
@@ -113,6 +117,29 @@ def _rows_of_the_first_row_group(
     return original(rows, deleted, 0)
 
 
+def _ids_of_the_first_row_group(
+    original: Callable[..., pa.Table], rows: pa.Table, names: Sequence[str], data: DataFile, _start_row: int
+) -> pa.Table:
+    """Rows of every row group inherit the ids of the first one."""
+    return original(rows, names, data, 0)
+
+
+@contextmanager
+def _replaced_where_no_file_is_small(original: Callable[..., Any], other: Callable[..., Any]) -> Iterator[None]:
+    """Files of random tables are small, and are read whole."""
+    with (
+        mock.patch.object(batches, "SMALL_FILE_BYTES", -1),
+        mock.patch.object(delete_loader, "_SMALL_FILE_BYTES", -1),
+        replaced(original, other),
+    ):
+        yield
+
+
+def _no_ids_were_taken(_before: Any, _assigned: Any, first_row_id: int) -> int:
+    """The next commit gives the ids of this one again."""
+    return first_row_id
+
+
 def _any_history(_head: Any, _snapshot_id: int | None) -> Iterable[str]:
     """A branch may be moved to anywhere: only the difference of live files counts."""
     return ()
@@ -189,6 +216,20 @@ MISTAKES: Final = (
         "every-row-group-is-taken-for-the-first",
         ("DA-1",),
         partial(replaced, alive_rows.alive_rows, partial(_rows_of_the_first_row_group, alive_rows.alive_rows)),
+    ),
+    Mistake(
+        "ids-begin-anew-in-each-row-group",
+        ("FM-20",),
+        partial(
+            _replaced_where_no_file_is_small,
+            row_lineage_columns.with_inherited_lineage,
+            partial(_ids_of_the_first_row_group, row_lineage_columns.with_inherited_lineage),
+        ),
+    ),
+    Mistake(
+        "row-ids-are-given-again",
+        ("FM-20",),
+        partial(replaced, manifest_list.next_row_id, _no_ids_were_taken),
     ),
     Mistake(
         "branch-was-moved-unnoticed",

@@ -11,12 +11,13 @@ from soak_figures import count
 
 from tableformat.merge_on_read import delete_loader
 from tableformat.merge_on_read.together import batches
-from tableformat.testing.machine import STEP_COUNT, machine_on
+from tableformat.testing.machine import STEP_COUNT, TableMachine, machine_on
+from tableformat.testing.ref_machine import RefMachine
 
 
 @pytest.mark.slow
 def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
-    """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CP-11: every snapshot has the rows of the model."""
+    """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CP-11, FM-20: every snapshot has the rows of the model."""
     run_machine(0.3)
 
 
@@ -28,10 +29,16 @@ def test_table_does_so_where_files_are_too_large_to_be_read_together(monkeypatch
     run_machine(0.06)
 
 
-def run_machine(share: float) -> None:
+@pytest.mark.slow
+def test_table_does_so_where_branches_are_moved_and_commits_wait_to_be_published() -> None:
+    """SP-24, CP-22, CP-23, CF-6, FM-20: tags, any snapshot made current, fast-forwards, staged commits."""
+    run_machine(0.06, RefMachine)
+
+
+def run_machine(share: float, kind: type[TableMachine] = TableMachine) -> None:
     with fast_lake() as catalog:
 
-        class Counted(machine_on(catalog)):  # type: ignore[misc]
+        class Counted(machine_on(catalog, kind=kind)):  # type: ignore[misc]
             @invariant()
             def count_step(self) -> None:
                 count("operations")

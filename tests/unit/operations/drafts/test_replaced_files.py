@@ -89,7 +89,8 @@ def test_files_at_the_edges_take_one_range_delete(catalog: tf.Catalog) -> None:
     table = made(catalog)
     for numbers in ((8, 12), (13, 14), (18, 21), (30,)):
         table.append(rows(*numbers))
-    assert interval(table, rows(15, id=1)).added_delete_file_count == 1
+    result = interval(table, rows(15, id=1))
+    assert (result.added_delete_file_count, result.deleted_row_count) == (1, None), "a range delete counts nothing"
     assert kinds(table) == {"data": 4, "range": 1}
     assert live_values(table, "n") == [8, 15, 21, 30]
     assert table.verify().is_clean
@@ -135,6 +136,18 @@ def test_a_range_delete_that_is_not_needed_any_more_goes(catalog: tf.Catalog, tm
     assert (result.attempts, result.added_delete_file_count) == (2, 0)
     assert live_values(table.refresh(), "n") == [15]
     assert not list(tmp_path.rglob("*range*"))
+
+
+def test_one_range_delete_is_written_for_all_attempts(catalog: tf.Catalog, tmp_path: Path) -> None:
+    """RP-19: files never change, so the next attempt takes the same one."""
+    table = made(catalog)
+    table.append(rows(8, 12))
+    other = catalog.load_table("db.t")
+    with before_the_commit(lambda: other.append(rows(5, 13, 25))):
+        result = interval(table, rows(15, id=1))
+    assert (result.attempts, result.added_delete_file_count) == (2, 1)
+    assert len(list(tmp_path.rglob("*range*.parquet"))) == 1
+    assert live_values(table.refresh(), "n") == [5, 8, 15, 25]
 
 
 def test_beside_writers_that_never_pause_it_is_written_blind(
