@@ -14,7 +14,7 @@ for only: a binary search touches a few thousand of millions. Null rows read as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -119,10 +119,18 @@ class DictionaryWords:
     indices: npt.NDArray[np.signedinteger[Any]]
     """In the width of the column: most rows are never looked at."""
     valid: Flags | None
+    entry_count: int
+    levels_of_entries: dict[tuple[int, int], Codes] = field(default_factory=dict)
+    """By index and number of levels the sort words of every entry, once as many rows have been asked for."""
 
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
         """The sort words of the dictionary entries that the chosen rows name."""
-        codes = self.dictionary.level(index, level_count, self.indices[rows])
+        chosen = self.indices[rows]
+        of_entries = self.levels_of_entries.get((index, level_count))
+        if of_entries is None and len(chosen) >= self.entry_count:
+            of_entries = self.dictionary.level(index, level_count, slice(0, None))
+            self.levels_of_entries[index, level_count] = of_entries
+        codes = self.dictionary.level(index, level_count, chosen) if of_entries is None else of_entries[chosen]
         return _zero_where_null(codes, self.valid, rows)
 
 
@@ -181,6 +189,8 @@ def level_count(sort_words: SortWords, key_type: PrimitiveType) -> int:
     if family is KeyFamily.FIXED_BYTES:
         return -(-fixed_width_bytes(key_type) // _BYTES_PER_WORD)
     if family is KeyFamily.VARIABLE_BYTES:
+        if isinstance(sort_words, DictionaryWords):
+            return level_count(sort_words.dictionary, key_type)
         if not isinstance(sort_words, ByteWords):
             return 1
         longest = int((sort_words.ends - sort_words.starts).max(initial=0))
@@ -256,7 +266,7 @@ def _dictionary_words(array: pa.DictionaryArray, key_type: PrimitiveType) -> Sor
     if sort_words.valid is not None:
         value_present = sort_words.valid[positions]
         present = value_present if present is None else present & value_present
-    return DictionaryWords(sort_words, positions, present)
+    return DictionaryWords(sort_words, positions, present, len(dictionary))
 
 
 def _float_codes(values: npt.NDArray[Any]) -> Codes:

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.types import LongType, PrimitiveType
 
@@ -28,6 +29,10 @@ _SEED: Final = np.uint64(0xBB67AE8584CAA73B)
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 """Spreads numbers over the high bits: Knuth's multiplicative hash, the golden ratio of 64 bits."""
 _HALF: Final = np.uint64(32)
+_SAMPLE_ROWS: Final = 4_096
+_ROWS_PER_VALUE: Final = 4
+"""Of the first rows, from which a dictionary of text costs less than it saves."""
+_TEXT: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +53,7 @@ class KeyWords:
         themselves."""
         word_types = [LongType() if family_of(kind) is KeyFamily.FLOAT else kind for kind in types]
         words = tuple(
-            sort_words_of(_filled(column, kind), word_type, len(column))
+            sort_words_of(_coded(_filled(column, kind)), word_type, len(column))
             for column, kind, word_type in zip(columns, types, word_types, strict=True)
         )
         counts = tuple(map(level_count, words, word_types)) if keys is None else keys.level_counts
@@ -78,6 +83,15 @@ class KeyWords:
 
 def _filled(column: pa.ChunkedArray, iceberg_type: PrimitiveType) -> pa.ChunkedArray:
     return column if column.num_chunks else pa.chunked_array([pa.array([], comparable_type(iceberg_type))])
+
+
+def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text that repeats as a dictionary: the words of a value are then made once, and most keys begin with names of
+    few."""
+    if not any(is_kind(column.type) for is_kind in _TEXT) or len(column) < _SAMPLE_ROWS:
+        return column
+    is_repeated = pc.count_distinct(column.slice(0, _SAMPLE_ROWS)).as_py() * _ROWS_PER_VALUE <= _SAMPLE_ROWS
+    return column.dictionary_encode() if is_repeated else column
 
 
 def _present(words: SortWords, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -9,12 +9,19 @@ import pyarrow as pa
 import pytest
 from pyiceberg.types import BinaryType, DateType, IntegerType, LongType, PrimitiveType, StringType, TimestampType
 
+from tableformat.deletes.matching import key_hashes
 from tableformat.deletes.matching.comparable_values import comparable
 from tableformat.deletes.matching.key_hashes import KeyWords
 from tableformat.deletes.matching.key_table import KeyTable
 from tableformat.keys.families import arrow_type_of
 
 INT64 = np.iinfo(np.int64)
+
+
+@pytest.fixture(params=[False, True], ids=["text as it comes", "text as a dictionary"], autouse=True)
+def _is_coded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text that repeats becomes a dictionary in long columns; here in all or in none."""
+    monkeypatch.setattr(key_hashes, "_SAMPLE_ROWS", 0 if request.param else 1 << 40)
 
 
 def column(values: Sequence[object], kind: PrimitiveType) -> pa.ChunkedArray:
@@ -91,6 +98,17 @@ def test_no_number_is_missed_in_a_type_or_one_that_it_was_promoted_from(kind, va
     numbers = pa.array(values, pa.int32() if stored.bit_width == 32 else pa.int64()).cast(stored)
     table = table_of([kind], numbers.cast(arrow_type_of(kind)))
     assert table.find([pa.chunked_array([numbers])])[0].tolist() == [0, 1, 2]
+
+
+def test_long_columns_of_few_names_find_what_they_hold() -> None:
+    numbers = np.arange(20_000)
+    names = [f"partner-{number // 100:03}" if number % 7 else None for number in numbers.tolist()]
+    rows = [column(names, StringType()), column(numbers.tolist(), LongType())]
+    table, examples, _ = KeyTable.of([each.slice(5_000, 10_000) for each in rows], [StringType(), LongType()])
+    assert examples.tolist() == list(range(10_000))
+    found, keys = table.find(rows)
+    assert found.tolist() == list(range(5_000, 15_000))
+    assert keys.tolist() == list(range(10_000))
 
 
 def test_without_keys_or_rows_nothing_is_found() -> None:
