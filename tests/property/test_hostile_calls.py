@@ -1,6 +1,6 @@
 """Every public method with arguments that no caller means: an error of the library, or a result, and nothing else.
 
-A refused call changes no row. `make soak` runs 10^5 calls.
+A refused call changes no row and no name. `make soak` runs 10^5 calls.
 """
 
 from __future__ import annotations
@@ -155,9 +155,16 @@ class World:
             for entry in os.scandir(folder)
             if entry.is_file() and not entry.name.startswith("catalog.db")
         )
+        return frozenset([*files, *self._named()])
+
+    def names(self) -> set[tuple[object, ...]]:
+        """The tables and views of the catalog."""
+        return {each[:2] for each in self._named()}
+
+    def _named(self) -> list[tuple[object, ...]]:
         with contextlib.closing(sqlite3.connect(self.lake / "catalog.db")) as database:
             named = database.execute("SELECT table_namespace, table_name, metadata_location FROM iceberg_tables")
-            return frozenset([*files, *named.fetchall()])
+            return named.fetchall()
 
     def read(self) -> list[str]:
         """The rows as text, so that a NaN equals itself and a year beyond Python's is no error."""
@@ -231,7 +238,7 @@ def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_ro
         warnings.simplefilter("ignore", PropertyWithoutEffectWarning)
         # PyIceberg's, of the scheme of a location; the call is refused after it.
         warnings.filterwarnings("ignore", "No preferred file implementation", UserWarning)
-        before, rows_before = world.state(), world.read()
+        before, rows_before, names_before = world.state(), world.read(), world.names()
         for call in calls:
             count("calls")
             try:
@@ -245,9 +252,10 @@ def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_ro
                 raise
             after = world.state()
             if after != before:
-                rows_after = world.read()
+                rows_after, names_after = world.read(), world.names()
                 assert not is_refused or rows_after == rows_before, f"{call!r} was refused and changed rows"
-                before, rows_before = after, rows_after
+                assert not is_refused or names_after == names_before, f"{call!r} was refused and changed names"
+                before, rows_before, names_before = after, rows_after, names_after
 
 
 def test_every_public_method_is_called() -> None:
