@@ -57,13 +57,13 @@ def test_a_commit_is_one_request_for_each_file(s3_options: dict[str, str], tmp_p
         catalog.create_namespace("db")
         table = catalog.create_table("db.t", SCHEMA, key=["id"])
         table.append(rows(0))
-        proxy.delay = 0.1
+        proxy.delay = 0.3
         with proxy.armed():
             table.replace(rows(1), prefix=["id"])
             asked = list(proxy.requests)
             round_trips = proxy.round_trips()
         assert [request.split(" ", 1)[0] for request in asked] == ["PUT"] * 6
-        assert round_trips == 4
+        assert round_trips < 6  # 4, unless a thread begins late
         assert live_values(catalog.load_table("db.t"), "id") == list(range(10))
 
 
