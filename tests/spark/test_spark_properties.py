@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tableformat import Catalog
+from tableformat.storage.location import local_path
 
 
 @pytest.mark.since_spark("4.1", "MERGE WITH SCHEMA EVOLUTION")
@@ -50,3 +54,35 @@ def test_snapshots_tell_the_application_and_rows_their_file(spark: SparkSession,
     app = {"engine-name": "spark", "engine-version": spark.version, "app-id": spark.sparkContext.applicationId}
     app["app-name"] = spark.sparkContext.appName
     assert all(app.items() <= summary.items() for summary in summaries)
+
+
+def test_entries_say_of_columns_what_the_properties_ask(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """FM-8: of files that Spark's tasks write, NaNs included."""
+    metrics = "write.metadata.metrics"
+    spark.sql(
+        f"""CREATE TABLE lake.{namespace}.t (id STRING, text STRING, part DOUBLE) TBLPROPERTIES
+        ('{metrics}.default' = 'counts', '{metrics}.column.id' = 'full', '{metrics}.column.part' = 'none')"""
+    )
+    spark.sql(f"INSERT INTO lake.{namespace}.t VALUES (repeat('a', 50), 'x', double('NaN'))")
+    (file,) = lake.load_table((namespace, "t")).inspect.files().to_pylist()
+    assert dict(file["null_value_counts"]) == {1: 0, 2: 0}
+    assert dict(file["lower_bounds"]) == dict(file["upper_bounds"]) == {1: b"a" * 50}
+    assert not file["nan_value_counts"]
+    with pytest.raises(AnalysisException, match="none, counts, truncate"):
+        spark.sql(f"ALTER TABLE lake.{namespace}.t SET TBLPROPERTIES ('{metrics}.default' = 'some')")
+
+
+def test_a_table_with_a_variant_of_another_writer_says_so(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """FM-3, SP-37: other tables of its namespace are listed and read."""
+    spark.sql(f"CREATE TABLE lake.{namespace}.good AS SELECT 1 id")
+    columns = pa.schema([("id", pa.int32()), ("v", pa.string())])
+    bad = lake.create_table((namespace, "bad"), columns, properties={"format-version": "3"})
+    path = local_path(bad.iceberg.metadata_location)
+    assert path is not None
+    file = Path(path)
+    file.write_text(file.read_text().replace('"type":"string"', '"type":"variant"'))
+    for query in ("SELECT id FROM {}", "SELECT * FROM {}.files", "INSERT INTO {} (id) VALUES (1)", "DESCRIBE {}"):
+        with pytest.raises(AnalysisException, match="of the type variant, which this library neither reads nor writes"):
+            spark.sql(query.format(f"lake.{namespace}.bad")).collect()
+    assert spark.sql(f"SHOW TABLES IN lake.{namespace}").count() == 2
+    assert spark.table(f"lake.{namespace}.good").count() == 1

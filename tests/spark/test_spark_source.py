@@ -155,9 +155,33 @@ def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table
         **{"fanout-enabled": "true", "write-format": "parquet", "compression-level": "3"}
     ).append()
     assert spark.table(name).count() == 4
-    for option, value, message in (
-        ("write-format", "orc", "can be 'parquet' alone"),
-        ("mergeSchema", "true", "WITH SCHEMA EVOLUTION"),
-    ):
+    for option, value, message in (("write-format", "orc", "can be 'parquet' alone"),):
         with pytest.raises(AnalysisException, match=message):
             frame.writeTo(name).option(option, value).append()
+
+
+@pytest.mark.since_spark("4.2", "WITH SCHEMA EVOLUTION of writes")
+def test_columns_come_by_the_option_that_names_them(spark: SparkSession, table: Table) -> None:
+    """SP-82: Spark held the columns against the table's before the option was read."""
+    name, before = f"lake.{table.name}", spark.table(f"lake.{table.name}").columns
+    rows = spark.range(20, 21)
+    rows.selectExpr("id", "1 a").writeTo(name).option("mergeSchema", "true").append()
+    rows.selectExpr("id", "2L a", "2 b").write.mode("append").option("merge-schema", "TRUE").saveAsTable(name)
+    rows.selectExpr("id", "'c' c").write.format("tableformat").option("mergeSchema", "true").mode("append").save(name)
+    assert spark.table(name).columns == [*before, "a", "b", "c"]
+    found = spark.table(name).where("id = 20").select("a", "b", "c").collect()
+    assert sorted(map(str, map(tuple, found))) == ["(1, None, None)", "(2, 2, None)", "(None, None, 'c')"]
+    rows.writeTo(name).option("mergeSchema", "false").append()
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.spark.auto-schema-evolution.enabled' = 'false')")
+    with pytest.raises(AnalysisException, match="auto-schema-evolution"):
+        rows.selectExpr("id", "1 d").writeTo(name).option("mergeSchema", "true").append()
+    with pytest.raises(AnalysisException, match="WITH SCHEMA EVOLUTION"):
+        spark.sql(f"INSERT INTO {name} WITH ('mergeSchema' = 'true') (id) VALUES (1)")
+    assert spark.table(name).columns == [*before, "a", "b", "c"]
+
+
+@pytest.mark.before_spark("4.2", "WITH SCHEMA EVOLUTION of writes")
+def test_no_option_adds_columns_there(spark: SparkSession, table: Table) -> None:
+    """SP-82."""
+    with pytest.raises(AnalysisException, match="WITH SCHEMA EVOLUTION"):
+        spark.range(1).writeTo(f"lake.{table.name}").option("mergeSchema", "true").append()

@@ -142,9 +142,8 @@ def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:
     for snapshot in ancestors(head.metadata, head.snapshot):
         summary = _summary(snapshot)
         if str(picked.snapshot_id) in (str(snapshot.snapshot_id), summary.get(_SOURCE)):
-            raise InvalidArgumentError(
-                f"snapshot {picked.snapshot_id} is in the history of {branch!r} already: {snapshot.snapshot_id}."
-            )
+            by = "" if snapshot.snapshot_id == picked.snapshot_id else f", by snapshot {snapshot.snapshot_id}"
+            raise InvalidArgumentError(f"snapshot {picked.snapshot_id} is in the history of {branch!r} already{by}.")
         if wap_id is not None and wap_id in (summary.get(WAP_ID), summary.get(_PUBLISHED_WAP_ID)):
             raise InvalidArgumentError(
                 f"the WAP id {wap_id!r} was published to {branch!r} already, by snapshot {snapshot.snapshot_id}."

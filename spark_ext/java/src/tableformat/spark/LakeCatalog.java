@@ -34,7 +34,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public final class LakeCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, TableMaking, Procedures, Transactions,
-        Changelogs, StateOptions, Views {
+        Changelogs, StateOptions, TableSummaries, Views {
   private static final String PYTHON = "python";
   private static final String DEFAULT_NAMESPACE = "default-namespace";
 

@@ -10,6 +10,7 @@ public final class SqlExtensions extends AbstractFunction1<SparkSessionExtension
     extensions.injectParser((session, parser) -> new SqlParser(parser));
     ViewStatements.readViews(extensions);
     MergeEvolution.check(extensions);
+    SchemaMerging.heed(extensions);
     return BoxedUnit.UNIT;
   }
 }

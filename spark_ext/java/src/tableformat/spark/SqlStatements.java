@@ -3,6 +3,7 @@ package tableformat.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
@@ -50,6 +51,9 @@ final class SqlStatements {
     if (in.take("ANALYZE", "TABLE")) {
       return analyze(in);
     }
+    if (in.take("ANALYZE", "TABLES")) {
+      return analyzeTables(in);
+    }
     if (in.take("EXPLAIN")) {
       return explain(in, spark);
     }
@@ -91,6 +95,19 @@ final class SqlStatements {
     }
     in.expectEnd("NOSCAN or FOR COLUMNS");
     return command(in, table, statement, NO_ROWS);
+  }
+
+  /** Spark's own statement ends with an internal error where the catalog is not its session catalog. */
+  private static LogicalPlan analyzeTables(SqlCursor in) {
+    List<String> table = new ArrayList<>();
+    if (in.take("IN") || in.take("FROM")) {
+      table.addAll(in.names("a namespace"));
+    }
+    table.add("any");
+    if (TableNames.ours(table) == null) {
+      return null;
+    }
+    throw Errors.unsupported("ANALYZE TABLES: tables are analyzed one by one. Use ANALYZE TABLE ... COMPUTE STATISTICS.");
   }
 
   private static LogicalPlan showRangePartitions(SqlCursor in) {
