@@ -47,6 +47,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private final CaseInsensitiveStringMap options;
   private Predicate[] runtimePredicates = {};
   private JsonNode estimate;
+
+  /** What was told Spark of: before 4.1 a value of a metric that it was not told of ends the statement. */
+  private CustomMetric[] metrics;
   private ScanFiles files;
   private long planningNanos = 0;
 
@@ -181,11 +184,15 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
-    return ScanMetrics.forSpark();
+    if (metrics == null) {
+      metrics = ScanMetrics.forSpark();
+    }
+    return metrics.clone();
   }
 
   @Override public CustomTaskMetric[] reportDriverMetrics() {
-    return ScanMetrics.of(files().counts(), planningNanos);
+    return supportedCustomMetrics().length == 0
+        ? new CustomTaskMetric[0] : ScanMetrics.of(files().counts(), planningNanos);
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {

@@ -22,6 +22,9 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   private final Predicate[] predicates;
   private final String queryId;
 
+  /** What was told Spark of: before 4.1 a value of a metric that it was not told of ends the statement. */
+  private CustomMetric[] metrics;
+
   LakeWrite(LakeTable table, WriteJob job, String mode, Predicate[] predicates, String queryId) {
     this.table = table;
     this.job = job;
@@ -65,12 +68,15 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
-    return CommitMetrics.forSpark();
+    if (metrics == null) {
+      metrics = CommitMetrics.forSpark();
+    }
+    return metrics.clone();
   }
 
   /** Spark asks since 4.0. */
   public CustomTaskMetric[] reportDriverMetrics() {
-    return CommitMetrics.of(job.summary());
+    return supportedCustomMetrics().length == 0 ? new CustomTaskMetric[0] : CommitMetrics.of(job.summary());
   }
 
   @Override public void abort(WriterCommitMessage[] messages) {

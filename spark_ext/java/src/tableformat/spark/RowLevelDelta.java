@@ -81,6 +81,9 @@ final class RowLevelDelta implements SupportsDelta {
   private final class Delta implements DeltaWrite, MergeCounts, RequiresDistributionAndOrdering {
     private final WriteJob job;
 
+    /** What was told Spark of: before 4.1 a value of a metric that it was not told of ends the statement. */
+    private CustomMetric[] metrics;
+
     Delta(WriteJob job) {
       this.job = job;
     }
@@ -125,12 +128,15 @@ final class RowLevelDelta implements SupportsDelta {
     }
 
     @Override public CustomMetric[] supportedCustomMetrics() {
-      return CommitMetrics.forSpark();
+      if (metrics == null) {
+        metrics = CommitMetrics.forSpark();
+      }
+      return metrics.clone();
     }
 
     /** Spark asks since 4.0. */
     public CustomTaskMetric[] reportDriverMetrics() {
-      return CommitMetrics.of(job.summary());
+      return supportedCustomMetrics().length == 0 ? new CustomTaskMetric[0] : CommitMetrics.of(job.summary());
     }
 
     @Override public void abort(WriterCommitMessage[] messages) {
