@@ -1,6 +1,6 @@
 """What was seen to work in a run of these tests: verb, job, statement or reader by catalog and format version.
 
-`make test-estate` writes it to docs/reference/estate.md, when every test has passed and none was skipped.
+Written to docs/reference/estate.md when every test has passed and none was skipped.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ SPARK: Final = "Statements and procedures of Spark"
 FLINK_JOBS: Final = "Jobs beside a stream of Flink"
 FLINK_READERS: Final = "Readers beside a stream of Flink"
 INTRODUCTIONS: Final = {
-    PYTHON: "After each step the rows are those of a lake with which the same was done; *yes* where they were.",
+    PYTHON: "After each step the rows are those of a lake with which the same was done; *yes* where they were. "
+    "Of REST and Glue the files are in S3.",
     SPARK: "The same, statement by statement. Files are on a disk unless the catalog's name says S3.",
     FLINK_JOBS: "How often the job ran while Flink committed every second, and Flink went on. `p`: partitioned.",
-    FLINK_READERS: "How many snapshots were read, each with the rows that the stream had by then.",
+    FLINK_READERS: "How many snapshots were read, each with the rows that the stream had by then. DuckDB's extension "
+    "was not asked where Flink had put several deletion vectors into one file, which it reads wrong.",
 }
 COUNTED: Final = frozenset({FLINK_JOBS, FLINK_READERS})
 HEADER: Final = """# What was seen on which catalog
 
-Written by `make test-estate`, and only when all of it passes: nothing here is written by hand. What each catalog takes
-and how it is opened is in [the specification](../specification/lakes.md#catalogs). A dash: not measured there.
+Written by the tests of `make test-estate` out of what has passed, nothing of it by hand. What each catalog takes and
+how it is opened is in [the specification](../specification/lakes.md#catalogs). A dash: not measured there.
 
 {versions}.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from servers import BUCKET, moto, rest_server
 
 import tableformat as tf
 from spark_ext import attach
+from tableformat.commit.table_diff import live_files, manifests_of_snapshot
+from tableformat.metadata.content_file import PUFFIN
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,9 +136,16 @@ def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> Non
         assert table.verify(deep=True).errors == ()
 
 
-def test_a_job_is_restored_after_compaction_and_expiry(flink: Flink, tmp_path: Path) -> None:
+@pytest.fixture
+def own_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
+    """A process for one test: its environment forgets no setting."""
+    with flink_process(tmp_path_factory.mktemp("flink")) as process:
+        yield process
+
+
+def test_a_job_is_restored_after_compaction_and_expiry(own_flink: Flink, tmp_path: Path) -> None:
     """LK-12: the snapshot that Flink looks for has expired, and the files that it would commit again are gone."""
-    lake = tmp_path / "lake"
+    flink, lake = own_flink, tmp_path / "lake"
     settings = {
         "execution.checkpointing.dir": f"file://{tmp_path}/checkpoints",
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
@@ -230,12 +241,20 @@ def read_by_all(estate: Estate, table: tf.Table) -> int:
     assert sorted(polars.select("id1", "id2", "n").collect().rows()) == of_iceberg, "Polars"
     estate.seen(FLINK_READERS, "Polars, of the published branch", table)
     location = table.iceberg.metadata_location
-    if location.startswith("file:") and is_complete():
-        # The head is not for it: of version 3 it reads vectors of Flink wrong (corpus, "a small deletion vector").
+    if location.startswith("file:") and is_complete() and not has_shared_vectors(table, published):
         answer = ask_duckdb(location, published, {"rows": "SELECT id1, id2, n FROM {table}"})["rows"]
         assert sorted(answer.rows or []) == of_iceberg, f"DuckDB's extension: {answer.error}"
         estate.seen(FLINK_READERS, "DuckDB's extension, of the published branch", table)
     return clock
+
+
+def has_shared_vectors(table: tf.Table, snapshot_id: int) -> bool:
+    """Whether a file of Flink has several deletion vectors: DuckDB's extension 1.5.5 takes a large one for a small one
+    behind it (the corpus: "a small deletion vector behind a large one in the same file")."""
+    manifests = manifests_of_snapshot(table.iceberg.io, table.iceberg.snapshot_by_id(snapshot_id))
+    deletes = live_files(table.iceberg.io, table.iceberg.metadata, manifests, ManifestContent.DELETES)
+    counts = Counter(delete.file_path for delete in deletes if delete.file_format == PUFFIN)
+    return any(count > 1 and not path.endswith(".puffin") for path, count in counts.items())
 
 
 def options_of_polars(table: tf.Table) -> dict[str, str]:

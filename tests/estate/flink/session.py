@@ -4,7 +4,8 @@
 
 Runs in an environment that has PyFlink, and imports nothing but that. `{"sql": ...}` is answered with rows, or for an
 INSERT with the number of its job, and `{"sql": ..., "mode": "batch"}` reads what is there by now. `{"job": 0}` asks how
-a job is doing, `{"cancel": 0}` ends it. Ends when its standard input does, and its jobs with it.
+a job is doing, `{"cancel": 0}` ends it. `"set"` holds for all jobs from then on: the environment forgets no
+setting, not even what a job was restored from. Ends when its standard input does, and its jobs with it.
 """
 
 from __future__ import annotations
@@ -47,8 +48,6 @@ class Session:
         for name, value in request.get("set", {}).items():
             environment.get_config().set(name, value)
         result = environment.execute_sql(sql)
-        for name in request.get("set", {}):
-            environment.get_config().get_configuration()._j_configuration.removeKey(name)
         if sql.startswith(("INSERT", "EXECUTE")):
             client = result.get_job_client()
             self.jobs.append((client, client.get_job_execution_result()))
