@@ -19,6 +19,7 @@ from hypothesis.stateful import precondition, rule
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, TableFormatError
+from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.table import Table
@@ -53,7 +54,7 @@ class Publication(Enum):
 
 
 def _publication_of(handle: Table, staged: Staged) -> Publication | None:
-    """None where it must be refused."""
+    """None where it must be refused; CP-33: also where snapshots that may have published it have expired."""
     metadata = handle.metadata
     snapshot = metadata.snapshot_by_id(staged.snapshot_id)
     line = list(ancestors(metadata, handle.view.snapshot))
@@ -66,7 +67,9 @@ def _publication_of(handle: Table, staged: Staged) -> Publication | None:
     is_append = snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
     parent_id = snapshot.parent_snapshot_id
     is_known = parent_id is None or metadata.snapshot_by_id(parent_id) is not None
-    return Publication.ADDED if is_append and is_known else None
+    number = snapshot.sequence_number or 0
+    is_cut = bool(line) and (line[-1].sequence_number or 0) > number and had_parent(handle.view.io, line[-1])
+    return Publication.ADDED if is_append and is_known and not is_cut else None
 
 
 class RefMachine(TableMachine):

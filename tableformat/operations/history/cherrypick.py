@@ -13,12 +13,14 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tableformat.commit.change import TableChange
+from tableformat.commit.committed_once import check_committed_once
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.table_diff import diff_snapshots
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors, head_view
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -49,8 +51,8 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
     """SP-24: the branch's head after the snapshot was published to it, and move the handle to the result.
 
     Raises SnapshotNotFoundError for an id that the table lacks, InvalidArgumentError for one that is in the branch
-    already, AlreadyCommittedError where only its files tell so (CP-23), and InvalidArgumentError for a snapshot that is
-    no append when the branch is not at its parent any more.
+    already, AlreadyCommittedError where only its files tell so (CP-23), InvalidArgumentError where nothing can tell
+    (CP-33), and for a snapshot that is no append when the branch is not at its parent any more.
     """
     move_to_newest(iceberg)
     picked = iceberg.metadata.snapshot_by_id(snapshot_id)
@@ -65,7 +67,7 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
     told = {_SOURCE: str(snapshot_id)}
     if (wap_id := _summary(picked).get(WAP_ID)) is not None:
         told[_PUBLISHED_WAP_ID] = wap_id
-    planned = _Picked(picked, branch, files, ".".join(iceberg.name()))
+    planned = _Picked(picked, branch, files, ".".join(iceberg.name()), is_named=False)
     outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=told)
     outcome.move(iceberg)
     assert outcome.snapshot_id is not None, "an append without files has nothing to cherry-pick, and was refused"
@@ -83,7 +85,7 @@ def publish_append(iceberg: IcebergTable, branch: str, snapshot_id: int, options
         raise SnapshotNotFoundError(f"{'.'.join(iceberg.name())} has no snapshot {snapshot_id}; it may have expired.")
     outcome = commit_change(
         iceberg,
-        _Picked(picked, branch, _appended(iceberg, picked, branch), ".".join(iceberg.name())),
+        _Picked(picked, branch, _appended(iceberg, picked, branch), ".".join(iceberg.name()), is_named=True),
         ref=branch,
         application_id=options.application_id,
         batch_id=options.batch_id,
@@ -100,22 +102,29 @@ class _Picked(PlannedChange):
     branch: str
     files: tuple[DataFile, ...]
     table: str
+    is_named: bool
+    """Whether the commit is a batch of its writer, so that CP-14 tells whether it was made."""
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         """RP-6: the rows were held against the range partitions of when they were staged, so bounds decide.
 
-        CP-23: where the history in which the snapshot was published has expired, its files tell."""
+        CP-23: where the history in which the snapshot was published has expired, its files tell. CP-33: not those that
+        were compacted as well."""
         del attempt
         _check_not_there(self.picked, head, self.branch)
         paths = frozenset(data.file_path for data in self.files)
         coverage = coverage_for(self.files, head.metadata, held_against=None, unchecked=paths, table=self.table)
-        return TableChange(
+        change = TableChange(
             operation=Operation.APPEND,
             added_data_files=self.files,
             adopted_paths=paths,
             adopted_since=self.picked.sequence_number or 0,
             coverage=coverage,
         )
+        if not self.is_named:
+            check_committed_once(change, head, f"{self.table} (branch {self.branch})")
+            _check_history_tells(self.picked, head, self.branch)
+        return change
 
 
 def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[DataFile, ...]:
@@ -148,6 +157,17 @@ def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:
             raise InvalidArgumentError(
                 f"the WAP id {wap_id!r} was published to {branch!r} already, by snapshot {snapshot.snapshot_id}."
             )
+
+
+def _check_history_tells(picked: Snapshot, head: SnapshotView, branch: str) -> None:
+    """CP-33: every snapshot of the branch since the picked one is retained, so none that published it has expired."""
+    line = list(ancestors(head.metadata, head.snapshot))
+    if line and (line[-1].sequence_number or 0) > (picked.sequence_number or 0) and had_parent(head.io, line[-1]):
+        raise InvalidArgumentError(
+            f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}: snapshots that the branch got since "
+            "have expired, so it is not known whether it was published, and its rows may be there already. Nothing "
+            "was changed. Look for its rows in the branch, and append those that it lacks."
+        )
 
 
 def _summary(snapshot: Snapshot) -> dict[str, str]:

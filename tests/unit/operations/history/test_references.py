@@ -10,7 +10,8 @@ import pytest
 
 from tableformat import Catalog, Table, open_catalog
 from tableformat.errors import AlreadyCommittedError, AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError
-from tableformat.operations.history.cherrypick import cherrypick
+from tableformat.operations.history.cherrypick import cherrypick, publish_append, staged_snapshot
+from tableformat.operations.options import CommitOptions
 from tableformat.testing.table_rows import live_values
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
@@ -177,3 +178,67 @@ def test_append_is_picked_once_though_the_commit_that_picked_it_has_expired(tabl
     with pytest.raises(AlreadyCommittedError, match="staged files were committed"):
         cherrypick(table.iceberg, "main", audit.snapshot_id)
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_append_is_not_picked_where_expired_history_hides_that_it_was(table: Table) -> None:
+    """CP-33: it was published, compacted, and what published it has expired; its rows would be there twice."""
+    table.create_tag("base").create_branch("audit")
+    audit = table.catalog.load_table("db.t", branch="audit")
+    append(audit, 4)
+    append(table, 5)
+    assert audit.snapshot_id is not None
+    cherrypick(table.iceberg, "main", audit.snapshot_id)
+    table.refresh().maintenance.compact(rewrite_all=True)
+    append(table, 6)
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    with pytest.raises(InvalidArgumentError, match="not known whether it was published"):
+        cherrypick(table.iceberg, "main", audit.snapshot_id)
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_append_of_the_history_is_not_picked_from_a_tag_once_the_history_is_gone(table: Table) -> None:
+    """CP-33: the tagged snapshot was the branch's own."""
+    tagged = table.create_tag("loaded").snapshot_id
+    assert tagged is not None
+    table.maintenance.compact(rewrite_all=True)
+    append(table, 4)
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    with pytest.raises(InvalidArgumentError, match=r"not known whether|its parent .* has expired"):
+        cherrypick(table.iceberg, "main", tagged)
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4]
+
+
+def stage(table: Table, number: int, wap_id: str) -> int:
+    """A row in a snapshot that no branch has, under this name."""
+    table.refresh().create_branch("staging")
+    staged = table.catalog.load_table("db.t", branch="staging")
+    result = staged.append(pa.table({"id": [number]}, schema=SCHEMA), snapshot_properties={"wap.id": wap_id})
+    table.refresh().drop_branch("staging")
+    assert result.snapshot_id is not None
+    return result.snapshot_id
+
+
+def test_a_name_is_staged_under_once_and_published_once(table: Table) -> None:
+    """SP-24."""
+    first, second, third = stage(table, 4, "a"), stage(table, 5, "b"), stage(table, 6, "a")
+    table.refresh()
+    assert staged_snapshot(table.iceberg, "b") == second
+    with pytest.raises(SnapshotNotFoundError, match="no snapshot was staged"):
+        staged_snapshot(table.iceberg, "c")
+    with pytest.raises(InvalidArgumentError, match="2 snapshots were staged"):
+        staged_snapshot(table.iceberg, "a")
+    assert cherrypick(table.iceberg, "main", first) == first
+    cherrypick(table.iceberg, "main", second)
+    summary = table.refresh().iceberg.metadata.current_snapshot().summary.additional_properties
+    assert (summary["published-wap-id"], summary["source-snapshot-id"]) == ("b", str(second))
+    with pytest.raises(InvalidArgumentError, match="the WAP id 'a' was published"):
+        cherrypick(table.iceberg, "main", third)
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5]
+
+
+def test_a_snapshot_that_has_expired_is_not_picked(table: Table) -> None:
+    """SP-24."""
+    with pytest.raises(SnapshotNotFoundError, match="may have expired"):
+        cherrypick(table.iceberg, "main", 7)
+    with pytest.raises(SnapshotNotFoundError, match="may have expired"):
+        publish_append(table.iceberg, "main", 7, CommitOptions.of("append"))
