@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError, RowsRefusedError, UnknownColumnError
+from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, RowsRefusedError, UnknownColumnError
 
 SCHEMA = pa.schema([pa.field("day", pa.int32(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 
@@ -30,6 +30,18 @@ def rows(*given: tuple[int, int]) -> pa.Table:
 
 def stored(table: tf.Table) -> list[tuple[int, int]]:
     return sorted((row["day"], row["id"]) for row in table.scan().to_arrow().to_pylist())
+
+
+def test_the_first_commit_of_a_table_may_be_what_others_wrote(table: tf.Table) -> None:
+    """CP-23: no snapshot can name its files yet; the next one can."""
+    assert table.catalog is not None
+    empty = table.catalog.create_table("db.empty", SCHEMA, key=["day", "id"])
+    write = empty.new_write()
+    staged = [write.write(rows((1, 1)))]
+    assert empty.commit(write, staged).added_row_count == 1
+    with pytest.raises(AlreadyCommittedError, match="were committed"):
+        empty.commit(write, staged)
+    assert stored(empty.refresh()) == [(1, 1)]
 
 
 def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:

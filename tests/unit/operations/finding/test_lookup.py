@@ -152,3 +152,13 @@ def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
     for _ in range(2):
         assert table.get_many(as_keys(wanted))["note"].to_pylist() == ["file 4", "file 5"]
     assert table.scan("id IN ('k100', 'k301')").explain().pruning["skipped_by_bloom_filter_count"] == 6
+
+
+def test_the_filter_and_the_keys_each_rule_out_files_of_one_manifest(table: tf.Table) -> None:
+    """RD-10: bounds of the first column leave some of the files, of which keys touch fewer."""
+    assert table.catalog is not None
+    many = table.catalog.create_table("db.many", SCHEMA, key=["id", "n"], partition_by=["note"])
+    given = [("a", 1), ("b", 1), ("b", 5), ("c", 1)]
+    many.append(pa.concat_tables([rows([key], f"file {step}") for step, key in enumerate(given)]))
+    assert many.get(("b", 5)) == {"note": "file 2", "id": "b", "n": 5}
+    assert many.get_many(as_keys([("c", 1), ("b", 3), ("b", 1)]))["note"].to_pylist() == ["file 3", "file 1"]

@@ -242,3 +242,41 @@ def test_a_snapshot_that_has_expired_is_not_picked(table: Table) -> None:
         cherrypick(table.iceberg, "main", 7)
     with pytest.raises(SnapshotNotFoundError, match="may have expired"):
         publish_append(table.iceberg, "main", 7, CommitOptions.of("append"))
+
+
+def test_what_was_staged_is_added_as_a_batch_once(table: Table) -> None:
+    """RP-22, CP-14: whatever was committed meanwhile, and whatever of it has expired."""
+    staged = stage(table, 4, "a")
+    table.refresh().create_tag("parent").create_tag("kept", staged)
+    append(table, 5)
+    append(table, 7)
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    batch = CommitOptions.of("append", application_id="loader", batch_id=1, snapshot_properties={"told": "yes"})
+    publish_append(table.iceberg, "main", staged, batch)
+    summary = table.refresh().iceberg.metadata.current_snapshot().summary.additional_properties
+    assert (summary["told"], summary["source-snapshot-id"]) == ("yes", str(staged))
+    table.maintenance.compact(rewrite_all=True)
+    append(table, 6)
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    publish_append(table.iceberg, "main", staged, batch)
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_history_from_before_the_staging_may_expire(table: Table) -> None:
+    """CP-33: what is older than the picked snapshot cannot have published it."""
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    staged = stage(table, 4, "a")
+    append(table, 5)
+    cherrypick(table.iceberg, "main", staged)
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5]
+
+
+def test_a_branch_that_began_after_the_staging_has_its_whole_history(catalog: Catalog) -> None:
+    """CP-33: its first snapshot has no parent, so none expired."""
+    empty = catalog.create_table("db.empty", SCHEMA, key=["id"]).create_branch("audit")
+    audit = catalog.load_table("db.empty", branch="audit")
+    append(audit, 1)
+    append(empty.refresh(), 2)
+    assert audit.snapshot_id is not None
+    cherrypick(empty.iceberg, "main", audit.snapshot_id)
+    assert live_values(empty.refresh(), "id") == [1, 2]
