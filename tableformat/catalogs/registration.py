@@ -32,5 +32,5 @@ def _check_metadata_file(catalog: IcebergCatalog, location: str) -> None:
     else:
         io = load_file_io(dict(catalog.properties), location)
     if not exists(io, location):
-        raise TableNotFoundError(f"there is no table metadata file {location}. Nothing was changed.")
+        raise TableNotFoundError(f"there is no table metadata file {location!r:.200}. Nothing was changed.")
     parse_table_metadata(read_bytes(io, location), location)

@@ -60,9 +60,7 @@ def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int
         head = head_view(metadata, io, branch).snapshot
         visible = [s.snapshot_id for s in ancestors(metadata, head) if s.timestamp_ms <= moment_ms][:1]
     if not visible:
-        raise SnapshotNotFoundError(
-            f"branch {branch!r} had no snapshot at {datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat()}."
-        )
+        raise SnapshotNotFoundError(f"branch {branch!r} had no snapshot at {_moment_text(moment_ms)}.")
     return view_at(metadata, io, visible[0])
 
 
@@ -102,6 +100,13 @@ def to_epoch_ms(moment: datetime | str | int, name: str = "as_of") -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1000)
+
+
+def _moment_text(epoch_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return f"{epoch_ms} ms, which is in no year of the calendar"
 
 
 def _snapshot(metadata: TableMetadata, snapshot_id: int | str) -> Snapshot:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.io import FileIO
 
-from tableformat.errors import AlreadyExistsError, CorruptFileError, TableFormatError
+from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError, TableFormatError
 from tableformat.storage.location import local_path
 from tableformat.storage.outage import is_outage, missing_file, storage_error
 from tableformat.storage.relocated_io import RelocatedFileIO
@@ -40,7 +40,7 @@ def _inner(io: FileIO) -> FileIO:
 
 def exists(io: FileIO, location: str) -> bool:
     path = local_path(actual_location(io, location))
-    with _told(location, "looked for"):
+    with _asked(location, "looked for"):
         return os.path.lexists(path) if path is not None else bool(io.new_input(location).exists())
 
 
@@ -48,7 +48,7 @@ def size_bytes(io: FileIO, location: str) -> int | None:
     """Size of the file; None when there is no such file."""
     path = local_path(actual_location(io, location))
     try:
-        with _told(location, "looked at"):
+        with _asked(location, "looked at"):
             return os.path.getsize(path) if path is not None else len(io.new_input(location))
     except FileNotFoundError:
         return None
@@ -63,7 +63,7 @@ def open_input(io: FileIO, location: str, length: int | None = None) -> pa.Nativ
     path = local_path(actual_location(io, location))
     try:
         # Not a memory map: its pages count as this process's memory and would grow with the table.
-        with _told(location, "opened"):
+        with _asked(location, "opened"):
             file = pa.OSFile(path, "rb") if path is not None else _as_native(io.new_input(location).open(), "r")
     except FileNotFoundError as error:
         raise missing_file(io, location, path) from error
@@ -77,7 +77,7 @@ def read_bytes(io: FileIO, location: str) -> bytes:
     """The whole file. Raises CorruptFileError when there is no such file."""
     path = local_path(actual_location(io, location))
     try:
-        with _told(location, "read"):
+        with _asked(location, "read"):
             if path is not None:
                 with open(path, "rb") as file:
                     return file.read()
@@ -220,6 +220,19 @@ def _write_all(file: Any, path: str, data: bytes) -> None:
 
 def _as_native(file: Any, mode: str) -> pa.NativeFile:
     return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode=mode)
+
+
+@contextlib.contextmanager
+def _asked(location: str, done: str) -> Iterator[None]:
+    """As `_told`, for what is done with the location alone: what a file system says of its form is an
+    InvalidArgumentError."""
+    try:
+        with _told(location, done):
+            yield
+    except TableFormatError:
+        raise
+    except ValueError as error:
+        raise InvalidArgumentError(f"{location!r:.200} is no location: {error}.") from error
 
 
 @contextlib.contextmanager

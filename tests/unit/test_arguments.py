@@ -81,6 +81,21 @@ def test_argument_of_another_type_is_refused(table: tf.Table, call: Callable[[tf
     assert table.refresh().scan().count() == 1
 
 
+@pytest.mark.parametrize("moment", [-(2**63), -(10**30)])
+def test_moment_before_all_years_had_no_snapshot(table: tf.Table, moment: int) -> None:
+    with pytest.raises(SnapshotNotFoundError, match="in no year of the calendar"):
+        table.rollback(as_of=moment)
+
+
+@pytest.mark.parametrize("location", ["s3://", "s3:///x"])
+def test_text_that_is_no_location_is_refused(catalog: tf.Catalog, table: tf.Table, location: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        catalog.register_table("db.other", location)
+    with pytest.raises(InvalidArgumentError):
+        table.add_files([location])
+    assert catalog.list_tables("db") == ["db.t"]
+
+
 def test_value_without_a_text_is_told_all_the_same(table: tf.Table) -> None:
     deep: list[object] = []
     for _ in range(sys.getrecursionlimit()):
