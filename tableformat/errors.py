@@ -147,12 +147,12 @@ class DuplicateKeyError(TableFormatError, ValueError):
 class AlreadyCommittedError(TableFormatError):
     """Staged files that were committed to the branch before; nothing was changed. They belong to the table now."""
 
-    def __init__(self, message: str, *, file_paths: Iterable[str], snapshot_id: int) -> None:
+    def __init__(self, message: str, *, file_paths: Iterable[str], snapshot_id: int | None) -> None:
         super().__init__(message)
         self.file_paths = tuple(file_paths)
         """The files that the branch has, or had."""
         self.snapshot_id = snapshot_id
-        """The oldest snapshot known to name one of them."""
+        """The oldest snapshot known to name one of them; None where they are gone, and its history with them."""
 
 
 class CommitConflictError(TableFormatError):

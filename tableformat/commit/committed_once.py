@@ -8,7 +8,7 @@
 What a table had before the write began is not looked at, so a commit costs what others have committed since, not what
 the table holds. Each snapshot is asked for the entries that it added or removed itself, which never change, so they are
 kept; files that a job has removed since are found by them too. Where the line has been cut by expiry, the oldest
-snapshot left is asked for everything that it lists.
+snapshot left is asked for everything that it lists, and then where the files are (CP-34).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pyiceberg.table.snapshots import Snapshot
 from tableformat.commit.change import TableChange
 from tableformat.errors import AlreadyCommittedError
 from tableformat.metadata.manifests.manifest_entry import ManifestFile
-from tableformat.metadata.manifests.manifest_list import read_manifest_list
+from tableformat.metadata.manifests.manifest_list import had_parent, read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.storage.bounded_cache import BoundedCache
-from tableformat.storage.storage import actual_location
+from tableformat.storage.storage import actual_location, exists
 
 _CACHED_PATHS: Final = 200_000
 _cache: Final[BoundedCache[str, frozenset[str]]] = BoundedCache(_CACHED_PATHS)
@@ -50,6 +50,38 @@ def check_committed_once(change: TableChange, head: SnapshotView, subject: str) 
                 file_paths=found,
                 snapshot_id=snapshot.snapshot_id,
             )
+    if change.adopted_paths and is_cut_after(head, change.adopted_since):
+        _check_without_history(change, head, subject)
+
+
+def is_cut_after(head: SnapshotView, sequence_number: int) -> bool:
+    """Whether snapshots of the head's line may have expired that are newer than that number."""
+    line = list(ancestors(head.metadata, head.snapshot))
+    return bool(line) and (line[-1].sequence_number or 0) > sequence_number and had_parent(head.io, line[-1])
+
+
+def _check_without_history(change: TableChange, head: SnapshotView, subject: str) -> None:
+    """CP-34: a file that a job removed, by a snapshot that has expired, is in a snapshot that a tag or another branch
+    keeps, or gone."""
+    line = {snapshot.snapshot_id for snapshot in ancestors(head.metadata, head.snapshot)}
+    for snapshot in head.metadata.snapshots:
+        if snapshot.snapshot_id not in line and (snapshot.sequence_number or 0) > change.adopted_since:
+            kept = change.adopted_paths.intersection(_all_paths(head.io, head.metadata, snapshot, change.adopted_since))
+            if kept:
+                raise _may_be_there(sorted(kept), f"snapshot {snapshot.snapshot_id} has", subject, snapshot.snapshot_id)
+    gone = sorted(path for path in change.adopted_paths if not exists(head.io, path))
+    if gone:
+        raise _may_be_there(gone, "the storage does not have", subject, None)
+
+
+def _may_be_there(paths: list[str], where: str, subject: str, snapshot_id: int | None) -> AlreadyCommittedError:
+    return AlreadyCommittedError(
+        f"{len(paths)} of the staged files may have been committed to {subject} before: {where} {paths[0]}, and "
+        "snapshots that were committed since it was staged have expired. Nothing was changed. Look for its rows in the "
+        "table, and write those anew that it lacks.",
+        file_paths=paths,
+        snapshot_id=snapshot_id,
+    )
 
 
 def _named_since(head: SnapshotView, sequence_number: int) -> Iterator[tuple[Snapshot, frozenset[str]]]:

@@ -13,14 +13,13 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tableformat.commit.change import TableChange
-from tableformat.commit.committed_once import check_committed_once
+from tableformat.commit.committed_once import check_committed_once, is_cut_after
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.table_diff import diff_snapshots
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.content_file import DataFile
-from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors, head_view
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -161,8 +160,7 @@ def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:
 
 def _check_history_tells(picked: Snapshot, head: SnapshotView, branch: str) -> None:
     """CP-33: every snapshot of the branch since the picked one is retained, so none that published it has expired."""
-    line = list(ancestors(head.metadata, head.snapshot))
-    if line and (line[-1].sequence_number or 0) > (picked.sequence_number or 0) and had_parent(head.io, line[-1]):
+    if is_cut_after(head, picked.sequence_number or 0):
         raise InvalidArgumentError(
             f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}: snapshots that the branch got since "
             "have expired, so it is not known whether it was published, and its rows may be there already. Nothing "

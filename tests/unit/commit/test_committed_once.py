@@ -70,6 +70,37 @@ def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since
     assert live_values(table.refresh(), "id") == before
 
 
+@pytest.mark.parametrize("is_tagged", [False, True])
+def test_files_that_were_compacted_and_whose_history_expired_are_refused(table: tf.Table, is_tagged: bool) -> None:
+    """CP-34: they are gone, or a tag keeps them, and no snapshot of the branch says that it had them."""
+    write = table.new_write()
+    staged = [write.write(rows_of(3)), write.write(rows_of(4))]
+    table.commit(write, staged)
+    if is_tagged:
+        table.create_tag("kept")
+    table.maintenance.compact(rewrite_all=True)
+    table.append(rows_of(11))
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    with pytest.raises(AlreadyCommittedError, match="2 of the staged files may have been committed") as raised:
+        table.commit(write, staged)
+    assert (raised.value.snapshot_id is not None) is is_tagged
+    assert len(raised.value.file_paths) == 2
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 11]
+    assert table.verify().is_clean
+
+
+def test_new_files_are_committed_where_history_expired_since_they_were_staged(table: tf.Table) -> None:
+    """CP-34."""
+    table.create_tag("older")
+    write = table.new_write()
+    staged = [write.write(rows_of(3))]
+    table.append(rows_of(11))
+    table.append(rows_of(12))
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    assert table.commit(write, staged).added_row_count == 1
+    assert live_values(table.refresh(), "id") == [1, 2, 3, 11, 12]
+
+
 def test_one_of_them_was_committed(table: tf.Table) -> None:
     """CP-23: nothing of the second commit is applied."""
     write = table.new_write()
