@@ -32,15 +32,15 @@ def snapshots(table: Table) -> list[int]:
 def test_settings_of_the_session_stand_in_for_options(spark: SparkSession, table: Table) -> None:
     """SP-56."""
     name, setting = f"lake.{table.name}", "spark.datasource.tableformat."
-    spark.conf.set(f"{setting}versionAsOf", str(snapshots(table)[1]))
+    spark.conf.set(f"{setting}snapshot-id", str(snapshots(table)[1]))
     try:
         assert sorted(row.id for row in spark.read.format("tableformat").load(name).collect()) == [1, 2]
-        spark.conf.unset(f"{setting}versionAsOf")
+        spark.conf.unset(f"{setting}snapshot-id")
         spark.conf.set(f"{setting}snapshot-property.foo", "bar")
         spark.range(4, 5).write.format("tableformat").mode("append").save(name)
     finally:
         spark.conf.unset(f"{setting}snapshot-property.foo")
-        spark.conf.unset(f"{setting}versionAsOf")
+        spark.conf.unset(f"{setting}snapshot-id")
     assert spark.sql(f"SELECT summary['foo'] FROM {name}.snapshots ORDER BY committed_at DESC").head()[0] == "bar"
 
 
