@@ -449,6 +449,7 @@ class Catalog:
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
         """Take a table out of the catalog; with `purge` its files are removed as well.
 
+        A table that cannot be read is taken out like any other, and cannot be purged: what is its own is not known.
         Purging removes the files of the table's own that its metadata names, in every retained snapshot, and nothing
         else. A file that is named and lies elsewhere stays, with a warning in the log (MT-53). With the table property
         `gc.enabled` = `false` it is an UnsupportedFeatureError, and the table stays.
@@ -459,11 +460,12 @@ class Catalog:
         """
         check_name(identifier)
         with self._names.typed(identifier):
+            if not purge:
+                self.iceberg.drop_table(identifier_parts(identifier))
+                return
             table = self.iceberg.load_table(identifier_parts(identifier))
-            locations: frozenset[str] = frozenset()
-            if purge:
-                refuse_read_only(table)
-                locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=dotted(identifier))
+            refuse_read_only(table)
+            locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=dotted(identifier))
             self.iceberg.drop_table(identifier_parts(identifier))
         OwnedFiles.of(table).remove_all(sorted(locations))
 

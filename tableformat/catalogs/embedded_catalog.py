@@ -214,6 +214,13 @@ class EmbeddedCatalog(SqlCatalog):
         check_new_name(Catalog.identifier_to_tuple(to_identifier), "table")
         return super().rename_table(from_identifier, to_identifier)
 
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        """Whether the catalog has the name; whether the table can be read is not asked."""
+        try:
+            return bool(self._metadata_location(identifier))
+        except NoSuchTableError:
+            return False
+
     def drop_table(self, identifier: str | Identifier) -> None:
         self.refuse_read_only()
         super().drop_table(identifier)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import tableformat as tf
 from tableformat.cli.main import app
-from tableformat.errors import UnsupportedFeatureError
+from tableformat.errors import AlreadyExistsError, CorruptFileError, TableNotFoundError, UnsupportedFeatureError
 from tableformat.storage.location import local_path
 
 VERSION_3 = {"format-version": "3"}
@@ -73,6 +73,25 @@ def test_a_table_that_cannot_be_read_breaks_no_other(tmp_path: Path) -> None:
         Path(path).unlink()
     assert "1" in run(tmp_path / "lake", "query", "SELECT count(*) FROM db.t")
     assert "db.t" in run(tmp_path / "lake", "ls", "--long", status=1)
+
+
+def test_a_table_that_cannot_be_read_is_there_and_can_be_dropped(tmp_path: Path) -> None:
+    """LK-2"""
+    catalog = keyed_table(tmp_path).catalog
+    assert catalog is not None
+    path = local_path(catalog.create_table("db.bad", KEYED).iceberg.metadata_location)
+    assert path is not None
+    Path(path).unlink()
+    with tf.open_catalog(str(tmp_path / "lake")) as other:
+        assert other.table_exists("db.bad")
+        with pytest.raises(AlreadyExistsError):
+            other.create_table("db.bad", KEYED)
+        with pytest.raises(CorruptFileError, match="does not exist"):
+            other.drop_table("db.bad", purge=True)
+        other.drop_table("db.bad")
+        assert not other.table_exists("db.bad")
+        with pytest.raises(TableNotFoundError):
+            other.drop_table("db.bad")
 
 
 def test_names_that_duckdb_takes_for_one_are_neither(tmp_path: Path) -> None:
