@@ -49,8 +49,10 @@ JOBS: Final[Mapping[str, Callable[[tf.Table], Any]]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
+    """A process for one test: its environment forgets no setting, and threads of the AWS client keep the class loader
+    of a job that has ended."""
     with flink_process(tmp_path_factory.mktemp("flink")) as process:
         yield process
 
@@ -136,16 +138,9 @@ def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> Non
         assert table.verify(deep=True).errors == ()
 
 
-@pytest.fixture
-def own_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
-    """A process for one test: its environment forgets no setting."""
-    with flink_process(tmp_path_factory.mktemp("flink")) as process:
-        yield process
-
-
-def test_a_job_is_restored_after_compaction_and_expiry(own_flink: Flink, tmp_path: Path) -> None:
+def test_a_job_is_restored_after_compaction_and_expiry(flink: Flink, tmp_path: Path) -> None:
     """LK-12: the snapshot that Flink looks for has expired, and the files that it would commit again are gone."""
-    flink, lake = own_flink, tmp_path / "lake"
+    lake = tmp_path / "lake"
     settings = {
         "execution.checkpointing.dir": f"file://{tmp_path}/checkpoints",
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
