@@ -75,6 +75,17 @@ def test_prefixes(spark: SparkSession, table: Table, prefix: str, expected: str)
     assert (answer["deleted_rows_count"], answer["added_delete_files_count"]) == (None, 1)
 
 
+def test_dry_runs_count_the_rows_and_change_nothing(spark: SparkSession, table: Table) -> None:
+    before = table.snapshot_id
+    prefix = call(spark, f"delete_prefix('{table.name}', map('id1', 'a'), dry_run => true)")
+    span = call(spark, f"delete_range('{table.name}', lower => struct('b'), dry_run => true)")
+    interval = "on => array('id1'), lower => 'a', upper => 'z', dry_run => true"
+    replaced = call(spark, f"replace_interval('{table.name}', source => '{table.name}', {interval})")
+    for answer, count in ((prefix, 3), (span, 3), (replaced, 6)):
+        assert (answer["snapshot_id"], answer["deleted_rows_count"]) == (before, count)
+    assert table.refresh().snapshot_id == before
+
+
 def test_prefix_by_reading_counts_the_rows(spark: SparkSession, table: Table) -> None:
     answer = call(spark, f"delete_prefix(table => '{table.name}', mode => 'scan', prefix => map('id1', 'a'))")
     assert answer["deleted_rows_count"] == 3

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from spark_ext.service.procedures.key_values import bound, prefix_table
 from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
+from spark_ext.service.procedures.rewrites import DRY_RUN
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table
@@ -26,11 +27,12 @@ _MODE = Parameter("mode", "string", "auto, range, equality (prefixes only), or s
 @procedure(
     Parameter("prefix", ANY, "named_struct('id1', 'a', ...), map('id1', 'a'), or an array of them.", is_required=True),
     _MODE,
+    DRY_RUN,
     columns=_DELETED,
 )
-def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto") -> Rows:
+def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto", dry_run: bool = False) -> Rows:
     """Delete every row whose key begins with the prefix, without reading any."""
-    return [_row(table.delete_prefix(prefix_table(table, prefix), mode=mode))]
+    return [_row(table.delete_prefix(prefix_table(table, prefix), mode=mode, dry_run=dry_run))]
 
 
 @procedure(
@@ -38,10 +40,17 @@ def delete_prefix(table: Table, *, prefix: Any, mode: str = "auto") -> Rows:
     Parameter("lower", ANY, "Values of the leading columns, included: struct('a', 2), an array, or one value."),
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     _MODE,
+    DRY_RUN,
     columns=_DELETED,
 )
 def delete_range(
-    table: Table, *, on: Sequence[str] | None = None, lower: Any = None, upper: Any = None, mode: str = "auto"
+    table: Table,
+    *,
+    on: Sequence[str] | None = None,
+    lower: Any = None,
+    upper: Any = None,
+    mode: str = "auto",
+    dry_run: bool = False,
 ) -> Rows:
     """Delete the rows from lower up to, but without, upper, without reading any."""
     if lower is None and upper is None:
@@ -55,6 +64,7 @@ def delete_range(
         lower=bound(table, lower, columns, argument="lower"),
         upper=bound(table, upper, columns, argument="upper"),
         mode=mode,
+        dry_run=dry_run,
     )
     return [_row(result)]
 
@@ -65,6 +75,7 @@ def delete_range(
     Parameter("lower", ANY, "Values of the first of these columns, included: struct('a', 2), an array, or one value."),
     Parameter("upper", ANY, "The same, not included; NULL as a bound is open."),
     Parameter("blind", "boolean", "Write a range delete and look at no file."),
+    DRY_RUN,
     columns=pa.schema(
         [
             ("snapshot_id", pa.int64()),
@@ -82,6 +93,7 @@ def replace_interval(
     lower: Any = None,
     upper: Any = None,
     blind: bool = False,
+    dry_run: bool = False,
 ) -> Rows:
     """Replace the rows of an interval by those of another table, all of which must lie in it."""
     columns = _known_columns(table, on)
@@ -91,6 +103,7 @@ def replace_interval(
         lower=bound(table, lower, columns, argument="lower"),
         upper=bound(table, upper, columns, argument="upper"),
         blind=blind,
+        dry_run=dry_run,
     )
     return [{**_row(result), "added_rows_count": result.added_row_count}]
 
