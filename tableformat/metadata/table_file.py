@@ -160,15 +160,14 @@ def _names(io: FileIO, folder: str) -> list[str]:
     if isinstance(io, PyArrowFileIO):
         scheme, netloc, remote = io.parse_location(folder, io.properties)
         selector = FileSelector(remote, allow_not_found=True)
-        files = io.fs_by_scheme(scheme, netloc).get_file_info(selector)
+        with storage.reading(folder, "listed"):
+            files = io.fs_by_scheme(scheme, netloc).get_file_info(selector)
         return [file.base_name for file in files if file.type is FileType.File]
     if isinstance(io, FsspecFileIO):
         filesystem = io.get_fs(folder.split("://", 1)[0])
-        return (
-            [found.rsplit("/", 1)[-1] for found in filesystem.ls(folder, detail=False)]
-            if filesystem.exists(folder)
-            else []
-        )
+        with storage.reading(folder, "listed"):
+            listed = filesystem.ls(folder, detail=False) if filesystem.exists(folder) else []
+        return [found.rsplit("/", 1)[-1] for found in listed]
     raise UnsupportedFeatureError(
         f"{type(io).__name__} cannot list {folder}; name the metadata file of the table instead of its directory."
     )

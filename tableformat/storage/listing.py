@@ -14,6 +14,7 @@ from pyiceberg.io import FileIO
 
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.storage.location import local_path
+from tableformat.storage.storage import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class ListedFile:
 def list_files(io: FileIO, location: str) -> Iterator[ListedFile]:
     """Every file below the location, in no order; links are not followed. Nothing where there is no such place.
 
-    Raises UnsupportedFeatureError for a FileIO that cannot list.
+    Raises UnsupportedFeatureError for a FileIO that cannot list, StorageError where the store cannot be asked.
     """
     root = location.rstrip("/")
     path = local_path(root)
@@ -59,7 +60,9 @@ def _list_local(root: str, path: str) -> Iterator[ListedFile]:
 def _list_with_arrow(io: Any, root: str) -> Iterator[ListedFile]:
     scheme, host, path = io.parse_location(root, io.properties)
     selector = FileSelector(path, recursive=True, allow_not_found=True)
-    for info in io.fs_by_scheme(scheme, host).get_file_info(selector):
+    with reading(root, "listed"):
+        listed = io.fs_by_scheme(scheme, host).get_file_info(selector)
+    for info in listed:
         if info.type == FileType.File:
             yield ListedFile(_below(root, path, info.path), info.size, info.mtime_ns // 1_000_000)
 
@@ -69,10 +72,13 @@ def _list_with_fsspec(io: Any, root: str) -> Iterator[ListedFile]:
     is_azure = place.scheme.startswith(("abfs", "wasb"))
     file_system = io.get_fs(place.scheme, place.hostname) if is_azure else io.get_fs(place.scheme)
     path = file_system._strip_protocol(root)
-    for found, info in file_system.find(path, detail=True).items():
+    with reading(root, "listed"):
+        listed = file_system.find(path, detail=True)
+    for found, info in listed.items():
         modified = next((info[name] for name in _FSSPEC_TIMES if info.get(name) is not None), None)
         if modified is None:
-            modified = file_system.modified(found)
+            with reading(root, "listed"):
+                modified = file_system.modified(found)
         yield ListedFile(_below(root, path, found), int(info["size"]), _as_ms(modified))
 
 

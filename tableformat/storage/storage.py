@@ -133,13 +133,13 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
 
 
 @contextlib.contextmanager
-def reading(location: str) -> Iterator[None]:
-    """What the disk or the store says while another library reads a file, as a StorageError."""
+def reading(location: str, done: str = "read") -> Iterator[None]:
+    """What the disk or the store says while another library reads a file, or lists a directory, as a StorageError."""
     try:
-        with _told(location, "read"):
+        with _told(location, done):
             yield
     except FileNotFoundError as error:
-        raise storage_error(location, error, "read") from error
+        raise storage_error(location, error, done) from error
 
 
 @contextlib.contextmanager

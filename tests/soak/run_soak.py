@@ -98,7 +98,17 @@ def run_round(
         SEED: str(seed),
         **{key: value.format(quarter=budget_seconds / 60 / 5) for key, value in part.settings.items()},
     }
-    command = [sys.executable, "-m", "pytest", "-p", "no:benchmark", "-q", f"--hypothesis-seed={seed}", *part.paths]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:benchmark",
+        "-q",
+        "--show-capture=no",
+        f"--hypothesis-seed={seed}",
+    ]
+    command += part.paths
     figures_file.unlink(missing_ok=True)
     done = subprocess.run(
         command,
