@@ -65,12 +65,10 @@ def check_texts(values: Mapping[Any, Any], what: str) -> None:
         raise InvalidArgumentError(f"{what} are a mapping of texts to texts, not {shown(values)}.")
     for name, value in values.items():
         if not _is_text(name):
-            raise InvalidArgumentError(f"{what} are text: the name {name!r:.{_SHOWN_CHARACTERS}} is none.")
+            raise InvalidArgumentError(f"{what} are text: the name {shown(name)} is none.")
         if not _is_text(value):
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            raise InvalidArgumentError(
-                f"{what} are text: {name!r} is {shown(value)}. Write {name!r}: {text!r:.{_SHOWN_CHARACTERS}}."
-            )
+            hint = f" Write {name!r}: {str(value).lower()!r}." if isinstance(value, bool | int | float) else ""
+            raise InvalidArgumentError(f"{what} are text: {name!r} is {shown(value)}.{hint}")
 
 
 def _is_checked(parameter: inspect.Parameter) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
+from tableformat.arguments import check_texts
 from tableformat.commit.change import TableChange
 from tableformat.commit.environment import environment
 from tableformat.errors import InvalidArgumentError
@@ -48,9 +49,8 @@ def changes_no_row(snapshot: Snapshot) -> bool:
 
 def check_snapshot_properties(properties: Mapping[str, str]) -> None:
     """Raise InvalidArgumentError for names that the summary computes itself, and for values that are no text."""
-    for name, value in properties.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidArgumentError(f"snapshot_properties must map text to text; {name!r} is {value!r}.")
+    check_texts(properties, "snapshot_properties")
+    for name in properties:
         if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):
             raise InvalidArgumentError(
                 f"snapshot_properties cannot set {name!r}: the commit computes it. Use another name."

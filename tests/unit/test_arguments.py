@@ -102,6 +102,8 @@ def test_value_without_a_text_is_told_all_the_same(table: tf.Table) -> None:
         deep = [deep]
     with pytest.raises(InvalidArgumentError, match=r"not an object \(list\)"):
         table.get(deep)
+    with pytest.raises(InvalidArgumentError, match=r"'x' is an object \(list\)"):
+        table.set_properties({"x": deep})  # type: ignore[dict-item]
     with pytest.raises(InvalidArgumentError, match=r"id.*not an object \(list\)"):
         table.range_partitions.define(tf.RangePartitions(on=["id"], bounds=[([deep], None)]))
 
