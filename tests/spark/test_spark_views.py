@@ -134,10 +134,6 @@ def test_what_no_view_can_be(spark: SparkSession, db: str) -> None:
         (f"ALTER TABLE {db}.t RENAME TO {db}.v", "ALREADY_EXISTS"),
         (f"ALTER VIEW {db}.v RENAME TO {db}.t", "ALREADY_EXISTS"),
         (f"CREATE OR REPLACE VIEW {db}.v AS SELECT * FROM {db}.w", "RECURSIVE_VIEW|back to itself"),
-        (
-            f"ALTER VIEW {db}.v AS SELECT * FROM {db}.t WHERE id IN (SELECT id FROM {db}.w)",
-            "RECURSIVE_VIEW|back to itself",
-        ),
         (f"CREATE VIEW {db}.x AS SELECT * FROM of_the_session", "TEMP"),
         (
             f"CREATE VIEW {db}.x AS SELECT parse_json('1') AS j",
@@ -164,3 +160,14 @@ def test_a_view_without_a_namespace(spark: SparkSession, db: str) -> None:
     for statement in ("CREATE VIEW lake.v AS SELECT 1 a", "CREATE OR REPLACE VIEW lake.v AS SELECT 1 a"):
         with pytest.raises(AnalysisException, match=r"is no name of a view: write 'lake\.db\.v'"):
             spark.sql(statement)
+
+
+@pytest.mark.parametrize("verb", ["ALTER", "CREATE OR REPLACE"])
+def test_a_view_does_not_lead_back_to_itself_by_a_subquery(spark: SparkSession, db: str, verb: str) -> None:
+    """SQ-28."""
+    if spark.version.startswith("4.2"):
+        pytest.skip("Spark 4.2 looks for views that lead back to themselves outside of subqueries alone")
+    spark.sql(f"CREATE VIEW {db}.v AS SELECT id FROM {db}.t")
+    spark.sql(f"CREATE VIEW {db}.w AS SELECT * FROM {db}.v")
+    statement = f"{verb} VIEW {db}.v AS SELECT * FROM {db}.t WHERE id IN (SELECT id FROM {db}.w)"
+    refused(spark, statement, "RECURSIVE_VIEW|back to itself")
