@@ -1,0 +1,98 @@
+"""What range deletes mean for whole files, and ranges of numbers, against brute force."""
+
+from __future__ import annotations
+
+from itertools import groupby, pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from example_counts import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from key_cases import key_of, span_array
+from pyiceberg.types import LongType
+
+from tableformat.deletes.spans import coverage
+from tableformat.deletes.spans.coverage import Coverage, classify_bounds
+from tableformat.deletes.spans.extremes import extremes
+from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns
+from tableformat.deletes.spans.skyline import skyline
+from tableformat.keys.encoding import AFTER_MARKER, encode_values
+
+KEY = key_of([LongType()])
+WIDTH = 16
+values = st.integers(0, WIDTH - 1)
+numbers = st.integers(1, 6)
+intervals = st.tuples(values, values).map(lambda ends: (min(ends), max(ends)))
+numbered = st.tuples(intervals, numbers)
+Fragment = tuple[int, int, int]
+
+
+def encoded(value: int) -> bytes:
+    return encode_values((value,), KEY.types)
+
+
+def fragments_of(spans: list[tuple[tuple[int, int], int]]) -> list[Fragment]:
+    """RD-9: first and last value, both in it, and the newest number over them."""
+    newest = [max((number for (a, b), number in spans if a <= value <= b), default=0) for value in range(WIDTH)]
+    cuts = {0, WIDTH, *(a for (a, _), _ in spans), *(b + 1 for (_, b), _ in spans)}
+    pieces = [(a, b - 1, newest[a]) for a, b in pairwise(sorted(cuts))]
+    runs = [list(run) for _, run in groupby(pieces, key=lambda piece: piece[2])]
+    return [(run[0][0], run[-1][1], run[0][2]) for run in runs if run[0][2]]
+
+
+def meant_for(fragments: list[Fragment], lower: int, upper: int, number: int) -> list[Fragment]:
+    """RD-2, RD-10: what touches the file and is newer, neighbours joined under the smallest of their numbers."""
+    joined: list[Fragment] = []
+    for first, last, newest in fragments:
+        if newest <= number or last < lower or first > upper:
+            continue
+        if joined and joined[-1][1] + 1 == first:
+            joined[-1] = (joined[-1][0], last, min(joined[-1][2], newest))
+        else:
+            joined.append((first, last, newest))
+    return joined
+
+
+@settings(max_examples=examples(2), deadline=None)
+@given(
+    st.lists(numbered, max_size=12), st.lists(numbered, max_size=6), st.sampled_from([1, 2, 3, 1 << 20]), st.booleans()
+)
+def test_files_get_the_joined_spans_that_reach_them(
+    spans: list[tuple[tuple[int, int], int]], files: list[tuple[tuple[int, int], int]], at_once: int, sort: bool
+) -> None:
+    """RD-2, RD-10: whatever files are asked about together, and however many fragments are compared at once."""
+    files = sorted(files) if sort else files
+    cuts = [(((a,), False), ((b + 1,), False)) for (a, b), _ in spans]
+    array = skyline(span_array(KEY, cuts, [number for _, number in spans]))
+    bounds = KeyBoundColumns(
+        pa.array([encoded(lower) for (lower, _), _ in files], pa.large_binary()),
+        pa.array([encoded(upper) + AFTER_MARKER for (_, upper), _ in files], pa.large_binary()),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coverage, "_FRAGMENTS_AT_ONCE", at_once)
+        found = classify_bounds(array, bounds, np.array([number for _, number in files], np.int64))
+    expected = {}
+    for position, ((lower, upper), number) in enumerate(files):
+        if meant := meant_for(fragments_of(spans), lower, upper, number):
+            covers = any(first <= lower and upper <= last for first, last, _ in meant)
+            expected[position] = (Coverage.COVERED if covers else Coverage.PARTIAL, meant)
+    assert list(found) == list(expected)
+    for position, (verdict, meant) in expected.items():
+        got, of_file = found[position]
+        assert got is verdict
+        assert of_file.sequence_numbers is not None
+        assert of_file.lower.encoded.to_pylist() == [encoded(first) for first, _, _ in meant]
+        assert of_file.upper.encoded.to_pylist() == [encoded(last + 1) for _, last, _ in meant]
+        assert of_file.sequence_numbers.tolist() == [number for _, _, number in meant]
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.data())
+def test_extremes_are_those_of_each_range(numbers: list[int], data: st.DataObject) -> None:
+    ends = st.tuples(st.integers(0, len(numbers) - 1), st.integers(1, len(numbers)))
+    ranges = data.draw(st.lists(ends.filter(lambda pair: pair[0] < pair[1]), max_size=8))
+    first, last = (np.array([pair[side] for pair in ranges], np.int64) for side in (0, 1))
+    for better, of_python in ((np.maximum, max), (np.minimum, min)):
+        found = extremes(better, np.array(numbers, np.int64), first, last)
+        assert found.tolist() == [of_python(numbers[a:b]) for a, b in ranges]
