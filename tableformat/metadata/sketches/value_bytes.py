@@ -18,9 +18,10 @@ ByteRows = npt.NDArray[np.uint8]
 
 def distinct_value_bytes(values: pa.ChunkedArray, column_type: PrimitiveType) -> Iterator[ByteRows]:
     """The distinct values that are not null: a matrix for each length, with a row of bytes for each value."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        # PyArrow looks for distinct values of no extension type, not even of its own UUIDs.
+        values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
     distinct = pc.unique(values).drop_null()
-    if isinstance(distinct, pa.ExtensionArray):
-        distinct = distinct.storage
     if pa.types.is_dictionary(distinct.type):
         distinct = distinct.dictionary_decode()
     if isinstance(column_type, BooleanType):
