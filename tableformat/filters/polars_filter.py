@@ -166,8 +166,18 @@ class _Translation:
                     values = stream.read_all().column(0)
                 if not len(values) or values.null_count or pa.types.is_nested(values.type):
                     raise self._refused("is_in takes at least one value, none of them null or nested")
-                return list(values.to_pylist())
+                return list(self._in_microseconds(values).to_pylist())
         raise self._refused("is_in takes values")
+
+    def _in_microseconds(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Python's values, and PyIceberg's literals, have no nanoseconds."""
+        if getattr(values.type, "unit", None) != "ns":
+            return values
+        is_time = pa.types.is_time(values.type)
+        try:
+            return values.cast(pa.time64("us") if is_time else pa.timestamp("us", values.type.tz))
+        except pa.ArrowInvalid:
+            raise self._refused("values of nanoseconds are none that a column is compared with") from None
 
     def _refused(self, why: str) -> InvalidPredicateError:
         return InvalidPredicateError(

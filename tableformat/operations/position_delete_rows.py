@@ -79,7 +79,8 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """One for each data file of which the file deletes rows."""
     constants: dict[str, Any] = {
-        "row": pa.scalar(None, schema.field("row").type),
+        # `pa.scalar(None, ...)` knows no nested type with a uuid in it.
+        "row": pa.nulls(1, schema.field("row").type)[0],
         "spec_id": pa.scalar(delete.spec_id, pa.int32()),
         "delete_file_path": delete.file_path,
         "content_offset": pa.scalar(delete.content_offset, pa.int64()),

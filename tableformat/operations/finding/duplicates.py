@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tableformat.errors import DuplicateKeyError
 from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.finding.exact_nanoseconds import as_numbers
 from tableformat.operations.finding.key_rows import portions, within_bounds
 from tableformat.operations.finding.row_expressions import quoted
 from tableformat.operations.finding.streamed_input import streamed_input
@@ -35,14 +36,16 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
 
 def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
     """For each row whether it is the first one with its key, in the table and in the portion."""
-    tasks = draft.plan(within_bounds(portion.column(key[0]), key[0]))
+    tasks = draft.plan(within_bounds(portion.column(key[0]), draft.schema.find_field(key[0])))
     context = ReadContext.of(draft.view, key)
-    present = (batch for table in read_tables(tasks, context) for batch in table.to_batches())
+    present = (batch for table in read_tables(tasks, context) for batch in as_numbers(table).to_batches())
     columns = ", ".join(map(quoted, key))
-    numbered = portion.select(list(key)).append_column("__row", pa.array(np.arange(portion.num_rows)))
+    schema = as_numbers(pa.Table.from_batches([], context.arrow_schema)).schema
+    keys = as_numbers(portion.select(list(key)))
+    numbered = keys.append_column("__row", pa.array(np.arange(portion.num_rows)))
     with duckdb.connect() as connection:
         connection.register("incoming", numbered)
-        with streamed_input(connection, "present", context.arrow_schema, present):
+        with streamed_input(connection, "present", schema, present):
             first = connection.sql(
                 f"SELECT min(__row) AS row FROM (FROM incoming ANTI JOIN present USING ({columns})) GROUP BY {columns}"
             ).to_arrow_table()

@@ -65,11 +65,9 @@ def _take_stored(draft: Draft, keys: pa.Table, missing: Sequence[str]) -> pa.Tab
     spans = sort_and_merge(spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), keys))
     columns = [*names, *missing]
     wanted = pa.schema([table_arrow_schema(draft.schema).field(name) for name in columns])
-    found = [
-        rows.cast(wanted)
-        for rows in take_covered(draft, spans, within_bounds(keys.column(names[0]), names[0]), columns)
-    ]
-    return pa.concat_tables(found) if found else wanted.empty_table()
+    within = within_bounds(keys.column(names[0]), draft.schema.find_field(names[0]))
+    found = [rows.cast(wanted) for rows in take_covered(draft, spans, within, columns)]
+    return pa.concat_tables(found) if found else pa.Table.from_batches([], wanted)
 
 
 def _stored_row_of_each(keys: pa.Table, stored: pa.Table) -> np.ndarray:

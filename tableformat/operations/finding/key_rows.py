@@ -17,6 +17,11 @@ from pyiceberg.expressions import (
     Reference,
 )
 from pyiceberg.expressions.literals import literal
+from pyiceberg.types import NestedField, PrimitiveType
+
+from tableformat.filters.literals import literal_of
+from tableformat.keys.families import arrow_type_of
+from tableformat.keys.internal_values import internal_values_of
 
 PORTION_ROWS: Final = 500_000
 """Rows looked up together. Each portion reads the files whose bounds meet its own."""
@@ -39,15 +44,20 @@ def portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def within_bounds(column: pa.ChunkedArray, name: str) -> BooleanExpression | None:
-    """The range of the first key column that the rows lie in; key columns have no nulls. None where it cannot be
-    stated."""
+def within_bounds(column: pa.ChunkedArray, field: NestedField) -> BooleanExpression | None:
+    """The range of the column that the rows lie in; they have no nulls. None where it cannot be stated.
+
+    By internal values: Python's datetime has no nanoseconds, and a bound without them leaves keys out.
+    """
+    assert isinstance(field.field_type, PrimitiveType), "columns with parts have no bounds"
     if isinstance(column.type, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(column.type):
         return None
     bounds = pc.min_max(column)
+    pair = pa.array([bounds["min"], bounds["max"]], column.type).cast(arrow_type_of(field.field_type))
+    lowest, highest = (literal_of(each, field.field_type) for each in internal_values_of(pair, field.field_type))
     return And(
-        GreaterThanOrEqual(term=Reference(name), value=literal(bounds["min"].as_py())),
-        LessThanOrEqual(term=Reference(name), value=literal(bounds["max"].as_py())),
+        GreaterThanOrEqual(term=Reference(field.name), value=lowest),
+        LessThanOrEqual(term=Reference(field.name), value=highest),
     )
 
 

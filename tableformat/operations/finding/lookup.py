@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, Reference
-from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
 from pyiceberg.types import PrimitiveType
 
@@ -20,7 +19,9 @@ from tableformat.deletes.matching.key_table import KeyTable
 from tableformat.deletes.positions import expanded
 from tableformat.deletes.spans.spans import SpanArray, spans_of_prefixes
 from tableformat.errors import DuplicateKeyError, InvalidArgumentError, InvalidKeyError, UnknownColumnError
+from tableformat.filters.literals import literal_of
 from tableformat.keys.arrow_columns import array_of_values
+from tableformat.keys.internal_values import internal_values_of
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
 from tableformat.metadata.arrow_schema import arrow_schema
@@ -47,8 +48,8 @@ def row_of_key(view: SnapshotView, key: Sequence[Any] | Mapping[str, Any]) -> di
     where: BooleanExpression | None = None
     on = KeyColumns.of(columns, [field.field_id for field in columns.fields])
     for (name, value), key_type in zip(values.items(), on.types, strict=True):
-        checked = array_of_values([value], key_type, name=name)[0].as_py()
-        equal = EqualTo(term=Reference(name), value=literal(checked))
+        (checked,) = internal_values_of(array_of_values([value], key_type, name=name), key_type)
+        equal = EqualTo(term=Reference(name), value=literal_of(checked, key_type))
         where = equal if where is None else And(where, equal)
     rows = Scan(view, where, limit=2).to_arrow().to_pylist()
     if len(rows) > 1:
@@ -70,19 +71,24 @@ def rows_of_keys(view: SnapshotView, keys: Any) -> pa.Table:
     _check_names([field.name for field in columns.fields], given.schema.names)
     conformed = ConformedRows(given, columns)
     found = [_rows_of_portion(view, columns, portion) for portion in portions(conformed)]
-    return pa.concat_tables(found) if found else arrow_schema(view.schema).empty_table()
+    return pa.concat_tables(found) if found else _no_rows(view)
 
 
 def _rows_of_portion(view: SnapshotView, columns: Schema, keys: pa.Table) -> pa.Table:
     types = _on(columns).types
     table, examples, numbers = KeyTable.of(_comparables(keys, types), types)
     distinct = keys if len(examples) == len(keys) else keys.take(pa.array(examples))
-    tables, found_keys = [arrow_schema(view.schema).empty_table()], [np.empty(0, np.int64)]
+    tables, found_keys = [_no_rows(view)], [np.empty(0, np.int64)]
     for rows in _rows_of_files(view, columns, distinct):
         found, of_keys = table.find(rows.select(keys.column_names).columns)
         tables.append(rows.take(pa.array(found)))
         found_keys.append(of_keys)
     return pa.concat_tables(tables).take(pa.array(_in_order_of(numbers, np.concatenate(found_keys))))
+
+
+def _no_rows(view: SnapshotView) -> pa.Table:
+    # `Schema.empty_table` knows no nested type with a uuid in it.
+    return pa.Table.from_batches([], arrow_schema(view.schema))
 
 
 def _in_order_of(wanted: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -108,8 +114,7 @@ def _comparables(keys: pa.Table, types: Sequence[PrimitiveType]) -> list[pa.Chun
 def _rows_of_files(view: SnapshotView, columns: Schema, keys: pa.Table) -> Iterator[pa.Table]:
     """RD-10, FM-27: the live rows of the files that may hold one of the keys by their bounds and Bloom filters."""
     context = ReadContext.of(view)
-    first = keys.column_names[0]
-    where = among_values(keys) if len(keys) <= _FEW_KEYS else within_bounds(keys.column(first), first)
+    where = among_values(keys) if len(keys) <= _FEW_KEYS else within_bounds(keys.column(0), columns.fields[0])
     plan = plan_scan(view, where, context=context.merge, touching=_spans(columns, keys))
     return read_tables(plan.tasks, context)
 

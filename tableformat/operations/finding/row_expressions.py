@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import duckdb
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyiceberg.types import DoubleType, FloatType
 from sqlglot import exp
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
 
 _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.UDTF, exp.Star)
 """What an expression over the columns of one row does not have."""
@@ -45,14 +46,17 @@ def computed(
     """The values of the expressions, by the column of `schema` that each is for, in the order of the rows.
 
     `rows` are tables of one length by the names that `source`, the text of a FROM clause, has for them. `where` is the
-    argument in errors. InvalidArgumentError where DuckDB cannot compute them.
+    argument in errors. InvalidArgumentError where DuckDB cannot compute them, UnsupportedFeatureError where it would
+    round what it is given.
     """
     length = next(iter(rows.values())).num_rows
     columns = ", ".join(
         f"{_in_type_of_column(schema, name, text)} AS {quoted(name)}" for name, text in expressions.items()
     )
+    named = _named_columns(expressions.values())
     with duckdb.connect() as connection:
         for name, table in rows.items():
+            refuse_rounding(table, named)
             connection.register(name, table)
         try:
             values = connection.sql(f"SELECT {columns} FROM {source}").to_arrow_table()
@@ -65,6 +69,11 @@ def computed(
     # A NULL has the type of a number in DuckDB, whatever the column's is.
     nulls = {name for name in values.column_names if values.column(name).null_count == length}
     return pa.table({name: pa.nulls(length) if name in nulls else values.column(name) for name in expressions})
+
+
+def _named_columns(expressions: Iterable[str]) -> set[str]:
+    parsed = (sqlglot.parse_one(text, dialect="duckdb") for text in expressions)
+    return {column.name for each in parsed for column in each.find_all(exp.Column)}
 
 
 def _in_type_of_column(schema: Schema, name: str, text: str) -> str:

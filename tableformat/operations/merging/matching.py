@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tableformat.errors import InvalidArgumentError
+from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
 from tableformat.operations.finding.numbered_rows import unused_name
 from tableformat.operations.finding.row_expressions import quoted, sql_of
 from tableformat.operations.finding.streamed_input import streamed_input
@@ -59,7 +60,9 @@ def find_matches(sides: Sides, schema: pa.Schema, targets: Iterable[pa.Table]) -
     )
     with duckdb.connect() as connection:
         named = sides.named_columns([sides.condition, *predicates])[1]
-        connection.register("merge_source", _numbered(sides.source.select(named), number, 0, len(sides.source)))
+        compared = sides.source.select(named)
+        refuse_rounding(compared)
+        connection.register("merge_source", _numbered(compared, number, 0, len(sides.source)))
         read_schema = schema.append(pa.field(number, pa.int64()))
         try:
             with streamed_input(connection, "merge_target", read_schema, _numbered_batches(targets, number)):
@@ -82,6 +85,7 @@ def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
     number = unused_name(sides.source.schema)
     free = np.flatnonzero(is_free)
     named = sides.source.select(sides.named_columns(predicates)[1]).take(pa.array(free))
+    refuse_rounding(named)
     with duckdb.connect() as connection:
         connection.register("merge_source", _numbered(named, number, 0, len(free)))
         alias = quoted(sides.statement.source_alias)
@@ -99,6 +103,7 @@ def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
 def _numbered_batches(tables: Iterable[pa.Table], number: str) -> Iterator[pa.RecordBatch]:
     first = 0
     for table in tables:
+        refuse_rounding(table)
         yield from _numbered(table, number, first, len(table)).to_batches()
         first += len(table)
 

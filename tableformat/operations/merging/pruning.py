@@ -28,7 +28,7 @@ def bounds_of_matches(sides: Sides) -> BooleanExpression | None:
             continue
         if not len(values):
             return AlwaysFalse()
-        within = within_bounds(values, target)
+        within = within_bounds(values, sides.schema.find_field(target))
         bounds += [] if within is None else [within]
     return reduce(And, bounds) if bounds else None
 

@@ -162,3 +162,22 @@ def test_the_filter_and_the_keys_each_rule_out_files_of_one_manifest(table: tf.T
     many.append(pa.concat_tables([rows([key], f"file {step}") for step, key in enumerate(given)]))
     assert many.get(("b", 5)) == {"note": "file 2", "id": "b", "n": 5}
     assert many.get_many(as_keys([("c", 1), ("b", 3), ("b", 1)]))["note"].to_pylist() == ["file 3", "file 1"]
+
+
+def test_rows_with_a_uuid_inside_of_a_struct(tmp_path: Path) -> None:
+    """PyArrow makes no empty table and no null of such a type from Python: lookups, partial upserts and the listing of
+    deleted positions stopped with its error."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    inner = pa.struct([("u", pa.uuid())])
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", inner), ("n", pa.int64())])
+    table = catalog.create_table("db.t", schema, key=["id"])
+    one = uuid.UUID(int=1)
+    stored = pa.StructArray.from_arrays([pa.array([one.bytes] * 2, pa.uuid())], ["u"])
+    table.append(pa.table({"id": [1, 2], "s": stored, "n": [1, 2]}))
+    assert table.get_many(pa.table({"id": [2, 3]})).to_pylist() == [{"id": 2, "s": {"u": one}, "n": 2}]
+    assert table.get_many(pa.table({"id": pa.array([], pa.int64())})).num_rows == 0
+    table.upsert(pa.table({"id": [2, 7], "n": [9, 9]}), missing="keep")
+    assert [row["s"] for row in table.get_many(pa.table({"id": [2, 7]})).to_pylist()] == [{"u": one}, None]
+    table.delete("n = 1", mode="scan")
+    assert table.inspect.position_deletes()["row"].to_pylist() == [None]

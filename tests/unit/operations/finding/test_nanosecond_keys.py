@@ -1,0 +1,93 @@
+"""Keys of nanoseconds: Python's datetime, PyIceberg's literals and DuckDB before 2.0 have microseconds alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import DuplicateKeyError, InvalidPredicateError, UnsupportedFeatureError
+
+KINDS = {"without a zone": pa.timestamp("ns"), "with a zone": pa.timestamp("ns", "UTC")}
+Rows = Callable[..., pa.Table]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> pa.DataType:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def rows(kind: pa.DataType) -> Rows:
+    def made(*nanoseconds: int, value: int = 1) -> pa.Table:
+        keys = pa.array(nanoseconds, pa.int64()).cast(kind)
+        return pa.table({"at": keys, "value": [value] * len(nanoseconds), "seen": keys})
+
+    return made
+
+
+@pytest.fixture
+def table(tmp_path: Path, kind: pa.DataType, rows: Rows) -> tf.Table:
+    """1,001 and 5,999 nanoseconds, in a file each, whose bounds are these."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    schema = pa.schema([pa.field("at", kind, nullable=False), ("value", pa.int64()), ("seen", kind)])
+    table = catalog.create_table("db.t", schema, key=["at"], properties={"format-version": "3"})
+    table.append(rows(1_001))
+    table.append(rows(5_999))
+    return table
+
+
+def test_keys_are_found(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
+    found = table.get((pd.Timestamp(1_001, tz=kind.tz),))
+    assert found is not None
+    assert found["value"] == 1
+    assert table.get((pd.Timestamp(1_002, tz=kind.tz),)) is None
+    many = rows(*range(900), 1_001, 5_999).select(["at"])
+    assert table.get_many(many).num_rows == 2
+
+
+def test_a_key_that_is_there_is_not_added_again(table: tf.Table, rows: Rows) -> None:
+    """The files were chosen by bounds without the last three digits, and the stored key was above them."""
+    with pytest.raises(DuplicateKeyError):
+        table.append(rows(5_999), on_duplicate="error")
+    result = table.append(rows(1_001, 1_002, 5_999), on_duplicate="ignore")
+    assert result.added_row_count == 1, "1,002 is another key, though DuckDB before 2.0 has one microsecond for both"
+    assert table.scan().count() == 3
+
+
+def test_values_of_columns_that_are_not_given_are_kept(table: tf.Table, rows: Rows) -> None:
+    table.upsert(rows(5_999).select(["at"]), missing="keep")
+    assert table.scan().to_arrow()["value"].to_pylist() == [1, 1]
+
+
+def test_polars_is_in_does_not_round(table: tf.Table, kind: pa.DataType) -> None:
+    """It matched no row, where a comparison with one such value was refused."""
+    values = pl.Series([1_001, 5_999], dtype=pl.Int64).cast(pl.Datetime("ns", kind.tz))
+    with pytest.raises(InvalidPredicateError, match="nanoseconds"):
+        table.scan(pl.col("at").is_in(values))
+
+
+def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
+    """DuckDB before 2.0 computes with microseconds where there is a zone."""
+    is_exact = kind.tz is None or int(duckdb.__version__.split(".")[0]) >= 2
+    source = rows(1_002, value=9)
+    on = "target.at = source.at"
+    if not is_exact:
+        with pytest.raises(UnsupportedFeatureError, match=r"DuckDB 2\.0"):
+            table.update("value = 1", set={"seen": '"at"'})
+        with pytest.raises(UnsupportedFeatureError, match=r"DuckDB 2\.0"):
+            table.merge(source, on=on).when_matched_delete().execute()
+        assert table.update("value = 1", set={"value": "value + 1"}).added_row_count == 2, "they are not named"
+        return
+    table.merge(source, on=on).when_matched_delete().when_not_matched_insert_all().execute()
+    table.update("value = 1", set={"seen": '"at"', "value": "2"})
+    seen = table.scan(columns=["at", "seen"]).to_arrow()
+    assert sorted(seen["at"].cast(pa.int64()).to_pylist()) == [1_001, 1_002, 5_999]
+    assert seen["at"].equals(seen["seen"])
