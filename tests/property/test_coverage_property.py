@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from example_counts import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from key_cases import key_of, span_array
 from pyiceberg.types import LongType
@@ -21,12 +21,13 @@ from tableformat.deletes.spans.skyline import skyline
 from tableformat.keys.encoding import AFTER_MARKER, encode_values
 
 KEY = key_of([LongType()])
-WIDTH = 16
-values = st.integers(0, WIDTH - 1)
+WIDTH = 24
 numbers = st.integers(1, 6)
-intervals = st.tuples(values, values).map(lambda ends: (min(ends), max(ends)))
+intervals = st.tuples(st.integers(0, WIDTH - 6), st.integers(0, 5)).map(lambda pair: (pair[0], sum(pair)))
 numbered = st.tuples(intervals, numbers)
 Fragment = tuple[int, int, int]
+TOUCHING = [((first, first + 2), 5 + first % 2) for first in range(0, WIDTH, 3)]
+"""Files of two of them each lie side by side as well, and what is meant for one ends where that for the next begins."""
 
 
 def encoded(value: int) -> bytes:
@@ -59,6 +60,7 @@ def meant_for(fragments: list[Fragment], lower: int, upper: int, number: int) ->
 @given(
     st.lists(numbered, max_size=12), st.lists(numbered, max_size=6), st.sampled_from([1, 2, 3, 1 << 20]), st.booleans()
 )
+@example(TOUCHING, [((first, first + 5), 0) for first in (0, 6, 12, 18)], 1 << 20, True)
 def test_files_get_the_joined_spans_that_reach_them(
     spans: list[tuple[tuple[int, int], int]], files: list[tuple[tuple[int, int], int]], at_once: int, sort: bool
 ) -> None:
