@@ -1,0 +1,227 @@
+"""Steps of a table of random columns: a verb, a job, a change of columns, spec, version, branches, or an expiry."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any, Final
+
+from evolving_tables import MAIN, NAMES, NUMBER_COLUMN, EvolvingTable
+from evolving_verbs import verbs_for
+from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
+from pyiceberg.types import (
+    BooleanType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+)
+
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.testing.json_values import schema_from_json
+
+_ANY_AGE: Final = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
+_JOBS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("convert_deletes", {}),
+    ("convert_deletes", {}),
+    ("compact", {"rewrite_all": True}),
+    ("compact", {"min_input_files": 2}),
+    ("merge_range_deletes", {}),
+    ("rewrite_position_delete_files", {}),
+    ("drop_dead_deletes", {}),
+    ("rewrite_manifests", {}),
+    ("compute_table_stats", {}),
+    ("upkeep", {}),
+)
+_DEFAULTS: Final[dict[type[IcebergType], Any]] = {
+    StringType: "\U0010ffff" * 17,
+    LongType: 2**63 - 1,
+    BooleanType: True,
+    IntegerType: -1,
+}
+
+
+def step(known: EvolvingTable) -> None:
+    steps = list(_STEPS)
+    (chosen,) = known.random.choices(steps, [_STEPS[each] for each in steps])
+    chosen(known)
+
+
+def act(known: EvolvingTable) -> None:
+    """One verb."""
+    branch = known.random.choice(known.branches)
+    table = known.handle(branch)
+    before = known.rows_of(table)
+    verb = known.random.choice(verbs_for(table, before))
+    try:
+        after = verb(known, table, before)
+    except UnsupportedFeatureError as error:
+        # Equality deletes of several fixed values, which Iceberg's Java library reads wrong.
+        if "fixed" not in str(error):
+            raise
+        known.log.append(f"  refused: {error}")
+        after = before
+    known.settle(known.handle(branch), after)
+
+
+def run_job(known: EvolvingTable) -> None:
+    branch = known.random.choice(known.branches)
+    name, options = known.random.choice(_JOBS)
+    known.log.append(f"job {name} {options} on {branch}")
+    table = known.handle(branch)
+    before = known.rows_of(table)
+    getattr(table.maintenance, name)(**options)
+    known.settle(known.handle(branch), before)
+
+
+def change_schema(known: EvolvingTable) -> None:
+    pick, table = known.random, known.handle()
+    schema = table.metadata.schema()
+    fields = [each for each in schema.fields if each.name != NUMBER_COLUMN]
+    taken = {each.name.casefold() for each in schema.fields}
+    free = pick.choice([name for name in NAMES if name.casefold() not in taken])
+    if not fields:
+        return
+    column, change = pick.choice(fields), pick.choice(_CHANGES)
+    known.log.append(f"{change.__name__} {column.name}, {free}")
+    try:
+        with table.update_schema() as builder:
+            change(known, builder, column, free)
+    except InvalidArgumentError as error:
+        known.log.append(f"  refused: {error}")
+
+
+def _rename(_known: EvolvingTable, builder: Any, column: NestedField, free: str) -> None:
+    builder.rename_column((column.name,), free)
+
+
+def _drop(_known: EvolvingTable, builder: Any, column: NestedField, _free: str) -> None:
+    builder.delete_column((column.name,))
+
+
+def _move(_known: EvolvingTable, builder: Any, column: NestedField, _free: str) -> None:
+    builder.move_first((column.name,))
+
+
+def _add(known: EvolvingTable, builder: Any, _column: NestedField, free: str) -> None:
+    version = known.handle().metadata.format_version
+    added = _random_type(known, version)
+    default = _DEFAULTS.get(type(added)) if version >= 3 and known.random.random() < 0.6 else None
+    builder.add_column((free,), added, **({} if default is None else {"default_value": default}))
+
+
+def _widen(_known: EvolvingTable, builder: Any, column: NestedField, _free: str) -> None:
+    wider = _wider(column.field_type)
+    if wider is not None:
+        builder.update_column((column.name,), wider)
+
+
+def _change_inside(known: EvolvingTable, builder: Any, column: NestedField, free: str) -> None:
+    if not isinstance(column.field_type, StructType):
+        return
+    pick, names = known.random, [each.name for each in column.field_type.fields]
+    inner = pick.choice(column.field_type.fields)
+    match pick.choice(("rename", "add", "drop", "widen")):
+        case "add" if free not in names:
+            builder.add_column((column.name, free), _random_type(known, known.handle().metadata.format_version))
+        case "rename" if free not in names:
+            builder.rename_column((column.name, inner.name), free)
+        case "drop" if len(names) > 1:
+            builder.delete_column((column.name, inner.name))
+        case "widen" if (wider := _wider(inner.field_type)) is not None:
+            builder.update_column((column.name, inner.name), wider)
+
+
+def change_spec(known: EvolvingTable) -> None:
+    pick, table = known.random, known.handle()
+    schema, spec = table.metadata.schema(), table.metadata.spec()
+    column = pick.choice([each for each in schema.fields if isinstance(each.field_type, PrimitiveType)])
+    transform = pick.choice((IdentityTransform(), BucketTransform(2), TruncateTransform(1)))
+    try:
+        with table.update_spec() as builder:
+            if spec.fields and pick.random() < 0.5:
+                known.log.append(f"remove field {spec.fields[0].name}")
+                builder.remove_field(spec.fields[0].name)
+            elif transform.can_transform(column.field_type):
+                known.log.append(f"add field {transform} of {column.name}")
+                builder.add_field(column.name, transform, f"part_{pick.randint(0, 9**9)}")
+    except InvalidArgumentError as error:
+        known.log.append(f"  refused: {error}")
+
+
+def upgrade(known: EvolvingTable) -> None:
+    table = known.handle()
+    if table.metadata.format_version < 3:
+        known.log.append("upgrade")
+        table.upgrade()
+
+
+def branch(known: EvolvingTable) -> None:
+    table = known.handle()
+    known.rows_of(table)
+    if len(known.branches) < 3 and table.snapshot_id is not None:
+        name, at = f"b{len(known.branches)}", known.random.choice(known.line(table))
+        known.log.append(f"branch {name} at {at}")
+        table.create_branch(name, at)
+        known.branches.append(name)
+
+
+def move_branch(known: EvolvingTable) -> None:
+    """Back to an ancestor, or main forward to the head of another branch."""
+    pick, name = known.random, known.random.choice(known.branches)
+    table = known.handle(name)
+    line = known.line(table)
+    if name != MAIN and known.handle().snapshot_id in line and pick.random() < 0.7:
+        known.log.append(f"fast forward main to {name}")
+        table.fast_forward(MAIN, name)
+    elif line:
+        target = pick.choice(line)
+        known.log.append(f"rollback {name} to {target}")
+        table.rollback(snapshot_id=target)
+
+
+def expire(known: EvolvingTable) -> None:
+    table, retained = known.handle(), known.random.randint(1, 4)
+    known.rows_of(table)
+    known.log.append(f"expire {retained}")
+    table.maintenance.expire_snapshots(older_than=_ANY_AGE, retain_last=retained)
+    table.maintenance.remove_orphan_files(older_than=_ANY_AGE, allow_recent=True)
+    left = {each.snapshot_id for each in table.refresh().metadata.snapshots}
+    assert left <= known.snapshots.keys(), "expiry made a snapshot"
+    known.snapshots = {None: (), **{each: known.snapshots[each] for each in left}}
+
+
+_STEPS: Final[dict[Callable[[EvolvingTable], None], int]] = {
+    act: 12,
+    run_job: 4,
+    change_schema: 4,
+    change_spec: 1,
+    upgrade: 1,
+    branch: 1,
+    move_branch: 1,
+    expire: 1,
+}
+"""How often each is taken, beside the others."""
+_CHANGES: Final = (_rename, _rename, _drop, _add, _add, _widen, _move, _change_inside)
+
+
+def _random_type(known: EvolvingTable, version: int) -> IcebergType:
+    (added,) = schema_from_json({"added": known.random_type(version)}).fields
+    return added.field_type
+
+
+def _wider(of: IcebergType) -> IcebergType | None:
+    match of:
+        case IntegerType():
+            return LongType()
+        case FloatType():
+            return DoubleType()
+        case DecimalType() if of.precision < 38:
+            return DecimalType(min(38, of.precision + 10), of.scale)
+    return None
