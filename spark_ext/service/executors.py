@@ -1,7 +1,7 @@
 """Tasks of jobs on Spark's executors, for a process that has no Spark session: the JVM that started it runs them.
 
 this process    task -----> JVM of the driver: a Spark job of one task
-                            executor: `python -m spark_ext.executor_task` rewrites files
+                            executor: `python -m spark_ext.executor_task` writes files
                 result <--- its answer
 """
 
@@ -17,9 +17,14 @@ from tableformat.errors import InvalidArgumentError, TaskFailedError
 from tableformat.maintenance.running.executors import LOCAL, Executor
 from tableformat.maintenance.running.spark_runner import result_of
 from tableformat.maintenance.running.tasks import ContextT, ResultT, TaskT, Work, in_threads
+from tableformat.operations.drafts.carried_rows import CarriedFile, CarryContext, carry_here, write_carried_rows
+from tableformat.write.staged import StagedFiles
 
 EXECUTOR_BYTES_OPTION: Final = "upkeep-executor-bytes"
 """An option of the catalog: upkeep that rewrites at least so many bytes does it on executors. They need the library."""
+COPY_EXECUTOR_BYTES_OPTION: Final = "copy-on-write-executor-bytes"
+"""The same for the files that copy-on-write writes anew for a statement."""
+EXECUTOR_OPTIONS: Final = frozenset({EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION})
 _JOBS_AT_ONCE: Final = 8
 """Spark lets those wait for which it has no room."""
 
@@ -36,8 +41,10 @@ class JvmRunner:
 
     is_in_process = False
 
-    def __init__(self, jvm: Jvm) -> None:
+    def __init__(self, jvm: Jvm, option: str) -> None:
+        """`option`: of the catalog, which had the tasks go there."""
         self._jvm = jvm
+        self._option = option
 
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
@@ -53,13 +60,13 @@ class JvmRunner:
         except RuntimeError as error:
             raise TaskFailedError(
                 f"a task failed on Spark: {error}. Nothing of it was committed. Look at the executor's log; without "
-                f"the catalog's option {EXECUTOR_BYTES_OPTION!r} upkeep rewrites files on the driver."
+                f"the catalog's option {self._option!r} these files are written on the driver."
             ) from error
         return result_of(answer)
 
 
 class LargeOnExecutors:
-    """MT-100: where upkeep rewrites files, by their bytes."""
+    """MT-100, SP-86: where files are rewritten, by their bytes."""
 
     def __init__(self, runner: JvmRunner, from_bytes: int) -> None:
         self._runner = runner
@@ -68,14 +75,22 @@ class LargeOnExecutors:
     def __call__(self, rewritten_bytes: int) -> Executor:
         return self._runner if rewritten_bytes >= self._from_bytes else LOCAL
 
+    def carry(
+        self, files: Sequence[CarriedFile], context: CarryContext
+    ) -> Generator[tuple[int, StagedFiles], None, None]:
+        """SP-86: one task for each file whose rows are written anew."""
+        executor = self(sum(file.task.data_file.file_size_bytes for file in files))
+        if executor == LOCAL:
+            return carry_here(files, context)
+        work = Work(write_carried_rows, context, discard=partial(StagedFiles.delete_all, io=context.write.io))
+        return self._runner.run(work, files, at_once=1)
 
-def executor_bytes(options: Mapping[str, str]) -> int | None:
-    """What the catalog's options say; None where upkeep is to stay on the driver."""
-    stated = options.get(EXECUTOR_BYTES_OPTION)
+
+def executor_choice(options: Mapping[str, str], option: str, jvm: Jvm | None) -> LargeOnExecutors | None:
+    """What the catalog's option says; None where all is done on the driver, and without a JVM."""
+    stated = options.get(option)
     if stated is None:
         return None
     if not stated.isdecimal():
-        raise InvalidArgumentError(
-            f"the catalog's option {EXECUTOR_BYTES_OPTION!r} is a number of bytes, not {stated!r}."
-        )
-    return int(stated)
+        raise InvalidArgumentError(f"the catalog's option {option!r} is a number of bytes, not {stated!r}.")
+    return None if jvm is None else LargeOnExecutors(JvmRunner(jvm, option), int(stated))

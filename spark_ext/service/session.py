@@ -11,7 +11,13 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from spark_ext.service.executors import EXECUTOR_BYTES_OPTION, Jvm, JvmRunner, LargeOnExecutors, executor_bytes
+from spark_ext.service.executors import (
+    COPY_EXECUTOR_BYTES_OPTION,
+    EXECUTOR_BYTES_OPTION,
+    EXECUTOR_OPTIONS,
+    Jvm,
+    executor_choice,
+)
 from spark_ext.service.staging import StagingCatalog, is_staged
 from tableformat.catalogs.catalog import Catalog, open_catalog
 from tableformat.errors import InvalidArgumentError, TableNotFoundError
@@ -19,6 +25,7 @@ from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorC
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
+from tableformat.operations.drafts.carried_rows import Carry, carry_here
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
 from tableformat.storage.bounded_cache import BoundedCache
@@ -70,6 +77,8 @@ class Session:
     """Footers, delete files and deleted positions of all tables: files never change."""
     upkeep_executor: Executor | ExecutorChoice = LOCAL
     """Where upkeep rewrites files (MT-100)."""
+    carry: Carry = carry_here
+    """Where copy-on-write writes files anew (SP-86)."""
     staging: StagingCatalog = field(default_factory=StagingCatalog)
     """Tables that statements are still making."""
     _tables: BoundedCache[str, Table] = field(default_factory=lambda: BoundedCache(_REMEMBERED_TABLES))
@@ -81,14 +90,19 @@ class Session:
 
         LK-14: a warehouse and the `uri` of a database, without a type, are a lake whose names are in that database.
         """
-        catalog, from_bytes = cls._catalog(name, options), executor_bytes(options)
-        if jvm is None or from_bytes is None:
-            return cls(catalog, options)
-        return cls(catalog, options, upkeep_executor=LargeOnExecutors(JvmRunner(jvm), from_bytes))
+        upkeep, copies = (
+            executor_choice(options, option, jvm) for option in (EXECUTOR_BYTES_OPTION, COPY_EXECUTOR_BYTES_OPTION)
+        )
+        return cls(
+            cls._catalog(name, options),
+            options,
+            upkeep_executor=upkeep or LOCAL,
+            carry=copies.carry if copies is not None else carry_here,
+        )
 
     @staticmethod
     def _catalog(name: str, options: Mapping[str, str]) -> Catalog:
-        passed = {option: value for option, value in options.items() if option != EXECUTOR_BYTES_OPTION}
+        passed = {option: value for option, value in options.items() if option not in EXECUTOR_OPTIONS}
         warehouse = passed.pop("warehouse", None)
         if warehouse == "":
             raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")

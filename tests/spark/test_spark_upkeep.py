@@ -113,4 +113,32 @@ def test_large_merges_of_upkeep_run_on_executors(
         spark.sql(f"INSERT INTO far.{namespace}.t VALUES ({2_000 + number}, 0, 1)")
     assert table.refresh().inspect.data_files().num_rows < LEVEL
     assert table.scan().count() == 3_000 + LEVEL
-    assert spark.sparkContext.statusTracker().getJobIdsForGroup("tableformat-upkeep")
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup("tableformat-tasks")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_copy_on_write_writes_files_on_executors(
+    spark: SparkSession, lake: Catalog, warehouse: Path, namespace: str, version: int
+) -> None:
+    """SP-86: rows that a statement leaves in their files go to others by tasks, one for each file."""
+    for option, value in catalog_options("copying", warehouse, **{"copy-on-write-executor-bytes": "1"}).items():
+        spark.conf.set(option, value)
+    modes = ", ".join(f"'write.{statement}.mode' = 'copy-on-write'" for statement in ("delete", "update", "merge"))
+    name = f"copying.{namespace}.t{version}"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v INT) TBLPROPERTIES ('format-version' = '{version}', {modes})")
+    for first in (0, 10, 20):
+        spark.sql(f"INSERT INTO {name} SELECT id, 0 FROM range({first}, {first + 10})")
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
+    before = len(jobs("tableformat-tasks"))
+    spark.sql(f"UPDATE {name} SET v = 1 WHERE id % 10 = 3")
+    assert len(jobs("tableformat-tasks")) - before == 3
+    spark.sql(f"DELETE FROM {name} WHERE id % 10 = 4 AND v < 5")
+    spark.sql(f"""
+        MERGE INTO {name} t USING (SELECT 5 id UNION ALL SELECT 40) s ON t.id = s.id
+        WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 9)
+    """)
+    table = lake.load_table((namespace, f"t{version}"))
+    assert table.inspect.delete_files().num_rows == 0
+    expected = {id: int(id % 10 == 3) for id in range(30) if id % 10 != 4 and id != 5} | {40: 9}
+    assert dict(zip(*table.scan().to_arrow().to_pydict().values(), strict=True)) == expected
+    assert spark.table(name).count() == len(expected)

@@ -153,8 +153,11 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
         # The plan is the one of the statement's own scans, so each file that a row was read from is in it.
         where = _where_read([[]] if reads is None else reads, draft.view.schema)
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}
-        for path, positions in deleted_positions_of(reports).items():
-            draft.delete_positions(tasks[path], positions, written_anew=arguments["command"] != "DELETE")
+        deleted = deleted_positions_of(reports)
+        draft.delete_positions_in(
+            [(tasks[path], positions) for path, positions in deleted.items()],
+            written_anew=arguments["command"] != "DELETE",
+        )
         if copies:
             draft.say(f"{_MERGE_COUNT}copied", str(draft.carried_row_count))
         draft.adopt_files(staged, held_against=target.held_properties)
@@ -210,7 +213,7 @@ def _commit(
     options = _options(request, target)
     options = replace(options, snapshot_properties={**(options.snapshot_properties or {}), **(summary or {})})
     iceberg = target.load(session).iceberg if pin is None else handle_of(session.pinned(pin))
-    new_draft = partial(Draft, iceberg, target.branch, caches=session.caches)
+    new_draft = partial(Draft, iceberg, target.branch, caches=session.caches, carry=session.carry)
     result = run_verb(verb, new_draft, options, one_shot=pin is not None)
     new_id = result.snapshot_id if result.attempts else None
     snapshot = None if new_id is None else iceberg.metadata.snapshot_by_id(new_id)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
@@ -39,7 +39,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.definition.global_spec import global_spec_id
-from tableformat.operations.drafts.carried_rows import write_carried_rows
+from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
 from tableformat.operations.drafts.covered_positions import covered_by, in_threads
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.result import CommitResult
@@ -79,8 +79,11 @@ _PENDING_KEYS_MAX: Final = 2_000_000
 class Draft:
     """The verbs of one snapshot, over one base. Not thread-safe."""
 
-    def __init__(self, iceberg: IcebergTable, branch: str, *, caches: MergeCaches | None = None) -> None:
-        """`caches`: what others have read of the table's delete files and footers."""
+    def __init__(
+        self, iceberg: IcebergTable, branch: str, *, caches: MergeCaches | None = None, carry: Carry = carry_here
+    ) -> None:
+        """`caches`: what others have read of the table's delete files and footers. `carry`: where copy-on-write writes
+        rows anew."""
         refuse_read_only(iceberg)
         self._iceberg = iceberg
         self._branch = branch
@@ -94,6 +97,7 @@ class Draft:
         self._pending_keys: dict[tuple[str, ...], list[pa.Table]] = {}
         self._pending_spans: dict[tuple[int, ...], list[SpanArray]] = {}
         self._pending_key_count = 0
+        self._carry = carry
         self._written: list[str] = []
         self._row_count = 0
         self.attempt = 0
@@ -292,20 +296,30 @@ class Draft:
         self._change.replaced = ReplacedSpans(spans, write)
 
     def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
-        """Delete live rows of a planned file by position; with its last row gone the file leaves the table.
+        """Delete live rows of a planned file by position; see `delete_positions_in`."""
+        self.delete_positions_in([(task, positions)], written_anew=written_anew)
 
-        SP-21: in copy-on-write the file leaves, and its other rows are written anew. `written_anew`: among the adopted
-        files are these rows as they are after an update.
+    def delete_positions_in(
+        self, deleted: Iterable[tuple[RowTask, PositionSet]], *, written_anew: bool = False
+    ) -> None:
+        """Delete live rows of planned files by position; with its last row gone a file leaves the table.
+
+        SP-21: in copy-on-write the files leave, and their other rows are written anew, many files at once where the
+        draft has a place for that. `written_anew`: among the adopted files are these rows as they are after an update.
         """
-        mode = row_level_mode(self.context.properties, self._statement)
-        if mode == COPY_ON_WRITE and self._change.may_leave(task):
-            is_staged = self._change.is_staged(task)
-            carried = write_carried_rows(self.view, self.context, task, positions, is_staged=is_staged)
-            self._written.extend(carried.file_paths)
-            self.carried_row_count += carried.row_count
-            self._change.replace_file(task, positions, carried.data_files)
-        else:
-            self._change.delete_positions(task, positions, written_anew=written_anew)
+        copies = row_level_mode(self.context.properties, self._statement) == COPY_ON_WRITE
+        carried: list[CarriedFile] = []
+        for task, positions in deleted:
+            if copies and self._change.may_leave(task):
+                carried.append(CarriedFile(task, positions, self._change.is_staged(task)))
+            else:
+                self._change.delete_positions(task, positions, written_anew=written_anew)
+        if carried:
+            with closing(self._carry(carried, CarryContext.of(self.view, self.context))) as written:
+                for index, staged in written:
+                    self._written.extend(staged.file_paths)
+                    self.carried_row_count += staged.row_count
+                    self._change.replace_file(carried[index].task, carried[index].deleted, staged.data_files)
 
     def say(self, name: str, value: str) -> None:
         """Let the summary of the snapshot have a property besides those of the options."""

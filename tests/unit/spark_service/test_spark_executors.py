@@ -1,18 +1,27 @@
-"""Where the process behind a catalog has upkeep rewrite files."""
+"""Where the process behind a catalog has files written anew."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import tableformat as tf
 from spark_ext.service.executors import JvmRunner, LargeOnExecutors
 from spark_ext.service.session import Session
+from tableformat.deletes.positions import PositionSet
 from tableformat.errors import InvalidArgumentError, TaskFailedError
 from tableformat.maintenance.running.executors import LOCAL, task_runner
 from tableformat.maintenance.running.spark_runner import pickled_answer
 from tableformat.maintenance.running.tasks import Work
+from tableformat.operations.drafts.carried_rows import Carry, carry_here
+from tableformat.operations.drafts.draft import Draft
+from tableformat.operations.options import CommitOptions
+
+IDS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
 
 
 class AnsweringJvm:
@@ -41,23 +50,25 @@ WORK = Work(times, 3, discard=lambda _: None)
 
 def test_tasks_come_back_with_their_results() -> None:
     """MT-100"""
-    runner = task_runner(JvmRunner(AnsweringJvm()))
+    runner = task_runner(JvmRunner(AnsweringJvm(), "upkeep-executor-bytes"))
     assert dict(runner.run(WORK, [1, 2, 3], at_once=1)) == {0: 3, 1: 6, 2: 9}
 
 
 def test_an_error_of_this_library_comes_back_as_it_is() -> None:
     with pytest.raises(InvalidArgumentError, match="no negative numbers"):
-        list(JvmRunner(AnsweringJvm()).run(WORK, [-1], at_once=1))
+        list(JvmRunner(AnsweringJvm(), "upkeep-executor-bytes").run(WORK, [-1], at_once=1))
 
 
 def test_an_error_of_spark_says_what_to_do() -> None:
-    with pytest.raises(TaskFailedError, match=r"no module.*'upkeep-executor-bytes' upkeep rewrites"):
-        list(JvmRunner(AnsweringJvm("no module")).run(WORK, [1], at_once=1))
+    with pytest.raises(
+        TaskFailedError, match=r"no module.*'upkeep-executor-bytes' these files are written on the driver"
+    ):
+        list(JvmRunner(AnsweringJvm("no module"), "upkeep-executor-bytes").run(WORK, [1], at_once=1))
 
 
 def test_what_is_small_stays_here(tmp_path: Path) -> None:
     """MT-100"""
-    runner = JvmRunner(AnsweringJvm())
+    runner = JvmRunner(AnsweringJvm(), "upkeep-executor-bytes")
     choice = LargeOnExecutors(runner, 100)
     assert (choice(99), choice(100)) == (LOCAL, runner)
     session = Session.open("lake", {"warehouse": str(tmp_path)}, jvm=AnsweringJvm())
@@ -66,8 +77,46 @@ def test_what_is_small_stays_here(tmp_path: Path) -> None:
     assert isinstance(Session.open("lake", options, jvm=AnsweringJvm()).upkeep_executor, LargeOnExecutors)
 
 
-def test_bytes_of_the_option_are_a_number(tmp_path: Path) -> None:
-    """MT-100"""
-    options = {"warehouse": str(tmp_path), "upkeep-executor-bytes": "64 MB"}
-    with pytest.raises(InvalidArgumentError, match="'upkeep-executor-bytes' is a number of bytes, not '64 MB'"):
-        Session.open("lake", options)
+@pytest.mark.parametrize("option", ["upkeep-executor-bytes", "copy-on-write-executor-bytes"])
+def test_bytes_of_the_option_are_a_number(tmp_path: Path, option: str) -> None:
+    """MT-100, SP-86"""
+    with pytest.raises(InvalidArgumentError, match=f"'{option}' is a number of bytes, not '64 MB'"):
+        Session.open("lake", {"warehouse": str(tmp_path), option: "64 MB"})
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_rows_are_carried_by_tasks(tmp_path: Path, version: str) -> None:
+    """SP-86: they are the rows, and have the ids, that the driver writes; a task that fails leaves no file."""
+    catalog = tf.open_catalog(str(tmp_path))
+    catalog.create_namespace("db")
+    properties = {"format-version": version, "write.delete.mode": "copy-on-write"}
+    tables = []
+    for name in ("here", "there", "failed"):
+        table = catalog.create_table(f"db.{name}", IDS, key=["id"], properties=properties)
+        for first in (0, 10, 20):
+            table.append(pa.table({"id": range(first, first + 10), "v": range(10)}))
+        table.delete_prefix({"id": 12})
+        tables.append(table)
+    here, there, failed = tables
+    jvms = {"there": AnsweringJvm(), "failed": AnsweringJvm("no module")}
+    choices = {name: LargeOnExecutors(JvmRunner(jvm, "the-option"), 1) for name, jvm in jvms.items()}
+
+    def delete(table: tf.Table, carry: Carry) -> None:
+        draft = Draft(table.iceberg, "main", carry=carry)
+        with draft.removing_files_on_failure():
+            draft.begin_verb()
+            draft.delete_positions_in([(task, PositionSet.from_array(np.array([3, 5]))) for task in draft.plan()])
+            draft.commit(CommitOptions(), started=0.0)
+
+    delete(here, carry_here)
+    delete(there, choices["there"].carry)
+    columns = ["id", "v", *(["_row_id", "_last_updated_sequence_number"] if version == "3" else [])]
+    rows = [sorted(table.refresh().scan(columns=columns).to_arrow().to_pylist(), key=str) for table in (here, there)]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 30 - 1 - 6
+    assert there.inspect.delete_files().num_rows == here.inspect.delete_files().num_rows
+    files = sorted(Path(tmp_path).rglob("*.parquet"))
+    with pytest.raises(TaskFailedError, match="'the-option' these files are written on the driver"):
+        delete(failed, choices["failed"].carry)
+    assert sorted(Path(tmp_path).rglob("*.parquet")) == files
+    assert failed.refresh().scan().count() == 29

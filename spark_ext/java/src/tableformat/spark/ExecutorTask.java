@@ -20,7 +20,7 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
   private static final String MODULE = "spark_ext.executor_task";
 
   /** Of all jobs of all catalogs. */
-  private static final String GROUP = "tableformat-upkeep";
+  private static final String GROUP = "tableformat-tasks";
 
   private final String python;
 
@@ -36,7 +36,7 @@ final class ExecutorTask implements Function<byte[][], byte[]> {
       throw new IllegalStateException("no Spark context is active any more");
     }
     JavaSparkContext spark = JavaSparkContext.fromSparkContext(active.get());
-    spark.setJobGroup(GROUP, "upkeep of a table: one task", true);
+    spark.setJobGroup(GROUP, "files of a table that are written anew: one task", true);
     return spark.parallelize(List.<byte[][]>of(parts), 1).map(new ExecutorTask(python)).collect().get(0);
   }
 
