@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from tableformat.engines.attachment import attached_table, attachments, dataset_name
@@ -37,13 +38,22 @@ def with_past_states(connection: DuckDBPyConnection, sql: str) -> str:
     """
     if not _CLAUSE.search(sql):
         return sql
-    start, tree = _query(connection, sql)
+    zero = _stand_in(sql)
+    written = sql.replace("\0", zero)
+    start, tree = _query(connection, written)
     found = [node for node in _nodes(tree) if node.get("at_clause")]
     taken_back = [_take_back(connection, node) for node in found]
     if not any(taken_back):
         return sql
     query = _text(connection, tree)
-    return sql[:start] + (f"({query})" if sql[start] == "(" else query)
+    past = written[:start] + (f"({query})" if written[start] == "(" else query)
+    return past.replace(zero, "\0")
+
+
+def _stand_in(sql: str) -> str:
+    """A text that the statement has not, in the place of zero bytes: behind one DuckDB leaves out the rest of a literal
+    when it writes a statement again."""
+    return next(text for number in count() if (text := f"zero{number}byte") not in sql)
 
 
 def _query(connection: DuckDBPyConnection, sql: str) -> tuple[int, Any]:

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 from pyiceberg.transforms import IdentityTransform
@@ -70,9 +71,10 @@ class Axis:
         """Where a value lies, from 0 at the lowest to 1 at the highest; 0.5 where only one occurs."""
         if len(self.values) < 2:
             return 0.5
-        if self.to_scale:
-            lowest, highest = float(self.values[0]), float(self.values[-1])
-            return min(1.0, max(0.0, (float(value) - lowest) / (highest - lowest)))
+        if self.to_scale and is_finite(value):
+            # Exact: as floats, values that differ may be one, and distances of large ones infinite.
+            lowest, highest = Fraction(self.values[0]), Fraction(self.values[-1])
+            return min(1.0, max(0.0, float((Fraction(value) - lowest) / (highest - lowest))))
         return min(bisect_left(self.values, value), len(self.values) - 1) / (len(self.values) - 1)
 
     def ticks(self, count: int) -> list[tuple[float, str]]:

@@ -22,7 +22,7 @@ from tableformat.testing.replay import EVENT_COLUMNS
 
 WITH_ROW_LINEAGE = 3
 _EXACT_DUCKDB = 2
-"""DuckDB before 2.0 has no nanoseconds beside a zone."""
+"""DuckDB before 2.0 has no nanoseconds beside a zone, and takes no zero byte in a statement."""
 
 
 class Checks:
@@ -190,9 +190,11 @@ class Checks:
             self._ask(f"lake.db.t AT (VERSION => {snapshot_id})", self.known.snapshots[snapshot_id], schema)
 
     def _ask(self, source: str, rows: Rows, schema: Schema) -> None:
-        if int(duckdb.__version__.partition(".")[0]) < _EXACT_DUCKDB and "timestamptz_ns" in str(schema):
-            return
         where = self.known.condition(schema, rows)
+        if int(duckdb.__version__.partition(".")[0]) < _EXACT_DUCKDB and (
+            "timestamptz_ns" in str(schema) or "\0" in where.sql
+        ):
+            return
         kept = tuple(row for row in rows if where.matches(row.values))
         for text, wanted in (("", rows), (f" WHERE {where.sql}", kept)):
             self.known.log.append(f"duckdb SELECT * FROM {source}{text}")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
-from pyiceberg.types import LongType
+from pyiceberg.types import DecimalType, DoubleType, LongType, PrimitiveType
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
@@ -54,6 +57,23 @@ def test_files_stand_where_their_bounds_are(catalog: tf.Catalog) -> None:
     assert 0.39 <= spans["range", 3].upper <= 0.4
     assert {number: spans["data", number].is_reached for number in (1, 2, 4)} == {1: True, 2: False, 4: False}
     assert all(span.is_bounded for span in spans.values())
+
+
+@pytest.mark.parametrize(
+    ("column_type", "low", "high"),
+    [
+        (LongType(), 2**63 - 2, 2**63 - 1),
+        (DecimalType(38, 10), Decimal("9999999999999999999999999999.1"), Decimal("9999999999999999999999999999.2")),
+        (DoubleType(), -1.7e308, 1.7e308),
+    ],
+)
+def test_places_of_values_that_are_one_as_floats_or_too_far_apart(
+    column_type: PrimitiveType, low: Any, high: Any
+) -> None:
+    """The picture of such a table was a ZeroDivisionError, or had all files at one end."""
+    axis = Axis.of("k", column_type, [low, high], to_scale=True)
+    assert (axis.place(low), axis.place(high)) == (0.0, 1.0)
+    assert (axis.place(-math.inf), axis.place(math.inf)) == (0.0, 1.0)
 
 
 def test_the_text(catalog: tf.Catalog) -> None:
