@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
 from tableformat import Catalog, Table
 from tableformat.storage.location import local_path
@@ -160,7 +161,7 @@ def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table
             frame.writeTo(name).option(option, value).append()
 
 
-@pytest.mark.since_spark("4.2", "WITH SCHEMA EVOLUTION of writes")
+@pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
 def test_columns_come_by_the_option_that_names_them(spark: SparkSession, table: Table) -> None:
     """SP-82: Spark held the columns against the table's before the option was read."""
     name, before = f"lake.{table.name}", spark.table(f"lake.{table.name}").columns
@@ -171,17 +172,115 @@ def test_columns_come_by_the_option_that_names_them(spark: SparkSession, table: 
     assert spark.table(name).columns == [*before, "a", "b", "c"]
     found = spark.table(name).where("id = 20").select("a", "b", "c").collect()
     assert sorted(map(str, map(tuple, found))) == ["(1, None, None)", "(2, 2, None)", "(None, None, 'c')"]
-    rows.writeTo(name).option("mergeSchema", "false").append()
+    with pytest.raises(AnalysisException):
+        rows.selectExpr("id", "1 d").writeTo(name).option("mergeSchema", "false").append()
+    with pytest.raises(AnalysisException, match=r"`?a`?.*(STRING|string)"):
+        rows.selectExpr("id", "'x' a", "1 d").writeTo(name).option("mergeSchema", "true").append()
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.spark.auto-schema-evolution.enabled' = 'false')")
     with pytest.raises(AnalysisException, match="auto-schema-evolution"):
         rows.selectExpr("id", "1 d").writeTo(name).option("mergeSchema", "true").append()
-    with pytest.raises(AnalysisException, match="WITH SCHEMA EVOLUTION"):
-        spark.sql(f"INSERT INTO {name} WITH ('mergeSchema' = 'true') (id) VALUES (1)")
     assert spark.table(name).columns == [*before, "a", "b", "c"]
 
 
-@pytest.mark.before_spark("4.2", "WITH SCHEMA EVOLUTION of writes")
-def test_no_option_adds_columns_there(spark: SparkSession, table: Table) -> None:
-    """SP-82."""
+@pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
+def test_merged_columns_are_widened_and_never_made_narrower(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-82, as Iceberg does; Spark 4.2 and newer would have made them narrower, which was refused."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, f DOUBLE, d DECIMAL(6,2), s STRUCT<a: INT>, i INT NOT NULL)")
+    narrow = spark.sql("SELECT 1 id, CAST(1.5 AS FLOAT) f, CAST(2 AS DECIMAL(4,2)) d, CAST(3 AS SMALLINT) i")
+    narrow.writeTo(name).option("mergeSchema", "true").append()
+    wide = spark.sql("SELECT 2 id, named_struct('z', 'n', 'a', 5L) s, CAST(9 AS BIGINT) i, CAST(2 AS DECIMAL(8,2)) d")
+    wide.writeTo(name).option("mergeSchema", "true").overwrite(col("id") == 2)
+    assert spark.table(name).dtypes == [
+        *(("id", "bigint"), ("f", "double"), ("d", "decimal(8,2)"), ("s", "struct<a:bigint,z:string>"), ("i", "bigint"))
+    ]
+    assert not spark.table(name).schema["i"].nullable
+    found = [
+        tuple(row) for row in spark.table(name).selectExpr("id", "f", "d", "s.a", "s.z", "i").orderBy("id").collect()
+    ]
+    assert found == [(1, 1.5, 2, None, None, 3), (2, None, 2, 5, "n", 9)]
+
+
+@pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
+def test_the_session_merges_where_the_tables_owner_accepts_any_columns(spark: SparkSession, table: Table) -> None:
+    """SP-82: Iceberg's setting and Iceberg's property, together."""
+    name, rows = f"lake.{table.name}", spark.range(20, 21).selectExpr("id", "1 a")
+    spark.conf.set("spark.sql.iceberg.merge-schema", "true")
+    try:
+        with pytest.raises(AnalysisException):
+            rows.writeTo(name).append()
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
+        with pytest.raises(AnalysisException):
+            rows.writeTo(name).option("mergeSchema", "false").append()
+        rows.writeTo(name).append()
+        spark.table(name).writeTo(name).append()
+    finally:
+        spark.conf.unset("spark.sql.iceberg.merge-schema")
+    assert [row.a for row in spark.table(name).where("id = 20").collect()] == [1, 1]
+    spark.sql(f"UPDATE {name} SET a = 2 WHERE id = 20")
+    assert [row.a for row in spark.table(name).where("id = 20").collect()] == [2, 2]
+
+
+@pytest.mark.since_spark("4.2", "mergeSchema of insertInto is Spark's own")
+def test_columns_come_by_insert_into(spark: SparkSession, table: Table) -> None:
+    """SP-82: not of SQL's WITH, which takes options of ours."""
+    name = f"lake.{table.name}"
+    spark.range(20, 21).selectExpr("id", "1 a").write.option("mergeSchema", "true").insertInto(name)
+    assert spark.table(name).columns == ["id", "a"]
     with pytest.raises(AnalysisException, match="WITH SCHEMA EVOLUTION"):
-        spark.range(1).writeTo(f"lake.{table.name}").option("mergeSchema", "true").append()
+        spark.sql(f"INSERT INTO {name} WITH ('mergeSchema' = 'true') (id) VALUES (1)")
+
+
+@pytest.mark.before_spark("4.2", "mergeSchema of insertInto is Spark's own")
+def test_no_column_comes_by_insert_into(spark: SparkSession, table: Table) -> None:
+    """SP-82."""
+    name = f"lake.{table.name}"
+    with pytest.raises(AnalysisException, match="ALTER TABLE"):
+        spark.table(name).write.option("mergeSchema", "true").insertInto(name)
+
+
+def test_rows_of_a_stream_are_the_tables_by_name(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    """SP-58: Spark hands rows of a stream over as they are. They were written by place, whatever their types."""
+    source, target = f"lake.{namespace}.source", f"lake.{namespace}.target"
+    spark.sql(f"CREATE TABLE {target} (id BIGINT NOT NULL, s STRUCT<a: INT, b: STRING>, data STRING, n INT)")
+    spark.sql(f"CREATE TABLE {source} (data STRING, s STRUCT<b: STRING, a: INT>, id INT, more INT)")
+    spark.sql(f"INSERT INTO {source} VALUES ('a', named_struct('b', 'c', 'a', 2), 1, 7)")
+
+    def run(*columns: str, **options: str) -> None:
+        writer = spark.readStream.table(source).selectExpr(*columns).writeStream.options(**options)
+        checkpoint = str(tmp_path / f"{len(list(tmp_path.iterdir()))}")
+        writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).toTable(target).awaitTermination()
+
+    run("data", "s", "id")
+    for columns, message in (
+        (("id", "more"), "more"),
+        (("data",), "id"),
+        (("id", "data n"), "n"),
+        (("IF(id > 5, id, NULL) id",), "(?i)null"),
+    ):
+        with pytest.raises(StreamingQueryException, match=message):
+            run(*columns)
+    assert [tuple(row) for row in spark.table(target).collect()] == [(1, (2, "c"), "a", None)]
+    run("more", "CAST(id AS BIGINT) + 1 id", mergeSchema="true")
+    assert [tuple(row) for row in spark.table(target).orderBy("id").collect()] == [
+        *((1, (2, "c"), "a", None, None), (2, None, None, None, 7))
+    ]
+
+
+def test_rows_of_a_stream_have_the_columns_that_order_files(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    """SP-58: Spark sorts them as they come, and files promise the order of the key (RD-11)."""
+    source, target = f"lake.{namespace}.source", f"lake.{namespace}.target"
+    spark.sql(f"CREATE TABLE {source} (k INT, v INT) TBLPROPERTIES ('tableformat.key' = 'k')")
+    spark.sql(f"CREATE TABLE {target} (k STRING, v INT) PARTITIONED BY (v) TBLPROPERTIES ('tableformat.key' = 'k')")
+    spark.sql(f"INSERT INTO {source} VALUES (9, 1), (10, 2)")
+    for number, (columns, message) in enumerate(
+        ((["k", "v"], "Cast it"), (["CAST(k AS STRING) k"], "lack the column v"))
+    ):
+        query = spark.readStream.table(source).selectExpr(*columns).writeStream.trigger(availableNow=True)
+        with pytest.raises(StreamingQueryException, match=message):
+            query.option("checkpointLocation", str(tmp_path / f"{number}")).toTable(target).awaitTermination()
+    assert spark.table(target).count() == 0

@@ -198,9 +198,9 @@ def _refuse_merged_schema(given: str, value: str, table: str) -> None:
     """SP-82: what the catalog's Java part takes from writes that add columns comes this far from no other."""
     if value.casefold() != "false":
         raise UnsupportedFeatureError(
-            f"option {given} of a write to {table}: it adds columns in df.writeTo() and df.write of Spark 4.2 and "
-            "newer, in a session with the SQL extension, and not here. Nothing was written. Use INSERT WITH SCHEMA "
-            "EVOLUTION (Spark 4.2 and newer), or ALTER TABLE ... ADD COLUMN."
+            f"option {given} of a write to {table}: it adds columns in df.writeTo() and df.write of Spark 4.0 and "
+            "newer, in a session with the SQL extension, and in streams, and not here. Nothing was written. Use "
+            "ALTER TABLE ... ADD COLUMN, or INSERT WITH SCHEMA EVOLUTION (Spark 4.2 and newer)."
         )
 
 

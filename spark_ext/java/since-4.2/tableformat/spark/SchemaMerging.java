@@ -1,18 +1,28 @@
 package tableformat.spark;
 
-import java.util.HashMap;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
 
 /**
  * SP-82: the option `mergeSchema` of a data frame's write is its `withSchemaEvolution()`, which PySpark's writers lack.
@@ -20,46 +30,72 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Spark holds a write's columns against the table's in the batch of rules after that of hints.
  */
 final class SchemaMerging {
-  private static final List<String> NAMES = List.of("mergeschema", "merge-schema");
-
   private SchemaMerging() {}
 
   static void heed(SparkSessionExtensions extensions) {
-    extensions.injectHintResolutionRule(session -> new Heed());
+    extensions.injectHintResolutionRule(session -> new Heed((SparkSession) session));
   }
 
   private static final class Heed extends Rule<LogicalPlan> {
+    private final SparkSession session;
+
+    Heed(SparkSession session) {
+      this.session = session;
+    }
+
     @Override public LogicalPlan apply(LogicalPlan plan) {
-      if (plan instanceof AppendData write && isAsked(write.table(), write.writeOptions())) {
+      if (plan instanceof AppendData write && isAsked(write, write.writeOptions())) {
         return write.copy(
-            without(write.table()), write.query(), without(write.writeOptions()), write.isByName(), true, write.write(),
+            without(write.table()), widened(write), without(write.writeOptions()), write.isByName(), true, write.write(),
             write.analyzedQuery());
       }
-      if (plan instanceof OverwriteByExpression write && isAsked(write.table(), write.writeOptions())) {
+      if (plan instanceof OverwriteByExpression write && isAsked(write, write.writeOptions())) {
         return write.copy(
-            without(write.table()), write.deleteExpr(), write.query(), without(write.writeOptions()), write.isByName(), true,
+            without(write.table()), write.deleteExpr(), widened(write), without(write.writeOptions()), write.isByName(), true,
             write.write(), write.analyzedQuery());
       }
-      if (plan instanceof OverwritePartitionsDynamic write && isAsked(write.table(), write.writeOptions())) {
+      if (plan instanceof OverwritePartitionsDynamic write && isAsked(write, write.writeOptions())) {
         return write.copy(
-            without(write.table()), write.query(), without(write.writeOptions()), write.isByName(), true, write.write());
+            without(write.table()), widened(write), without(write.writeOptions()), write.isByName(), true, write.write());
       }
       return plan;
     }
 
-    private static boolean isAsked(NamedRelation table, scala.collection.immutable.Map<String, String> options) {
-      Map<String, String> given = Scala.entries(options);
-      return given.keySet().stream().anyMatch(name -> isMergeSchema(name) && "true".equalsIgnoreCase(given.get(name)))
-          && isOurs(table);
+    /** Spark would make a column of the table narrower where the rows' is, which no table does; Iceberg leaves it. */
+    private LogicalPlan widened(V2WriteCommand write) {
+      LakeTable table = MergeSchemaOption.table(write.table());
+      if (table == null) {
+        return write.query();
+      }
+      StructType given = session.sessionState().executePlan(write.query(), CommandExecutionMode.SKIP()).analyzed().schema();
+      boolean isAnyNarrower = false;
+      List<NamedExpression> columns = new ArrayList<>();
+      for (StructField field : given.fields()) {
+        NamedExpression column = UnresolvedAttribute.quoted(field.name());
+        int at = SchemaEvolution.indexOf(table.schema(), field.name());
+        if (at >= 0 && SchemaEvolution.isWider(table.schema().apply(at).dataType(), field.dataType())) {
+          isAnyNarrower = true;
+          column = named(field.name(), new Cast((Expression) column, table.schema().apply(at).dataType(), Option.empty()));
+        }
+        columns.add(column);
+      }
+      return isAnyNarrower ? new Project(Scala.seq(columns), write.query()) : write.query();
+    }
+
+    private static NamedExpression named(String name, Expression value) {
+      return new Alias(value, name, NamedExpression$.MODULE$.newExprId(), Scala.seq(), Option.empty(), Scala.seq());
+    }
+
+    /** A write that evolves the table asks no more. */
+    private static boolean isAsked(V2WriteCommand write, scala.collection.immutable.Map<String, String> options) {
+      boolean isMerged = write.withSchemaEvolution()
+          || ((LogicalPlan) write.table()).resolved() && write.query().resolved() && write.outputResolved();
+      return MergeSchemaOption.asks(write.table(), Scala.entries(options), isMerged);
     }
 
     private static scala.collection.immutable.Map<String, String> without(
         scala.collection.immutable.Map<String, String> options) {
-      scala.collection.immutable.Map<String, String> rest = options;
-      for (String name : Scala.entries(options).keySet()) {
-        rest = isMergeSchema(name) ? rest.removed(name) : rest;
-      }
-      return rest;
+      return MergeSchemaOption.without(options);
     }
 
     /** The relation has the options too, and Spark wants both to be the same. */
@@ -68,27 +104,9 @@ final class SchemaMerging {
       Object[] parts = new Object[relation.productArity()];
       for (int i = 0; i < parts.length; i++) {
         Object part = relation.productElement(i);
-        parts[i] = part instanceof CaseInsensitiveStringMap options ? without(options) : part;
+        parts[i] = part instanceof CaseInsensitiveStringMap options ? MergeSchemaOption.without(options) : part;
       }
       return (NamedRelation) relation.makeCopy(parts);
-    }
-
-    private static CaseInsensitiveStringMap without(CaseInsensitiveStringMap options) {
-      Map<String, String> rest = new HashMap<>(options.asCaseSensitiveMap());
-      rest.keySet().removeIf(Heed::isMergeSchema);
-      return new CaseInsensitiveStringMap(rest);
-    }
-
-    private static boolean isMergeSchema(String name) {
-      return NAMES.stream().anyMatch(name::equalsIgnoreCase);
-    }
-
-    private static boolean isOurs(NamedRelation table) {
-      if (table instanceof DataSourceV2Relation relation) {
-        return relation.table() instanceof LakeTable;
-      }
-      return table instanceof UnresolvedRelation unresolved
-          && TableNames.ours(Scala.list(unresolved.multipartIdentifier())) != null;
     }
   }
 }

@@ -193,6 +193,10 @@ public final class LakeCatalog
 
   /** Spark says since 3.5.3 that a statement will write to the table: to a branch that may have to be made. */
   public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
+    return loadToWrite(identifier);
+  }
+
+  Table loadToWrite(Identifier identifier) throws NoSuchTableException {
     if (WriteAuditPublish.namesBranch()) {
       callOnce("begin_write", WriteAuditPublish.added(Json.table(identifier)));
     }
@@ -312,10 +316,7 @@ public final class LakeCatalog
 
   @Override public Table alterTable(Identifier identifier, TableChange... changes) throws NoSuchTableException {
     if (statement != null && statement.loaded(Json.table(identifier)) instanceof LakeTable table && table.hasFixedColumns()) {
-      throw Errors.unsupported(
-          "Columns of " + table.name() + " are not changed by statements that write rows: its owner has set "
-              + "write.spark.auto-schema-evolution.enabled to false. Nothing was changed. Leave out WITH SCHEMA EVOLUTION, "
-              + "or use ALTER TABLE.");
+      throw SchemaEvolution.fixedColumns(table);
     }
     ObjectNode arguments = Json.table(identifier).set("changes", DdlJson.changes(changes));
     try {

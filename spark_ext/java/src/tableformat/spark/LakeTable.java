@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -61,6 +62,15 @@ final class LakeTable
   /** Arguments of a call about this table as it was loaded. */
   ObjectNode arguments() {
     return Json.table(identifier).set("pin", pin());
+  }
+
+  /** The table as it is now. */
+  LakeTable atPresent() {
+    try {
+      return (LakeTable) catalog.loadToWrite(identifier);
+    } catch (NoSuchTableException e) {
+      throw Errors.unchecked(e);
+    }
   }
 
   /** The rows that match were read: a write of the same statement depends on them. */

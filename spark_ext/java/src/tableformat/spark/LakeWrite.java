@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
@@ -16,21 +17,31 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
 /** Rows into new data files: executors write them, Python commits them. */
 final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
-  private final LakeTable table;
-  private final WriteJob job;
+  private final LogicalWriteInfo info;
   private final String mode;
   private final Predicate[] predicates;
-  private final String queryId;
+
+  /** Of a stream with the columns that its rows brought. */
+  private LakeTable table;
+
+  /** Planned when Spark says whether it is of a batch or of a stream. */
+  private WriteJob job;
 
   /** What was told Spark of: before 4.1 a value of a metric that it was not told of ends the statement. */
   private CustomMetric[] metrics;
 
-  LakeWrite(LakeTable table, WriteJob job, String mode, Predicate[] predicates, String queryId) {
+  LakeWrite(LakeTable table, LogicalWriteInfo info, String mode, Predicate[] predicates) {
     this.table = table;
-    this.job = job;
+    this.info = info;
     this.mode = mode;
     this.predicates = predicates;
-    this.queryId = queryId;
+  }
+
+  private WriteJob job() {
+    if (job == null) {
+      job = WriteJob.plan(table, info.options(), mode);
+    }
+    return job;
   }
 
   @Override public String description() {
@@ -38,7 +49,7 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   }
 
   @Override public Distribution requiredDistribution() {
-    return job.distribution();
+    return job().distribution();
   }
 
   /** Spark may cut a large partition in pieces and put small ones together. */
@@ -47,24 +58,24 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
   }
 
   @Override public long advisoryPartitionSizeInBytes() {
-    return job.advisoryPartitionSizeInBytes();
+    return job().advisoryPartitionSizeInBytes();
   }
 
   @Override public SortOrder[] requiredOrdering() {
-    return job.ordering();
+    return job().ordering();
   }
 
   @Override public BatchWrite toBatch() {
     return this;
   }
 
-  @Override public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-    return job.writers();
+  @Override public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
+    return job().writers();
   }
 
   @Override public void commit(WriterCommitMessage[] messages) {
     ObjectNode arguments = arguments().set("pin", table.pin());
-    job.commit("commit_write", arguments.set("reads", table.reads()), messages);
+    job().commit("commit_write", arguments.set("reads", table.reads()), messages);
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
@@ -76,15 +87,15 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
   /** Spark asks since 4.0. */
   public CustomTaskMetric[] reportDriverMetrics() {
-    return supportedCustomMetrics().length == 0 ? new CustomTaskMetric[0] : CommitMetrics.of(job.summary());
+    return supportedCustomMetrics().length == 0 ? new CustomTaskMetric[0] : CommitMetrics.of(job().summary());
   }
 
   @Override public void abort(WriterCommitMessage[] messages) {
-    job.abort(messages);
+    job().abort(messages);
   }
 
   private ObjectNode arguments() {
-    return job.arguments().put("mode", mode).set("predicates", ExpressionJson.of(predicates));
+    return job().arguments().put("mode", mode).set("predicates", ExpressionJson.of(predicates));
   }
 
   @Override public StreamingWrite toStreaming() {
@@ -93,17 +104,27 @@ final class LakeWrite implements RequiresDistributionAndOrdering, BatchWrite {
           "Spark does not hold the rows of a stream against CHECK constraints, and " + table.name() + " has some. Write "
               + "each micro-batch by foreachBatch with writeTo(...).append(), which does.");
     }
-    return new Epochs();
+    StreamedRows rows = StreamedRows.of(table, info);
+    table = rows.table();
+    job = WriteJob.plan(table, rows.options(), mode);
+    rows.checkArrangedBy(job.ordering());
+    return new Epochs(rows);
   }
 
   /** The same, once for each epoch of a streaming query; an epoch that was committed before is not committed again. */
   private final class Epochs implements StreamingWrite {
-    @Override public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-      return job.writers();
+    private final StreamedRows rows;
+
+    Epochs(StreamedRows rows) {
+      this.rows = rows;
+    }
+
+    @Override public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo physical) {
+      return rows.writers(job.writers());
     }
 
     @Override public void commit(long epoch, WriterCommitMessage[] messages) {
-      job.commitEpoch(arguments(), queryId, epoch, messages);
+      job.commitEpoch(arguments(), info.queryId(), epoch, messages);
     }
 
     @Override public void abort(long epoch, WriterCommitMessage[] messages) {

@@ -48,6 +48,6 @@ final class LakeWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Suppo
   }
 
   @Override public Write build() {
-    return new LakeWrite(table, WriteJob.plan(table, info.options(), mode), mode, predicates, info.queryId());
+    return new LakeWrite(table, info, mode, predicates);
   }
 }

@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 
-/** SP-82: no write adds columns before Spark 4.2; the option `mergeSchema` is refused. */
+/** SP-82: before 4.0 no rule comes before Spark holds a write's columns against the table's. `mergeSchema` is refused. */
 final class SchemaMerging {
   private SchemaMerging() {}
 
