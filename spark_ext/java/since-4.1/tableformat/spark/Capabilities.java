@@ -28,6 +28,9 @@ final class Capabilities {
   /** Whether Spark holds rows against CHECK constraints before it writes them. */
   static final boolean HOLD_CHECKS = true;
 
+  /** Whether MERGE WITH SCHEMA EVOLUTION changes a table. */
+  static final boolean EVOLVE_IN_MERGE = true;
+
   /** Whether Spark has a type of times of day. */
   static final boolean HAVE_TIMES = true;
 

@@ -53,7 +53,7 @@ final class MergeSchemaOption {
         && "true".equalsIgnoreCase(Sessions.active().conf().get(SETTING, "false"));
   }
 
-  private static boolean isOurs(NamedRelation relation) {
+  static boolean isOurs(NamedRelation relation) {
     if (relation instanceof DataSourceV2Relation resolved) {
       return resolved.table() instanceof LakeTable;
     }

@@ -2,7 +2,7 @@ package tableformat.spark;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 
-/** MERGE WITH SCHEMA EVOLUTION changes the table. */
+/** MERGE WITH SCHEMA EVOLUTION changes the table, or is refused when it would (`LakeCatalog.alterTable`). */
 final class MergeEvolution {
   private MergeEvolution() {}
 
