@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -74,12 +75,18 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "duckdb":
-        value: Any = import_module("tableformat.engines.duckdb")
-    elif name in _HOMES:
-        value = getattr(import_module(f"tableformat.{_HOMES[name]}"), name)
-    else:
+    home = "engines.duckdb" if name == "duckdb" else _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module 'tableformat' has no attribute {name!r}")
+    # The collector of cyclic garbage would walk all that modules are made of time and again, and none of it is garbage.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        module = import_module(f"tableformat.{home}")
+    finally:
+        if was_on:
+            gc.enable()
+    value: Any = module if name == "duckdb" else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.filters.predicate import Where
-from tableformat.maintenance.maintenance import Maintenance
 from tableformat.maintenance.running.progress import Progress
 from tableformat.maintenance.upkeep.after_commit import after_commit
-from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
-from tableformat.operations.merging.builder import Merge
 from tableformat.operations.merging.clauses import MergeStatement
 from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.operations.ranges.handle import TableRangePartitions
@@ -34,16 +31,19 @@ from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
 from tableformat.operations.verbs.delete_rows import delete_rows
-from tableformat.operations.verbs.merge import merge
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
 from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
-from tableformat.operations.verbs.update import update
 from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
 from tableformat.table_evolution import TableEvolution
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
+
+if TYPE_CHECKING:
+    from tableformat.maintenance.maintenance import Maintenance
+    from tableformat.maintenance.verification.findings import VerifyResult
+    from tableformat.operations.merging.builder import Merge
 
 
 @checked_methods
@@ -71,6 +71,8 @@ class Table(TableEvolution):
         >>> table.maintenance.convert_deletes().deleted_row_count
         2
         """
+        from tableformat.maintenance.maintenance import Maintenance
+
         return Maintenance(self.iceberg, self.branch)
 
     @property
@@ -353,6 +355,8 @@ class Table(TableEvolution):
         >>> table.get(("A", 3, 2))["open_on"]
         datetime.date(2026, 1, 3)
         """
+        from tableformat.operations.verbs.update import update
+
         return self._run(partial(update, where=where, set=set), None, commit, dry_run=dry_run)
 
     def merge(
@@ -380,6 +384,9 @@ class Table(TableEvolution):
         >>> result.deleted_row_count, result.added_row_count, table.get(("A", 3, 1))["open_on"]
         (1, 2, datetime.date(2026, 1, 5))
         """
+        from tableformat.operations.merging.builder import Merge
+        from tableformat.operations.verbs.merge import merge
+
         CommitOptions.of("merge", ("on", "source_alias", "target_alias"), **commit)
         held = as_reader(source).read_all() if is_one_shot(source) else source
 

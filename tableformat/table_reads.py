@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -18,12 +18,9 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.arguments import checked_methods
-from tableformat.changes.changes import Changes
-from tableformat.changes.range import change_range_of_times
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.filters.predicate import Where
 from tableformat.keys.table_key import key_field_ids, key_names
-from tableformat.layers.layers import Layers, layers_of
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.metadata_tables import history_table
@@ -37,6 +34,10 @@ from tableformat.operations.table_page import table_html
 from tableformat.scan.scan import Scan
 from tableformat.scan.scan_report import ReportedTable
 from tableformat.write.rows.checks import check_conditions
+
+if TYPE_CHECKING:
+    from tableformat.changes.changes import Changes
+    from tableformat.layers.layers import Layers
 
 
 class LoadsTables(Protocol):
@@ -239,6 +240,8 @@ class TableReads:
         >>> print(table.layers().text(width=60).splitlines()[1])
         #2 range                                                   ─
         """
+        from tableformat.layers.layers import layers_of
+
         view = self.at(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
         return layers_of(view, self.name, column=column, to_scale=to_scale)
 
@@ -269,6 +272,9 @@ class TableReads:
         >>> table.changes(from_snapshot_id=loaded, columns=["_change_type", "id1", "id2"]).to_arrow().to_pylist()
         [{'_change_type': 'delete', 'id1': 'B', 'id2': 1}]
         """
+        from tableformat.changes.changes import Changes
+        from tableformat.changes.range import change_range_of_times
+
         references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp)
         references.at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
         changes = change_range_of_times(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -20,14 +20,12 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AddPartitionSpecUpdate
 
 from tableformat.arguments import check_texts, checked_arguments, checked_methods
-from tableformat.catalogs.adopt_table import AdoptResult, adopt_table
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.name_errors import NameErrors
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.registration import register_table
-from tableformat.catalogs.relocate_lake import RelocateResult, relocate_here, relocate_to
 from tableformat.catalogs.unreachable import creation_without_answer, type_outages
 from tableformat.catalogs.views.view_store import ViewStore, views_of
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
@@ -50,6 +48,10 @@ from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
 from tableformat.storage.schemes import check_scheme
 from tableformat.table import Table
+
+if TYPE_CHECKING:
+    from tableformat.catalogs.adopt_table import AdoptResult
+    from tableformat.catalogs.relocate_lake import RelocateResult
 
 
 @checked_arguments
@@ -426,6 +428,8 @@ class Catalog:
         >>> result.key, result.required_columns, result.read_files_count
         (('id',), ('id',), 0)
         """
+        from tableformat.catalogs.adopt_table import adopt_table
+
         return adopt_table(self.load_table(identifier), key, dry_run=dry_run)
 
     def rename_table(self, from_identifier: Identifier, to_identifier: Identifier) -> Table:
@@ -497,6 +501,8 @@ class Catalog:
         >>> tf.open_catalog("backup/").load_table("db.calendars").scan().count()
         3
         """
+        from tableformat.catalogs.relocate_lake import relocate_here, relocate_to
+
         if to is None:
             given = {"tables": tables, "replace": replace, **options}
             wrong = [name for name, value in given.items() if value]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pyiceberg.catalog import Catalog as IcebergCatalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.io import load_file_io
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import TableNotFoundError
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.storage.schemes import check_scheme
@@ -20,7 +20,7 @@ def register_table(catalog: IcebergCatalog, identifier: tuple[str, ...], metadat
     The metadata file is read before anything is changed: SQL catalogs take every location, and a name whose file cannot
     be read would stay. A REST service reads it itself, with rights that the caller may not have.
     """
-    if not isinstance(catalog, RestCatalog):
+    if not is_rest(catalog):
         _check_metadata_file(catalog, metadata_location)
     return catalog.register_table(identifier, metadata_location)
 

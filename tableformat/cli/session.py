@@ -45,7 +45,7 @@ class Session:
     def catalog(self, *, makes_lake: bool = False) -> Catalog:
         """Open the catalog. One that is missing is made only where `makes_lake` says so, in the directory that is named
         or the default one; else CatalogNotFoundError says what to do."""
-        from tableformat.catalogs.catalog import open_catalog
+        from tableformat import open_catalog
 
         if makes_lake:
             name = self.catalog_name or f"{DEFAULT_DIRECTORY}/"
@@ -62,8 +62,7 @@ class Session:
 
     def table(self, name: str, branch: str | None = None) -> Table:
         """A table to read: an identifier of the catalog, or the path of a metadata file or table directory."""
-        from tableformat.catalogs.static_table import read_metadata
-        from tableformat.table import Table
+        from tableformat import Table, read_metadata
 
         branch = branch or "main"
         if is_path(name):

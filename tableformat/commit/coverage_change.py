@@ -13,7 +13,6 @@ from typing import Final, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
@@ -24,6 +23,7 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
+from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import CommitConflictError, InvalidArgumentError, UncoveredRowsError
 from tableformat.metadata.content_file import DataFile
 from tableformat.properties import RANGE_PARTITIONS
@@ -69,7 +69,7 @@ def property_updates(text: str | None) -> tuple[TableUpdate, ...]:
 
 def coverage_is(text: str | None, catalog: Catalog) -> tuple[TableRequirement, ...]:
     """RP-8: the requirement that the property is still that text, of catalogs that are asked in this process."""
-    if isinstance(catalog, RestCatalog):
+    if is_rest(catalog):
         return ()
     # PyIceberg's union of requirements lists those that a catalog server knows.
     return (cast(TableRequirement, _CoverageIs(text=text)),)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -18,6 +17,7 @@ from pyiceberg.table.update import (
 )
 
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.retry import retry_lost_races
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
 from tableformat.metadata.newest import move_to_newest
@@ -83,7 +83,7 @@ def refs_are_unchanged(table: Table, *, but_gone: Sequence[str] = ()) -> tuple[T
     refs = {name: ref.snapshot_id for name, ref in table.metadata.refs.items()}
     named = tuple(assert_ref(name, snapshot_id) for name, snapshot_id in refs.items())
     gone = tuple(assert_ref(name, None) for name in but_gone if name not in refs)
-    if isinstance(table.catalog, RestCatalog):
+    if is_rest(table.catalog):
         return (*named, *gone)
     # PyIceberg's union of requirements lists those that a catalog server knows.
     return (*named, *gone, cast(TableRequirement, _NoRefCame(known=tuple(refs))))

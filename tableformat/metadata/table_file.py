@@ -17,7 +17,6 @@ from pyarrow.fs import FileSelector, FileType
 from pydantic import ValidationError
 from pyiceberg import exceptions
 from pyiceberg.io import FileIO, load_file_io
-from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
@@ -28,6 +27,7 @@ from tableformat.errors import (
 )
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.storage import storage
+from tableformat.storage.fsspec_io import is_fsspec
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import check_scheme
@@ -163,7 +163,7 @@ def _names(io: FileIO, folder: str) -> list[str]:
         with storage.reading(folder, "listed"):
             files = io.fs_by_scheme(scheme, netloc).get_file_info(selector)
         return [file.base_name for file in files if file.type is FileType.File]
-    if isinstance(io, FsspecFileIO):
+    if is_fsspec(io):
         filesystem = io.get_fs(folder.split("://", 1)[0])
         with storage.reading(folder, "listed"):
             listed = filesystem.ls(folder, detail=False) if filesystem.exists(folder) else []

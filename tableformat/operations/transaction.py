@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tableformat.arguments import checked_methods
 from tableformat.errors import InvalidArgumentError
@@ -12,7 +12,6 @@ from tableformat.filters.predicate import Where
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import is_one_shot
-from tableformat.operations.merging.builder import Merge
 from tableformat.operations.merging.clauses import MergeStatement
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.append import append
@@ -21,14 +20,15 @@ from tableformat.operations.verbs.delete import delete
 from tableformat.operations.verbs.delete_prefix import delete_prefix
 from tableformat.operations.verbs.delete_range import delete_range
 from tableformat.operations.verbs.delete_rows import delete_rows
-from tableformat.operations.verbs.merge import merge
 from tableformat.operations.verbs.overwrite import overwrite
 from tableformat.operations.verbs.replace import replace
 from tableformat.operations.verbs.replace_interval import replace_interval, replace_partition
-from tableformat.operations.verbs.update import update
 from tableformat.operations.verbs.upsert import upsert
 from tableformat.range_partitions.model import BoundLike
 from tableformat.write.rows.rows import as_reader
+
+if TYPE_CHECKING:
+    from tableformat.operations.merging.builder import Merge
 
 
 @checked_methods
@@ -149,6 +149,8 @@ class Transaction:
 
     def update(self, where: Where, *, set: Mapping[str, Any]) -> None:
         """See `Table.update`."""
+        from tableformat.operations.verbs.update import update
+
         if self._is_open():
             update(self._draft, where=where, set=set)
 
@@ -156,6 +158,9 @@ class Transaction:
         self, source: Any, *, on: str | Sequence[str], source_alias: str = "source", target_alias: str = "target"
     ) -> Merge[None]:
         """See `Table.merge`."""
+        from tableformat.operations.merging.builder import Merge
+        from tableformat.operations.verbs.merge import merge
+
         held = as_reader(source).read_all() if is_one_shot(source) else source
 
         def run(statement: MergeStatement, dry_run: bool) -> None:

@@ -7,10 +7,10 @@ from typing import Final
 
 from pyarrow.fs import FileType
 from pyiceberg.io import FileIO
-from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from tableformat.errors import CorruptFileError, StorageError, TableFormatError
+from tableformat.storage.fsspec_io import is_fsspec
 
 _CLIENTS: Final = ("botocore", "aiobotocore", "aiohttp", "urllib3", "requests", "google", "gcsfs", "azure", "adlfs")
 """Packages whose errors are about the way to a store, whatever their base class is."""
@@ -83,6 +83,6 @@ def _missing_holder(io: FileIO, location: str, path: str | None) -> str | None:
     if isinstance(io, PyArrowFileIO):
         found = io.fs_by_scheme(scheme, bucket).get_file_info(bucket).type is not FileType.NotFound
         return None if found else f"the bucket {bucket}"
-    if isinstance(io, FsspecFileIO):
+    if is_fsspec(io):
         return None if io.get_fs(scheme).exists(bucket) else f"the bucket {bucket}"
     return None

@@ -9,6 +9,8 @@ import ast
 import dataclasses
 import inspect
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -328,6 +330,24 @@ def test_every_public_name_has_a_docstring() -> None:
         if not name.startswith("_") and callable(value) and not inspect.getdoc(value)
     ]
     assert unexplained == []
+
+
+def test_a_process_that_loads_and_scans_imports_no_engine_job_or_client_of_services(tmp_path: Path) -> None:
+    """Decision 37: what each command and each worker pays before it does anything."""
+    code = (
+        "import sys, tableformat as tf\n"
+        f"catalog = tf.open_catalog({str(tmp_path)!r})\n"
+        "catalog.create_namespace('db')\n"
+        "import pyarrow as pa\n"
+        "table = catalog.create_table('db.t', pa.schema([('id', pa.int64())]), key=['id'])\n"
+        "table.append(pa.table({'id': [1, 2]}))\n"
+        "assert catalog.load_table('db.t').scan().to_arrow().num_rows == 2\n"
+        "unwanted = ('duckdb', 'sqlglot', 'requests', 'fsspec', 'pyiceberg.catalog.rest', 'tableformat.changes',\n"
+        "    'tableformat.layers', 'tableformat.relocation', 'tableformat.maintenance.compaction')\n"
+        "print([name for name in unwanted if name in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
 
 
 def test_what_is_for_tests_is_shipped() -> None:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.typedef import Identifier
 from pyiceberg.view import View
 
 from tableformat.catalogs.views.no_views import NoViews
-from tableformat.catalogs.views.rest_views import RestViews
 from tableformat.catalogs.views.sql_views import SqlViews
 from tableformat.catalogs.views.view_metadata import ViewDefinition
+from tableformat.commit.rest_catalog import is_rest
 
 
 class ViewStore(Protocol):
@@ -56,4 +55,8 @@ def views_of(catalog: Catalog) -> ViewStore:
     """SQ-26: views lie where the catalog's tables do; not every catalog has them."""
     if isinstance(catalog, SqlCatalog):
         return SqlViews(catalog)
-    return RestViews(catalog) if isinstance(catalog, RestCatalog) else NoViews(catalog)
+    if is_rest(catalog):
+        from tableformat.catalogs.views.rest_views import RestViews
+
+        return RestViews(catalog)
+    return NoViews(catalog)

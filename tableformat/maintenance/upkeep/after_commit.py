@@ -9,11 +9,8 @@ from pyiceberg.table import Table as IcebergTable
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
-from tableformat.maintenance.upkeep.background import BACKGROUND
 from tableformat.maintenance.upkeep.debt import Debt
-from tableformat.maintenance.upkeep.metrics import metrics_of
 from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
-from tableformat.maintenance.upkeep.rounds import run_rounds
 from tableformat.properties import UPKEEP
 
 logger = logging.getLogger(__name__)
@@ -34,6 +31,10 @@ def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | Exe
         return
     if policy.mode is UpkeepMode.OFF or not Debt.of(iceberg, branch, policy).is_due:
         return
+    from tableformat.maintenance.upkeep.background import BACKGROUND
+    from tableformat.maintenance.upkeep.metrics import metrics_of
+    from tableformat.maintenance.upkeep.rounds import run_rounds
+
     handle = copy.copy(iceberg)
     if policy.mode is UpkeepMode.BACKGROUND:
         BACKGROUND.notify(handle, branch, executor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -36,6 +35,8 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
 
 def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
     """For each row whether it is the first one with its key, in the table and in the portion."""
+    import duckdb
+
     tasks = draft.plan(within_bounds(portion.column(key[0]), draft.schema.find_field(key[0])))
     context = ReadContext.of(draft.view, key)
     present = (batch for table in read_tables(tasks, context) for batch in as_numbers(table).to_batches())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +26,8 @@ def refuse_rounding(rows: pa.Table | pa.RecordBatch, names: Collection[str] | No
 
     `names`: the columns that it computes with; all without it. It compares them in any case.
     """
+    import duckdb
+
     if int(duckdb.__version__.partition(".")[0]) >= _EXACT_SINCE:
         return
     chosen = None if names is None else {name.casefold() for name in names}

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
-import sqlglot
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, FloatType
-from sqlglot import exp
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
 
-_ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.UDTF, exp.Star)
-"""What an expression over the columns of one row does not have."""
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 def row_expression(text: str, *, where: str) -> exp.Expr:
     """The text, when it is one SQL expression over one row; `where` names the argument in errors."""
+    import sqlglot
+    from sqlglot import exp
+
     try:
         parsed = sqlglot.parse(f"SELECT {text}", dialect="duckdb")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
@@ -31,7 +32,8 @@ def row_expression(text: str, *, where: str) -> exp.Expr:
     if not is_one or select is None or {key for key, part in select.args.items() if part} - {"expressions", "kind"}:
         raise InvalidArgumentError(f"{where} must be one SQL expression, not {text}")
     expression: exp.Expr = select.expressions[0]
-    if any(expression.find_all(*_ACROSS_ROWS)) or isinstance(expression, exp.Alias):
+    across_rows = (exp.AggFunc, exp.Window, exp.Query, exp.UDTF, exp.Star)
+    if any(expression.find_all(*across_rows)) or isinstance(expression, exp.Alias):
         raise InvalidArgumentError(f"{where} is computed from the columns of one row, so it cannot be {text}")
     return expression
 
@@ -49,6 +51,8 @@ def computed(
     argument in errors. InvalidArgumentError where DuckDB cannot compute them, UnsupportedFeatureError where it would
     round what it is given.
     """
+    import duckdb
+
     length = next(iter(rows.values())).num_rows
     columns = ", ".join(
         f"{_in_type_of_column(schema, name, text)} AS {quoted(name)}" for name, text in expressions.items()
@@ -72,6 +76,9 @@ def computed(
 
 
 def _named_columns(expressions: Iterable[str]) -> set[str]:
+    import sqlglot
+    from sqlglot import exp
+
     parsed = (sqlglot.parse_one(text, dialect="duckdb") for text in expressions)
     return {column.name for each in parsed for column in each.find_all(exp.Column)}
 

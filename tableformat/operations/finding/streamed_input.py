@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 @contextmanager
 def streamed_input(
-    connection: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    connection: DuckDBPyConnection, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[None]:
     """The batches as a table of the connection that can be read once.
 
@@ -19,6 +22,8 @@ def streamed_input(
     connection, which is the caller's own, filters that a join computes are turned off: versions before 2.0 cannot give
     a UUID to Arrow, and these batches could not use them.
     """
+    import duckdb
+
     connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
     failures: list[BaseException] = []
     reader = pa.RecordBatchReader.from_batches(schema, _remembering(failures, batches))

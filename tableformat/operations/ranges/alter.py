@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -18,6 +17,7 @@ from tableformat.commit.metadata_commit import commit_metadata
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitStateUnknownError, InvalidArgumentError
 from tableformat.metadata.content_file import DeleteFile
@@ -109,9 +109,7 @@ class PlannedAlteration(PlannedChange):
     def needs_snapshot(self, before: DefinedPartitions, altered: Altered) -> bool:
         """RP-8: what narrows does, whether there are files or not. Catalog servers do not compare the property, so
         there every change does."""
-        return (
-            bool(altered.dropped) or narrows(before, altered.defined) or isinstance(self._iceberg.catalog, RestCatalog)
-        )
+        return bool(altered.dropped) or narrows(before, altered.defined) or is_rest(self._iceberg.catalog)
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
         del snapshot

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -94,6 +93,8 @@ def _spilled(
     memory_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     """The temporary files live as long as this generator."""
+    import duckdb
+
     with tempfile.TemporaryDirectory(prefix="tableformat-last-row-") as directory:
         rows, keys = Path(directory, "rows.arrow"), Path(directory, "keys.arrow")
         _spill(batches, schema, key_names, order_by, rows=rows, keys=keys)
