@@ -17,8 +17,8 @@ from tableformat.write.created_files import CreatedFiles
 from tableformat.write.data_files.data_file_entry import data_file_entry
 from tableformat.write.data_files.partitions import PartitionValues
 from tableformat.write.data_files.stored_columns import stored_rows, stored_schema
-from tableformat.write.rows.one_batch import one_array, one_batch
-from tableformat.write.rows.sorting import follows, sorting_order
+from tableformat.write.rows.one_batch import one_batch
+from tableformat.write.rows.sorting import follows, order_of_batches
 
 _ROWS_MIN: Final = 1_024
 """Rows of a row group, at least: smaller ones cost more in footers than an exact file size is worth."""
@@ -62,10 +62,10 @@ class PartitionWriter:
     def write(self, batches: list[pa.RecordBatch]) -> None:
         """Sort the rows and write them; files that become full are closed. Empties the list.
 
-        Rows that are in order already are put together by row group; only their keys are looked at as a whole.
+        Rows that are in order already are put together by row group; only their keys are looked at before.
         """
         rows = pa.Table.from_batches(batches)
-        order = sorting_order([one_array(rows[name]) for name in self._key_names]) if self._key_names else None
+        order = order_of_batches(batches, self._key_names) if self._key_names else None
         if order is not None:
             del rows
             rows = one_batch(batches)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tableformat.write.rows.one_batch import one_array
+
 _PEEK_ROWS: Final = 64
 """Rows looked at first: input that is not sorted nearly always shows it there."""
 _RANKED_FROM_ROWS: Final = 4_096
@@ -19,7 +21,32 @@ _REPEATED_BELOW: Final = 0.85
 """Share of distinct values in the first eighth of the rows below which ranking is faster than comparing strings: values
 that come four times each in any order are just below it."""
 _WORD_BITS: Final = 64
+_LARGE_BATCH_ROWS: Final = 4_096
+"""Batches of so many rows on average are asked for their order one by one; smaller ones are put together first."""
 Words = npt.NDArray[np.uint64]
+
+
+def order_of_batches(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.Array | None:
+    """FM-6: `sorting_order` of the rows of all batches by the columns of these names. Rows that are in order are not
+    copied to find it out, where batches are large."""
+    table = pa.Table.from_batches(batches)
+    if table.num_rows >= _LARGE_BATCH_ROWS * len(batches) and _follow_each_other(batches, names):
+        return None
+    return sorting_order([one_array(table[name]) for name in names])
+
+
+def _follow_each_other(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> bool:
+    last: list[pa.Scalar] | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        columns = [batch.column(name) for name in names]
+        if not is_sorted([_plain(column) for column in columns]):
+            return False
+        if last is not None and not follows(last, [column[0] for column in columns]):
+            return False
+        last = [column[batch.num_rows - 1] for column in columns]
+    return True
 
 
 def sorting_order(columns: Sequence[pa.Array]) -> pa.Array | None:
@@ -27,7 +54,7 @@ def sorting_order(columns: Sequence[pa.Array]) -> pa.Array | None:
 
     Arrow orders strings and binaries by unsigned bytes, which is the key order; floating point columns are no keys.
     """
-    plain = [column.storage if isinstance(column, pa.ExtensionArray) else column for column in columns]
+    plain = [_plain(column) for column in columns]
     if is_sorted(plain):
         return None
     packed = _packed_order(plain)
@@ -123,6 +150,10 @@ def follows(previous: Sequence[pa.Scalar], first: Sequence[pa.Scalar]) -> bool:
         if pc.greater(plain[0], plain[1]).as_py():
             return False
     return True
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 
 def _ranked(column: pa.Array) -> pa.Array:

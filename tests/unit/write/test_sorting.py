@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tableformat.write.rows import sorting
-from tableformat.write.rows.sorting import follows, is_sorted, sorting_order
+from tableformat.write.rows.sorting import follows, is_sorted, order_of_batches, sorting_order
 
 
 def in_order(*columns: pa.Array) -> list[tuple[object, ...]]:
@@ -46,6 +46,33 @@ def test_rows_of_equal_keys_stay_as_they_came() -> None:
 def test_rows_in_order_are_not_sorted_again() -> None:
     assert sorting_order([pa.array(["a", "a", "b"]), pa.array([1, 1, 0])]) is None
     assert sorting_order([pa.array(["a", "a", "b"]), pa.array([2, 1, 0])]) is not None
+
+
+@pytest.mark.parametrize("rows_each", [1, sorting._LARGE_BATCH_ROWS])
+@pytest.mark.parametrize(
+    ("parts", "is_in_order"),
+    [
+        (["ab", "", "bc"], True),
+        (["ac", "bd"], False),
+        (["ab", "ca"], False),
+    ],
+)
+def test_batches_are_in_order_where_each_is_and_follows_the_one_before(
+    parts: list[str], is_in_order: bool, rows_each: int
+) -> None:
+    """FM-6, whether large batches are looked at one by one or small ones together."""
+    columns = [[value for value in part for _ in range(rows_each)] for part in parts]
+    batches = [pa.record_batch({"id": pa.array(column, pa.large_string())}) for column in columns]
+    order = order_of_batches(batches, ["id"])
+    rows = pa.Table.from_batches(batches)["id"]
+    assert (order is None) is is_in_order
+    assert (rows if order is None else rows.take(order)).to_pylist() == sorted(rows.to_pylist())
+
+
+def test_rows_in_order_are_not_copied_to_find_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(sorting, "one_array")
+    half = sorting._LARGE_BATCH_ROWS
+    assert order_of_batches([pa.record_batch({"id": pa.array(range(s, s + half))}) for s in (0, half)], ["id"]) is None
 
 
 def test_a_fall_after_a_long_rise_is_seen() -> None:
