@@ -63,6 +63,7 @@ _PYTHON_TYPES: Final[dict[type[PrimitiveType], tuple[type, ...]]] = {
     FixedType: _BYTES,
     UUIDType: (uuid.UUID, *_BYTES),
 }
+_OF_MICROSECONDS: Final = (TimestampType, TimestamptzType)
 _ZONED: Final = (TimestamptzType, TimestamptzNanoType)
 
 
@@ -118,6 +119,9 @@ def _checked(value: Any, key_type: PrimitiveType, name: str) -> Any:
         raise InvalidKeyError(f"column {name!r} is {key_type}, not {shown(value)}. Convert it first.")
     if isinstance(value, dt.datetime | dt.time):
         _check_zone(value, key_type, name)
+    if isinstance(key_type, _OF_MICROSECONDS) and getattr(value, "nanosecond", False):
+        # Arrow drops those of pandas without an error: the key would be another one.
+        raise InvalidKeyError(f"column {name!r} is {key_type}, {value!r} has nanoseconds, which it cannot hold.")
     if isinstance(value, uuid.UUID):
         return value.bytes
     if isinstance(value, _BYTES):

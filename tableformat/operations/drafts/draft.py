@@ -435,7 +435,7 @@ class Draft:
         # A blind delete is global: it knows no partition of the rows that it is for (`specs/decisions`).
         spec_id = self._global_spec_id()
         for tables in self._pending_keys.values():
-            keys = pa.concat_tables(tables, promote_options="permissive")
+            keys = self._conformed_keys(tables)
             self._keep(write_equality_deletes(self.context, keys, spec_id=spec_id))
         for arrays in self._pending_spans.values():
             self._keep([write_range_delete_file(self.context, SpanArray.concat(arrays), spec_id=spec_id)])
@@ -460,11 +460,17 @@ class Draft:
                 self.delete_positions(task, found)
 
     def _spans_of_keys(self, tables: Sequence[pa.Table]) -> SpanArray:
-        keys = pa.concat_tables(tables, promote_options="permissive")
-        columns = delete_columns(self.schema, keys.column_names)
-        on = KeyColumns.of(self.schema, [field.field_id for field in columns.fields])
-        rows = pa.Table.from_batches(ConformedRows(keys.to_reader(), columns), table_arrow_schema(columns))
-        return spans_of_prefixes(on, distinct_rows(rows))
+        keys = self._conformed_keys(tables)
+        on = KeyColumns.of(self.schema, [self.schema.find_field(name).field_id for name in keys.column_names])
+        return spans_of_prefixes(on, distinct_rows(keys))
+
+    def _conformed_keys(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """In the types of the columns: some of a verb's keys are so already, and others as they were given."""
+        columns = delete_columns(self.schema, tables[0].column_names)
+        types = table_arrow_schema(columns)
+        return pa.concat_tables(
+            [pa.Table.from_batches(ConformedRows(each.to_reader(), columns), types) for each in tables]
+        )
 
     def _keep(self, deletes: Iterable[DeleteFile]) -> None:
         for delete in deletes:

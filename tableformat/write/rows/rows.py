@@ -29,14 +29,21 @@ ACCEPTED: Final = (
 )
 
 
-def as_reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
-    rows: Any, *, schema: pa.Schema | None = None, what: str = "rows"
-) -> pa.RecordBatchReader:
+def as_reader(rows: Any, *, schema: pa.Schema | None = None, what: str = "rows") -> pa.RecordBatchReader:
     """A reader over the rows; a reader comes back as it is and can be read once.
 
     `schema` is the table's: a list of dicts takes the types of its columns from it where they fit, and an empty list or
-    iterable has no other. `what` names the argument in errors. Raises InvalidArgumentError for anything else.
+    iterable has no other. `what` names the argument in errors. Raises InvalidArgumentError for anything else. Views of
+    text and bytes, which Polars gives, become plain ones: PyArrow takes and compares no rows of them.
     """
+    reader = _reader(rows, schema, what)
+    plain = pa.schema([each.with_type(without_views(each.type)) for each in reader.schema], reader.schema.metadata)
+    return reader if plain.equals(reader.schema) else reader.cast(plain)
+
+
+def _reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
+    rows: Any, schema: pa.Schema | None, what: str
+) -> pa.RecordBatchReader:
     if isinstance(rows, pa.RecordBatchReader):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -75,6 +82,23 @@ def as_reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
     raise InvalidArgumentError(
         f"{what} of type {_type_name(rows)} cannot be read as rows; accepted are {ACCEPTED}.{hint}"
     )
+
+
+def without_views(of: pa.DataType) -> pa.DataType:
+    """The type with plain text and bytes in the place of views, also inside of others."""
+    types = pa.types
+    if types.is_string_view(of):
+        return pa.large_string()
+    if types.is_binary_view(of):
+        return pa.large_binary()
+    if types.is_struct(of):
+        return pa.struct([each.with_type(without_views(each.type)) for each in of])
+    if types.is_map(of):
+        return pa.map_(without_views(of.key_type), of.item_field.with_type(without_views(of.item_type)))
+    if types.is_list(of) or types.is_large_list(of):
+        item = of.value_field.with_type(without_views(of.value_type))
+        return pa.list_(item) if types.is_list(of) else pa.large_list(item)
+    return of
 
 
 @contextlib.contextmanager
@@ -145,10 +169,18 @@ def _column(name: str, values: list[Any], schema: pa.Schema | None, what: str) -
     problems = []
     for data_type in types:
         try:
-            return pa.array(values, data_type)
+            array = pa.array(values, data_type)
+            return array if data_type is not None else _with_nanoseconds(values, array)
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
             problems.append(str(error))
     raise InvalidArgumentError(f"column {name!r} of {what} has values of no common type: {problems[0]}.")
+
+
+def _with_nanoseconds(values: list[Any], inferred: pa.Array) -> pa.Array:
+    """Arrow infers microseconds of datetimes, those of pandas among them, and drops what is below without an error."""
+    if not pa.types.is_timestamp(inferred.type) or not any(getattr(value, "nanosecond", 0) for value in values):
+        return inferred
+    return pa.array(values, pa.timestamp("ns", inferred.type.tz))
 
 
 def _type_name(value: Any) -> str:

@@ -173,11 +173,11 @@ def test_rows_with_a_uuid_inside_of_a_struct(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", inner), ("n", pa.int64())])
     table = catalog.create_table("db.t", schema, key=["id"])
     one = uuid.UUID(int=1)
-    stored = pa.StructArray.from_arrays([pa.array([one.bytes] * 2, pa.uuid())], ["u"])
-    table.append(pa.table({"id": [1, 2], "s": stored, "n": [1, 2]}))
+    stored = pa.StructArray.from_arrays([pa.array([one.bytes] * 3, pa.uuid())], ["u"])
+    table.append(pa.table({"id": [0, 1, 2], "s": stored, "n": [0, 1, 2]}))
     assert table.get_many(pa.table({"id": [2, 3]})).to_pylist() == [{"id": 2, "s": {"u": one}, "n": 2}]
     assert table.get_many(pa.table({"id": pa.array([], pa.int64())})).num_rows == 0
     table.upsert(pa.table({"id": [2, 7], "n": [9, 9]}), missing="keep")
     assert [row["s"] for row in table.get_many(pa.table({"id": [2, 7]})).to_pylist()] == [{"u": one}, None]
     table.delete("n = 1", mode="scan")
-    assert table.inspect.position_deletes()["row"].to_pylist() == [None]
+    assert set(table.inspect.position_deletes()["row"].to_pylist()) == {None}

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
-from tableformat.errors import DuplicateKeyError, InvalidPredicateError, UnsupportedFeatureError
+from tableformat.errors import (
+    DuplicateKeyError,
+    InvalidKeyError,
+    InvalidPredicateError,
+    RowsRefusedError,
+    UnsupportedFeatureError,
+)
 
 KINDS = {"without a zone": pa.timestamp("ns"), "with a zone": pa.timestamp("ns", "UTC")}
 Rows = Callable[..., pa.Table]
@@ -91,3 +97,27 @@ def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind:
     seen = table.scan(columns=["at", "seen"]).to_arrow()
     assert sorted(seen["at"].cast(pa.int64()).to_pylist()) == [1_001, 1_002, 5_999]
     assert seen["at"].equals(seen["seen"])
+
+
+def test_values_of_pandas_keep_them(table: tf.Table, kind: pa.DataType) -> None:
+    """Arrow infers microseconds of a list of such values: other ones were stored."""
+    moment = pd.Timestamp(7_777, tz=kind.tz)
+    table.append([{"at": moment, "value": 7}])
+    table.update("value = 7", set={"seen": moment})
+    found = table.get((moment,))
+    assert found is not None
+    assert found["seen"] == moment
+
+
+def test_values_that_a_column_cannot_hold_are_refused(tmp_path: Path) -> None:
+    """They were taken for the microsecond before."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([pa.field("at", pa.timestamp("us"), nullable=False)]), key=["at"])
+    table.append([{"at": pd.Timestamp(7_000)}])
+    with pytest.raises(RowsRefusedError):
+        table.append([{"at": pd.Timestamp(7_777)}])
+    with pytest.raises(InvalidKeyError, match="nanoseconds"):
+        table.delete_prefix({"at": pd.Timestamp(7_777)})
+    with pytest.raises(InvalidKeyError, match="nanoseconds"):
+        table.get((pd.Timestamp(7_777),))
