@@ -25,7 +25,8 @@ from told_conditions import (
     values_of,
 )
 
-from tableformat.testing.key_order import Row, sort_key
+from tableformat.deletes.rules import partition_identity
+from tableformat.testing.key_order import Row
 from tableformat.testing.model import ModelVerbs
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
@@ -563,7 +564,7 @@ def _partition_of(tables: ThreeTables) -> Callable[[Row], tuple[Any, ...]]:
         name = schema.find_column_name(partition.source_id)
         ident = next(column.ident for column in tables.columns if column.name == name)
         fields.append((ident, partition.transform.transform(schema.find_type(partition.source_id))))
-    return lambda row: tuple(sort_key(transform(_internal(row.get(ident)))) for ident, transform in fields)
+    return lambda row: partition_identity(0, tuple(transform(_internal(row.get(ident))) for ident, transform in fields))
 
 
 def _internal(value: Any) -> Any:

@@ -191,6 +191,18 @@ def test_dynamic_overwrite_replaces_the_partitions_of_its_rows(
     assert len(events.inspect.delete_files()) == 0
 
 
+def test_dynamic_overwrite_of_partitions_of_floats(
+    spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
+) -> None:
+    """DA-3: the rows of NaN stayed beside the new ones."""
+    name = f"lake.{namespace}.floats"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) PARTITIONED BY (x)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, double('NaN')), (2, 1.0), (3, 0.0), (4, -0.0D)")
+    spark.sql(f"INSERT OVERWRITE {name} VALUES (5, double('NaN')), (6, 0.0)")
+    assert [row.id for row in spark.sql(f"SELECT id FROM {name} ORDER BY id").collect()] == [2, 4, 5, 6]
+    assert lake.load_table((namespace, "floats")).verify(deep=True).is_clean
+
+
 def test_dynamic_overwrite_finds_rows_of_an_older_spec(spark: SparkSession, events: Table) -> None:
     """Files from before the spec was changed hold rows of several partitions of the new one."""
     with events.update_spec() as spec:

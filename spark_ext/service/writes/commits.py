@@ -30,6 +30,7 @@ from spark_ext.service.writes.task_reports import (
 from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_options import ISOLATION_LEVEL
 from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
+from tableformat.deletes.rules import partition_of
 from tableformat.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -356,7 +357,7 @@ def _stage_overwrite(target: WriteTarget, predicates: list[dict[str, Any]], stag
 
 
 def _stage_partitions(target: WriteTarget, context: WriteContext, staged: StagedFiles, draft: Draft) -> None:
-    partitions = {file.partition for file in staged.data_files}
+    partitions = {partition_of(file) for file in staged.data_files}
     if target.validation is not None:
         target.validation.check_files(draft, loses_rows_to(context.spec, partitions))
     draft.begin_verb()

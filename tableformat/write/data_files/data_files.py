@@ -208,13 +208,12 @@ class DataFileSink:
         return buffer.batches
 
     def _writer(self, place: Place, writer_count: int = 1) -> PartitionWriter:
-        partition, _ = place
         return PartitionWriter(
             self._context,
             self._created,
             self._schema,
             self._key_names,
-            partition=partition,
+            partition=place.partition,
             dictionaries=self._dictionaries,
             row_group_bytes=_ROW_GROUP_SHARE * self._context.memory_bytes / writer_count,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import field as described
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import TruncateTransform, VoidTransform
 from pyiceberg.types import IcebergType, StructType
 
-from tableformat.deletes.rules import is_unpartitioned
+from tableformat.deletes.rules import is_unpartitioned, partition_identity
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.layout import is_aligned
@@ -32,8 +33,18 @@ PartitionValues = tuple[Any, ...]
 
 RangePlace = tuple[int, int]
 ANY_RANGE: Final[RangePlace] = (0, 0)
-Place = tuple[PartitionValues, RangePlace]
-"""A partition, and the range of it whose rows may share a file (RP-7); ANY_RANGE where all of them may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What rows have in common that may share a file."""
+
+    partition: PartitionValues = described(compare=False)
+    identity: PartitionValues
+    """DA-3: what tells partitions apart; -0.0 is another one than 0.0, whose rows another engine takes for -0.0."""
+    range: RangePlace
+    """The range of the partition whose rows may share a file (RP-7); ANY_RANGE where all of them may."""
+
 
 _CODE_LIMIT: Final = 1 << 62
 _NAN: Final = float("nan")
@@ -52,8 +63,11 @@ class Route:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """What rows have in common that may share a file."""
-        return tuple(zip(self.partitions, self.ranges or (ANY_RANGE,) * len(self.partitions), strict=True))
+        ranges = self.ranges or (ANY_RANGE,) * len(self.partitions)
+        return tuple(
+            Place(values, partition_identity(0, values)[1], each)
+            for values, each in zip(self.partitions, ranges, strict=True)
+        )
 
 
 class RowRouter(Protocol):

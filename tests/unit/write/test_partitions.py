@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import uuid
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -36,6 +38,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+import tableformat as tf
 from tableformat.write.data_files.partitions import ANY_RANGE, SpecRouter, split
 from tableformat.write.rows.conform import table_arrow_schema
 
@@ -108,7 +111,7 @@ def test_rows_are_split_by_every_combination_and_keep_their_order() -> None:
         PartitionField(1, 1000, IdentityTransform(), "a"), PartitionField(2, 1001, IdentityTransform(), "b"), spec_id=1
     )
     placed = split(batch, SpecRouter(spec, schema).route(batch))
-    parts = {partition: rows.column("n").to_pylist() for (partition, _), rows in placed}
+    parts = {place.partition: rows.column("n").to_pylist() for place, rows in placed}
     assert parts == {("x", 1): [0, 4], (None, 1): [1, 3], ("x", 2): [2]}
 
 
@@ -119,10 +122,24 @@ def test_not_a_number_is_one_partition_across_batches() -> None:
     assert set(first.partitions) == set(second.partitions)
 
 
+def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
+    """DA-3: in one file, whose entry says one of them, rows of the other are the wrong ones for who reads the entry."""
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        schema = pa.schema([("x", pa.float64()), ("n", pa.int64())])
+        table = catalog.create_table("db.t", schema, partition_by=["x"])
+        table.append(pa.table({"x": [0.0, -0.0, math.nan, 0.0, -0.0, math.nan], "n": range(6)}, schema=schema))
+        table.append(pa.table({"x": [-0.0, 0.0], "n": [6, 7]}, schema=schema))
+        table.maintenance.compact(rewrite_all=True)
+        files = table.refresh().inspect.files()
+        assert sorted(str(each["x"]) for each in files["partition"].to_pylist()) == ["-0.0", "0.0", "nan"]
+        assert table.verify(deep=True).is_clean
+
+
 def test_an_unpartitioned_batch_is_not_copied() -> None:
     schema, batch = one_column(LongType(), [1, 2])
     ((place, rows),) = split(batch, SpecRouter(PartitionSpec(spec_id=0), schema).route(batch))
-    assert place == ((), ANY_RANGE)
+    assert (place.partition, place.range) == ((), ANY_RANGE)
     assert rows is batch
 
 
