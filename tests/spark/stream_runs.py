@@ -47,9 +47,13 @@ class Source:
         return found
 
     def run(self, with_batch: Callable[[DataFrame], object]) -> None:
+        self.run_numbered(lambda batch, _number: with_batch(batch))
+
+    def run_numbered(self, with_batch: Callable[[DataFrame, int], object]) -> None:
+        """A batch that is run again has the number that it had."""
         query = (
             self._columns(self.rows())
-            .writeStream.foreachBatch(lambda batch, _number: with_batch(batch))
+            .writeStream.foreachBatch(with_batch)
             .option("checkpointLocation", self._checkpoint)
             .trigger(availableNow=True)
             .start()
