@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 
 import pytest
 from evolving_checks import Checks
@@ -12,6 +13,7 @@ from example_counts import examples
 from fast_lake import fast_lake
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from large_inputs import taken_for_large
 from soak_figures import count
 
 STEPS = 12
@@ -20,14 +22,14 @@ STEPS_BETWEEN_ALL_CHECKS = 4
 
 @pytest.mark.slow
 @settings(max_examples=examples(0.1))
-@given(seed=st.integers(0, 2**63))
-def test_every_door_has_the_rows_of_a_table_that_evolves(seed: int) -> None:
+@given(seed=st.integers(0, 2**63), is_large=st.booleans())
+def test_every_door_has_the_rows_of_a_table_that_evolves(seed: int, is_large: bool) -> None:
     """CF-1 to CF-6, DA-1 to DA-4, FM-20, FM-21, RD-4: scans and snapshots, filters, the change feed between any two
     snapshots, lookups, DuckDB with filters, aggregates and time travel, and a deep verification.
 
     Examples are numbers, since what follows from them is too long to be made smaller; the log says what was done.
     """
-    with fast_lake() as catalog:
+    with taken_for_large() if is_large else nullcontext(), fast_lake() as catalog:
         known = EvolvingTable(catalog, "db.t", random.Random(seed))
         try:
             run(known)

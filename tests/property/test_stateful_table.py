@@ -7,10 +7,9 @@ from example_counts import examples
 from fast_lake import fast_lake
 from hypothesis import settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
+from large_inputs import taken_for_large
 from soak_figures import count
 
-from tableformat.merge_on_read import delete_loader
-from tableformat.merge_on_read.together import batches
 from tableformat.testing.machine import STEP_COUNT, TableMachine, machine_on
 from tableformat.testing.ref_machine import RefMachine
 
@@ -22,11 +21,10 @@ def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
 
 
 @pytest.mark.slow
-def test_table_does_so_where_files_are_too_large_to_be_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of random tables are small, and readers of larger ones would never see them."""
-    monkeypatch.setattr(batches, "SMALL_FILE_BYTES", -1)
-    monkeypatch.setattr(delete_loader, "_SMALL_FILE_BYTES", -1)
-    run_machine(0.06)
+def test_table_does_so_where_all_that_it_handles_is_taken_for_large() -> None:
+    """What is read together, searched, cut in pieces or put into threads from a size on, random tables never have."""
+    with taken_for_large():
+        run_machine(0.06)
 
 
 @pytest.mark.slow
