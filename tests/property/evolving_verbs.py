@@ -26,6 +26,7 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import DuplicateKeyError
+from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.testing.key_order import is_covered, sort_keys
 from tableformat.testing.raw_files import foreign_data_file, foreign_equality_delete
 from tableformat.write.context import WriteContext
@@ -214,7 +215,9 @@ def foreign_append(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     schema, current = known.random.choice(table.metadata.schemas), table.metadata.schema()
     new = tuple(KnownRow(row.number, _only(row.values, schema)) for row in known.new_rows(schema, before))
     lacks_key = any(value_at(row.values, (each,)) is None for row in new for each in current.fields if each.required)
-    has_inner_uuid = any(without_extension(each.type) != each.type for each in table.schema if _has_parts(each.type))
+    has_inner_uuid = any(
+        without_extension(each.type) != each.type for each in arrow_schema(schema) if _has_parts(each.type)
+    )
     if table.metadata.spec().fields or has_inner_uuid or lacks_key:
         return append(known, table, before)
     known.log.append(f"foreign append {rows_in(new, schema)} in schema {schema.schema_id}")
