@@ -12,6 +12,7 @@ from tableformat.metadata.identifiers import identifier_parts, identifier_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from pyiceberg.io import FileIO
 
     from tableformat.catalogs.catalog import Catalog
     from tableformat.table import Table
@@ -26,6 +27,9 @@ class Attachment:
     """Arguments of `Table.at` for every table; empty: the newest snapshots."""
     snapshot_ids: dict[str, int | None] = field(default_factory=dict)
     """Table identifier to the snapshot that its view reads."""
+    shown: dict[str, tuple[str, FileIO]] = field(default_factory=dict)
+    """Table identifier to the metadata file and the FileIO behind its view: while a table has the same, the view stays.
+    A catalog that gives out credentials has another FileIO each time."""
     partition_lists: set[str] = field(default_factory=set)
     """Names of the views of range partitions."""
     past_states: set[str] = field(default_factory=set)

@@ -39,6 +39,7 @@ from tableformat.scan.scan import Scan
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from pyarrow.dataset import Dataset as ArrowDataset
+    from pyiceberg.io import FileIO
 
     from tableformat.catalogs.catalog import Catalog
     from tableformat.metadata.snapshot_view import SnapshotView
@@ -182,20 +183,24 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
     """LK-2: a table that cannot be read has a view that says why, and the others are attached."""
     catalog = attachment.catalog
     seen: dict[str, int | None] = {}
+    shown: dict[str, tuple[str, FileIO]] = {}
     taken: dict[tuple[str, str], str] = {}
     lists: dict[str, SnapshotView] = {}
     for namespace in catalog.list_namespaces(recursive=True):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}.{quoted(namespace)}")
         for identifier in catalog.list_tables(namespace):
-            place = (namespace.casefold(), identifier_parts(identifier)[-1].casefold())
+            place = _place_of(identifier)
             if place in taken:
                 both = f"DuckDB does not tell the names {taken[place]} and {identifier} apart; rename one of the tables"
                 _show_refusal(connection, _view_of(name, taken[place]), both)
+                shown.pop(taken[place], None)
                 continue
             try:
                 table = catalog.load_table(identifier)
                 view = table.at(**attachment.state)
-                dataset = Scan(view).to_dataset()
+                behind = table.iceberg.metadata_location, table.iceberg.io
+                is_same = _are_same(attachment.shown.get(identifier), behind)
+                dataset = None if is_same else Scan(view).to_dataset()
             except TableNotFoundError:
                 continue  # Dropped since it was listed.
             except _UNREADABLE as error:
@@ -203,17 +208,31 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
                 seen[identifier] = None
             else:
                 seen[identifier] = None if view.snapshot is None else view.snapshot.snapshot_id
-                _show_table(connection, name, identifier, dataset)
+                shown[identifier] = behind
+                if dataset is not None:
+                    _show_table(connection, name, identifier, dataset)
                 if RANGE_PARTITIONS in table.metadata.properties:
                     lists[_list_of(identifier)] = view
             taken[place] = identifier
     for identifier in lists.keys() - seen.keys():
         _show_partitions(connection, name, identifier, lists[identifier])
     for identifier in (attachment.snapshot_ids.keys() | attachment.partition_lists) - seen.keys() - lists.keys():
+        if _place_of(identifier) in taken:
+            continue  # Another spelling of a name that is in use: DuckDB would take that one away.
         connection.execute(f"DROP VIEW IF EXISTS {_view_of(name, identifier)}")
         connection.unregister(dataset_name(name, identifier))
-    attachment.snapshot_ids = seen
+    attachment.snapshot_ids, attachment.shown = seen, shown
     attachment.partition_lists = lists.keys() - seen.keys()
+
+
+def _place_of(identifier: str) -> tuple[str, str]:
+    """What DuckDB goes by: names are the same in capital and small letters."""
+    *namespace, table = identifier_parts(identifier)
+    return identifier_text(namespace).casefold(), table.casefold()
+
+
+def _are_same(shown: tuple[str, FileIO] | None, behind: tuple[str, FileIO]) -> bool:
+    return shown is not None and shown[0] == behind[0] and shown[1] is behind[1]
 
 
 def _show_partitions(connection: DuckDBPyConnection, name: str, identifier: str, view: SnapshotView) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
+from tableformat.engines import duckdb as engine
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableFormatError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("Name", pa.string()), ("price", pa.float64())])
@@ -140,6 +141,47 @@ class TestTimeTravel:
         tf.duckdb.detach(attached.connection, name="past")
         with pytest.raises(InvalidArgumentError, match="tag"):
             tf.duckdb.attach(attached.connection, attached.catalog, name="past", tag="two", branch="main")
+
+
+class TestRefresh:
+    def test_views_of_tables_that_did_not_change_stay(
+        self, attached: Attached, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = attached.catalog.create_table("db.other", SCHEMA)
+        tf.duckdb.refresh(attached.connection)
+        shown = []
+        show = engine._show_table
+        monkeypatch.setattr(engine, "_show_table", lambda *args: (shown.append(args[2]), show(*args)))
+        assert tf.duckdb.refresh(attached.connection) == {}
+        attached.table.delete("id = 1")
+        other.set_properties({"comment": "metadata alone"})
+        assert tf.duckdb.refresh(attached.connection) == {"lake.db.items": attached.table.snapshot_id}
+        assert shown == ["db.items", "db.other"]
+        assert attached.rows("SELECT count(*) FROM lake.db.items") == [(2,)]
+
+    def test_a_table_under_the_name_of_another_is_shown(self, attached: Attached) -> None:
+        other = attached.catalog.create_table("db.other", SCHEMA)
+        other.append(pa.table({"id": [7], "Name": ["x"], "price": [7.0]}))
+        tf.duckdb.refresh(attached.connection)
+        attached.catalog.rename_table("db.items", "db.old")
+        attached.catalog.rename_table("db.other", "db.items")
+        tf.duckdb.refresh(attached.connection)
+        assert attached.rows("SELECT id FROM lake.db.items") == [(7,)]
+        assert attached.rows("SELECT count(*) FROM lake.db.old") == [(3,)]
+
+    def test_a_table_whose_name_was_taken_twice_is_shown_once_it_is_not(self, attached: Attached) -> None:
+        attached.catalog.create_table("db.ITEMS", SCHEMA)
+        tf.duckdb.refresh(attached.connection)
+        with pytest.raises(duckdb.Error, match="does not tell the names"):
+            attached.rows("FROM lake.db.items")
+        attached.catalog.drop_table("db.ITEMS")
+        tf.duckdb.refresh(attached.connection)
+        assert attached.rows("SELECT count(*) FROM lake.db.items") == [(3,)]
+
+    def test_a_table_that_is_spelled_otherwise_is_still_there(self, attached: Attached) -> None:
+        attached.catalog.rename_table("db.items", "db.Items")
+        tf.duckdb.refresh(attached.connection)
+        assert attached.rows("SELECT count(*) FROM lake.db.items") == [(3,)]
 
 
 class TestInsert:
