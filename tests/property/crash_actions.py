@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
+from unittest import mock
 
 import pyarrow as pa
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType
 
 import tableformat as tf
+from tableformat.maintenance.upkeep.background import BACKGROUND
+from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
 
 SCHEMA: Final = pa.schema(
     [
@@ -21,6 +26,7 @@ SCHEMA: Final = pa.schema(
 KEY: Final = ("id1", "id2")
 FUTURE: Final = 10**15
 QUICK: Final = {
+    "tableformat.upkeep": "off",
     "tableformat.upkeep.files-per-level": "2",
     "tableformat.upkeep.write-amplification": "1000",
     "commit.retry.num-retries": "2",
@@ -33,6 +39,8 @@ QUICK: Final = {
     "write.metadata.previous-versions-max": "6",
 }
 """Little patience; manifests get merged and metadata files logged out within a few commits."""
+
+_PATIENCE_SECONDS: Final = 60
 
 Action = Callable[[tf.Table], Any]
 BatchAction = Callable[..., Any]
@@ -90,8 +98,31 @@ def _changes() -> pa.Table:
     return events.append_column("_ts", pa.array([1, 2, 3]))
 
 
+def _with_upkeep(mode: UpkeepMode, act: BatchAction) -> BatchAction:
+    """The verb, and the upkeep behind it, as if the table asked for it: a death in the thread is one of the process."""
+    of = UpkeepPolicy.of
+
+    def run(table: tf.Table, **batch: Any) -> Any:
+        with (
+            mock.patch.object(UpkeepPolicy, "of", lambda properties: replace(of(properties), mode=mode)),
+            mock.patch.object(threading, "excepthook"),
+        ):
+            try:
+                return act(table, **batch)
+            finally:
+                assert BACKGROUND.wait(_PATIENCE_SECONDS), "upkeep does not end"
+
+    return run
+
+
+def _append(table: tf.Table, **batch: Any) -> Any:
+    return table.append(rows(("f", 1), ("f", 2), payload=9), **batch)
+
+
 VERBS: Final[dict[str, BatchAction]] = {
-    "append": lambda t, **b: t.append(rows(("f", 1), ("f", 2), payload=9), **b),
+    "append": _append,
+    "append, and upkeep of the writer": _with_upkeep(UpkeepMode.WRITER, _append),
+    "append, and upkeep in the background": _with_upkeep(UpkeepMode.BACKGROUND, _append),
     "append, duplicates ignored": lambda t, **b: t.append(rows(("a", 3), ("f", 1)), on_duplicate="ignore", **b),
     "append, duplicates refused": lambda t, **b: t.append(rows(("f", 1)), on_duplicate="error", **b),
     "append, duplicates replaced": lambda t, **b: t.append(rows(("a", 3), payload=9), on_duplicate="replace", **b),

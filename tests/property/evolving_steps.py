@@ -187,8 +187,10 @@ def move_branch(known: EvolvingTable) -> None:
 
 
 def expire(known: EvolvingTable) -> None:
+    known.wait_for_upkeep()
     table, retained = known.handle(), known.random.randint(1, 4)
-    known.rows_of(table)
+    for name in known.branches:
+        known.rows_of(known.handle(name))
     known.log.append(f"expire {retained}")
     table.maintenance.expire_snapshots(older_than=_ANY_AGE, retain_last=retained)
     table.maintenance.remove_orphan_files(older_than=_ANY_AGE, allow_recent=True)
