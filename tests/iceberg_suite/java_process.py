@@ -85,6 +85,8 @@ def _command(class_path: str, results: Path, classes: Sequence[str]) -> list[str
         "spark.sql.warehouse.dir": scratch / "spark-warehouse",
         "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
         "spark.log.level": "ERROR",
+        # As in a session of `configure`. Tests of Iceberg's extension set their own, for which `java` has a stand-in.
+        "spark.sql.extensions": "tableformat.spark.SqlExtensions",
         "jdk.attach.allowAttachSelf": "true",
     }
     return [

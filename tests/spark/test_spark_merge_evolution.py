@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -83,6 +87,35 @@ def test_merge_that_would_leave_columns_out_is_refused(spark: SparkSession, tabl
             ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
         """)
     assert rows(spark, table) == before
+
+
+@pytest.mark.since_spark("4.0", "the grammar of MERGE WITH SCHEMA EVOLUTION")
+@pytest.mark.before_spark("4.1", "MERGE WITH SCHEMA EVOLUTION changes tables")
+def test_a_session_without_the_extension_refuses_it_too(java: None, tmp_path: Path) -> None:
+    """SP-62: it was silent there."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ATTACHED, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "changes no table in Spark 4.0" in done.stdout
+    assert "[Row(id=1, v=1)]" in done.stdout
+
+
+_ATTACHED = """
+import sys
+from pyspark.sql import SparkSession
+from spark_ext import attach
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = attach(builder.getOrCreate(), warehouse=sys.argv[1])
+spark.sql("CREATE NAMESPACE lake.db")
+spark.sql("CREATE TABLE lake.db.t AS SELECT 1 id, 1 v")
+try:
+    spark.sql("-- a note\\n MERGE /* and */ with SCHEMA evolution INTO lake.db.t t USING (SELECT 1 id, 2 v, 3 e) s "
+              "ON t.id = s.id WHEN MATCHED THEN UPDATE SET *")
+except Exception as error:
+    print(error)
+print(spark.table("lake.db.t").collect())
+"""
 
 
 @pytest.mark.since_spark("4.1", "MERGE WITH SCHEMA EVOLUTION")

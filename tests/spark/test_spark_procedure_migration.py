@@ -77,6 +77,18 @@ def test_a_required_partition_column_that_only_directories_say(
         call(spark, f"add_files('{namespace}.t', '`parquet`.`{tmp_path}/elsewhere`')")
 
 
+def test_a_source_without_a_file_adds_none(spark: SparkSession, old: str, namespace: str, tmp_path: Path) -> None:
+    """PR-24: it was an error, and so was a job on a day on which nothing came."""
+    spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT, v STRING, day DATE) PARTITIONED BY (day)")
+    spark.sql(f"ALTER TABLE {old} ADD PARTITION (day = '2020-02-02')")
+    source = old.removeprefix("spark_catalog.")
+    (tmp_path / "empty").mkdir()
+    for arguments in (f"'`parquet`.`{tmp_path}/empty`'", f"'{source}', map('day', '2020-02-02')"):
+        added = call(spark, f"add_files('{namespace}.t', {arguments})")
+        assert added == {"added_files_count": 0, "changed_partition_count": 0}
+    assert spark.table(f"lake.{namespace}.t.snapshots").count() == 0
+
+
 def test_files_of_a_table_and_of_a_directory_are_added(
     spark: SparkSession, lake: Catalog, old: str, namespace: str, tmp_path: Path
 ) -> None:

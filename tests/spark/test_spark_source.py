@@ -45,6 +45,14 @@ def test_settings_of_the_session_stand_in_for_options(spark: SparkSession, table
     assert spark.sql(f"SELECT summary['foo'] FROM {name}.snapshots ORDER BY committed_at DESC").head()[0] == "bar"
 
 
+def test_the_sessions_own_catalog_is_not_replaced(spark: SparkSession) -> None:
+    """SP-59: its tables would be gone from sight, and USING parquet would make tables of ours."""
+    jvm = spark._jvm
+    options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+    with pytest.raises(AnalysisException, match=r"set spark\.sql\.defaultCatalog"):
+        jvm.tableformat.spark.LakeCatalog().initialize("spark_catalog", options)
+
+
 def test_a_catalog_has_a_default_namespace(spark: SparkSession, table: Table) -> None:
     """SP-54: after USE, a name without a namespace is one of it."""
     namespace, prefix = table.name.split(".")[0], "spark.sql.catalog."
@@ -66,8 +74,10 @@ def test_jobs_name_a_table_or_where_it_lies(spark: SparkSession, table: Table, t
     source = spark.read.format("tableformat")
     for path in (name, str(place), table.location, f"{place}/"):
         assert sorted(row.id for row in source.load(path).collect()) == [1, 2, 3]
+    assert source.load(f"{place}#snapshots").count() == 3
     tag = snapshots(table)[0]
     table.create_tag("first", tag)
+    assert [row.id for row in source.load(f"{table.location}#tag_first").collect()] == [1]
     for option, value in (("tag", "first"), ("snapshot-id", tag)):
         read = spark.read.format("tableformat").option(option, value)
         assert [row.id for row in read.load(name).collect()] == [1]

@@ -48,7 +48,7 @@ def test_branches_and_tags(spark: SparkSession, table: Table) -> None:
         ("audit", "main", "the first"), table.snapshot_id
     )
     refused(spark, f"ALTER TABLE {name} DROP TAG nowhere", AnalysisException, "no tag 'nowhere'")
-    refused(spark, f"ALTER TABLE {name} CREATE BRANCH audit", AnalysisException, "exists already")
+    refused(spark, f"ALTER TABLE {name} CREATE BRANCH audit", AnalysisException, "CREATE OR REPLACE BRANCH moves it")
     refused(spark, f"ALTER TABLE {name}x CREATE BRANCH b", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND")
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_ext.service.ddl.staged_tables import abort_staged_table, commit_staged_table, stage_table
 from spark_ext.service.procedures.procedure import STRING_MAP, Parameter, Rows, not_null, procedure
-from spark_ext.service.procedures.source_files import SourceFile, source_files
+from spark_ext.service.procedures.source_files import SourceFile, has_partition, source_files
 from spark_ext.service.registry import Request
 from spark_ext.service.session import Session
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
@@ -72,10 +72,11 @@ def add_files(
     check_duplicate_files: bool = True,
     parallelism: int = 1,
 ) -> Rows:
-    """SP-35: make Parquet files of a directory or of another table data files of this one, where they are."""
+    """SP-35: make Parquet files of a directory or of another table data files of this one, where they are. PR-24: a
+    source that is there and has no file adds none."""
     _check_positive(parallelism)
     found = source_files(source_table, table.iceberg.io, partition_filter or {})
-    if partition_filter and not found:
+    if partition_filter and not found and not has_partition(source_table, partition_filter):
         raise InvalidArgumentError(f"add_files: no partition of the source has {dict(partition_filter)}.")
     _add(table, found, check_duplicate_files=check_duplicate_files)
     return [{"added_files_count": len(found), "changed_partition_count": len({tuple(f.values.items()) for f in found})}]

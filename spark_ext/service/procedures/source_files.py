@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -46,7 +47,7 @@ def source_files(source: Mapping[str, Any], io: FileIO, wanted: Mapping[str, str
             "its rows over by INSERT INTO ... SELECT or CREATE TABLE ... AS SELECT."
         )
     found = sorted(_files(source, io), key=lambda file: file.location)
-    if not found and "path" in source:
+    if not found and "path" in source and not _is_directory(source["path"]):
         raise InvalidArgumentError(f"there are no Parquet files at {source['path']}. Nothing was changed.")
     columns = sorted({name for file in found for name in file.values} | set(source.get("partition_columns", ())))
     unknown = sorted(set(wanted) - set(columns))
@@ -56,6 +57,20 @@ def source_files(source: Mapping[str, Any], io: FileIO, wanted: Mapping[str, str
             f"{', '.join(columns) or 'none'}."
         )
     return [file for file in found if all(file.values.get(name) == value for name, value in wanted.items())]
+
+
+def _is_directory(location: str) -> bool:
+    """PR-24: whether the place is there, and only empty. An object store knows of no empty directory."""
+    path = local_path(location)
+    return path is not None and Path(path).is_dir()
+
+
+def has_partition(source: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    """PR-24: whether the source, a table, has a partition of these values, with files or without."""
+    return any(
+        all(partition["values"].get(name) == value for name, value in wanted.items())
+        for partition in source.get("partitions") or ()
+    )
 
 
 def _name(source: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_ext.service.statements.statement import Statement, statement
-from tableformat.errors import SnapshotNotFoundError
+from tableformat.errors import AlreadyExistsError, SnapshotNotFoundError
 from tableformat.operations.history.empty_branch import create_empty_branch
 from tableformat.operations.history.references import RefRetention, drop, new_ref, ref_of_kind, replace_ref
 from tableformat.table import Table
@@ -18,6 +18,8 @@ def put_ref(table: Table, said: Statement) -> None:
     if is_there and said["if_not_exists"]:
         ref_of_kind(table.metadata, name, kind)
         return
+    if is_there and not said["replace"]:
+        raise _is_there(table, name, kind)
     retention = RefRetention(
         max_ref_age_ms=said.get("max_ref_age_ms"),
         min_snapshots_to_keep=said.get("min_snapshots_to_keep"),
@@ -36,6 +38,14 @@ def put_ref(table: Table, said: Statement) -> None:
         replace_ref(table.iceberg, name, kind, snapshot.snapshot_id, retention)
     else:
         new_ref(table.iceberg, name, kind, snapshot.snapshot_id, retention)
+
+
+def _is_there(table: Table, name: str, kind: str) -> AlreadyExistsError:
+    found = table.metadata.refs[name].snapshot_ref_type
+    instead = f"CREATE OR REPLACE {kind.upper()} moves it, IF NOT EXISTS leaves it, and " if found == kind else ""
+    return AlreadyExistsError(
+        f"a {found} {name!r} exists already. {instead}ALTER TABLE ... DROP {found.upper()} removes it."
+    )
 
 
 @statement("drop_ref")

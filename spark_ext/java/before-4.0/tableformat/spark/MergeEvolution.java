@@ -7,4 +7,6 @@ final class MergeEvolution {
   private MergeEvolution() {}
 
   static void check(SparkSessionExtensions extensions) {}
+
+  static void checkStatement(LakeTable table) {}
 }

@@ -35,6 +35,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class LakeCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, TableMaking, Procedures, Transactions,
         Changelogs, StateOptions, TableSummaries, Views {
+  /** SP-59. */
+  private static final String SESSION_CATALOG = "spark_catalog";
+
   private static final String PYTHON = "python";
   private static final String DEFAULT_NAMESPACE = "default-namespace";
 
@@ -48,6 +51,13 @@ public final class LakeCatalog
   @Override public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     SparkOfJar.check();
+    if (name.equals(SESSION_CATALOG)) {
+      throw Errors.unsupported(
+          "spark.sql.catalog.spark_catalog: a catalog of tableformat has tables of its own alone, and in the place of "
+              + "Spark's session catalog it would hide that one's. Name it otherwise, as spark.sql.catalog.lake, and set "
+              + "spark.sql.defaultCatalog to that name: names without a catalog are its tables then, and spark_catalog.db.t "
+              + "stays what it is.");
+    }
     ObjectNode passed = Json.object();
     options.asCaseSensitiveMap().forEach((option, value) -> {
       if (!option.equals(PYTHON) && !option.equals(DEFAULT_NAMESPACE)) {

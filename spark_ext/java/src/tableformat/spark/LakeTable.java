@@ -206,6 +206,9 @@ final class LakeTable
     if (info.command() != RowLevelOperation.Command.DELETE) {
       refuseUncheckedRows();
     }
+    if (info.command() == RowLevelOperation.Command.MERGE) {
+      MergeEvolution.checkStatement(this);
+    }
     return () -> new RowLevelDelta(this, info);
   }
 

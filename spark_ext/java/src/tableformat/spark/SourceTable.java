@@ -20,7 +20,19 @@ record SourceTable(LakeCatalog catalog, Identifier identifier) {
     if (path == null || path.isBlank()) {
       throw Errors.invalid("format(\"tableformat\") names no table: load(\"lake.db.t\"), or the option path.");
     }
-    return path.contains("/") ? at(path) : named(path);
+    if (!path.contains("/")) {
+      return named(path);
+    }
+    int cut = path.lastIndexOf('#');
+    if (cut < path.lastIndexOf('/')) {
+      return at(path);
+    }
+    // Iceberg's way to name a metadata table or a state of a table by path.
+    SourceTable table = at(path.substring(0, cut));
+    List<String> namespace = new ArrayList<>(Arrays.asList(table.identifier.namespace()));
+    namespace.add(table.identifier.name());
+    return new SourceTable(
+        table.catalog, Identifier.of(namespace.toArray(String[]::new), path.substring(cut + 1)));
   }
 
   private static SourceTable named(String text) {
