@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +12,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
@@ -26,7 +24,6 @@ from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
-from tableformat.keys.sort_words import value_bytes
 from tableformat.merge_on_read.delete_columns import delete_column_types, field_history, value_where_missing
 from tableformat.merge_on_read.delete_index import ColumnTypes
 from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
@@ -294,16 +291,7 @@ def deletes_identity(task: FileScanTask, context: MergeContext) -> tuple[object,
     numbers stand for them."""
     data = task.data_file
     deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in task.delete_files)
-    spans = frozenset(_digest(each) for each in task.range_deletes)
+    spans = frozenset((each.key.field_ids, each.lower.digest, each.upper.digest) for each in task.range_deletes)
     columns = frozenset(_columns(task.equality_deletes, context).items())
     mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
     return data.file_path, data.sequence_number, deletes, spans, columns, mapping
-
-
-def _digest(spans: SpanArray) -> tuple[tuple[int, ...], bytes]:
-    """The content of spans in a few bytes."""
-    digest = hashlib.blake2b(digest_size=20)
-    for cuts in (spans.lower.encoded, spans.upper.encoded):
-        digest.update(np.asarray(pc.binary_length(cuts)).tobytes())
-        digest.update(value_bytes(cuts).tobytes())
-    return spans.key.field_ids, digest.digest()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from tableformat.markup import figures, html
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+
+_HELD_TASKS_MAX: Final = 1_000
+_HELD_SPANS_MAX: Final = 100_000
+"""A plan with more of them is made anew for each scan, as it would be megabytes for as long as a dataset is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +91,18 @@ class ScanPlan:
         for delete in self.delete_files:
             counts[delete.kind] = counts.get(delete.kind, 0) + 1
         return counts
+
+
+@dataclass(slots=True)
+class HeldPlan:
+    """What scans of one snapshot that differ in their columns alone have in common: a dataset is such a scan for each
+    query. Plans with a filter are not held, as what the process reads meanwhile rules out more files (FM-27)."""
+
+    plan: ScanPlan | None = None
+
+    def hold(self, plan: ScanPlan) -> None:
+        """Keep the plan, where it is small and reads all rows."""
+        spans = sum(len(each) for task in plan.tasks[:_HELD_TASKS_MAX] for each in task.range_deletes)
+        is_small = len(plan.tasks) <= _HELD_TASKS_MAX and spans <= _HELD_SPANS_MAX
+        if is_small and isinstance(plan.where, AlwaysTrue):
+            self.plan = plan

@@ -17,7 +17,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.arrow_rows import ArrowRows, limited
 from tableformat.scan.explain import ScanExplanation, explain_plan
 from tableformat.scan.measures import ScanMeter, Step, StepMeasures
-from tableformat.scan.plan import ScanPlan
+from tableformat.scan.plan import HeldPlan, ScanPlan
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
 from tableformat.scan.scan_report import ReportedTable
@@ -39,18 +39,21 @@ class Scan(ArrowRows):
         limit: int | None = None,
         *,
         table: ReportedTable | None = None,
+        held: HeldPlan | None = None,
     ) -> None:
         """`where` is SQL text or an expression of PyIceberg, pyarrow.compute or Polars, `columns` names in
-        the order wanted, `limit` a number of rows; plans are reported as of `table`.
+        the order wanted, `limit` a number of rows; plans are reported as of `table`. `held` is that of another scan
+        of the same rows.
 
         UnknownColumnError with the nearest name, InvalidPredicateError, InvalidArgumentError.
         """
         super().__init__(view, where, columns, limit)
         self._table = table
+        self._held = held or HeldPlan()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Who gets reports is in this process."""
-        return {**self.__dict__, "_table": None}
+        """Who gets reports is in this process; a plan of others is made again."""
+        return {**self.__dict__, "_table": None, "_held": HeldPlan()}
 
     def _subject(self) -> str:
         return "no snapshot" if self._view.snapshot is None else f"snapshot {self._view.snapshot.snapshot_id}"
@@ -67,11 +70,12 @@ class Scan(ArrowRows):
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        return self._planned()
+        return self._planned(self._held.plan)
 
-    def _planned(self) -> ScanPlan:
+    def _planned(self, held: ScanPlan | None = None) -> ScanPlan:
         started = time.perf_counter()
-        plan = plan_scan(self._view, self._where, context=self._context.merge)
+        plan = held or plan_scan(self._view, self._where, context=self._context.merge)
+        self._held.hold(plan)
         if self._table is not None:
             self._table.report(plan, self._context.selected, self._view.schema, time.perf_counter() - started)
         return plan
@@ -110,4 +114,5 @@ class Scan(ArrowRows):
         return self._plan.tasks
 
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Scan:
-        return Scan(self._view, where, columns, self._limit, table=self._table)
+        held = self._held if where is self._where else None
+        return Scan(self._view, where, columns, self._limit, table=self._table, held=held)

@@ -9,6 +9,7 @@ No successor of a value is ever computed, so that strings, nulls and maximum val
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ from tableformat.keys.arrow_columns import array_of_values
 from tableformat.keys.encoding import AFTER_MARKER, encode_column, join_pieces
 from tableformat.keys.families import arrow_type_of
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.sort_words import value_bytes
 
 _EMPTY: Final = pa.scalar(b"", pa.large_binary())
 _AFTER: Final = pa.scalar(AFTER_MARKER, pa.large_binary())
@@ -83,6 +85,14 @@ class CutArray:
         elif self.after.any():
             pieces.append(pc.if_else(pa.array(self.after), _AFTER, _EMPTY))
         return join_pieces(pieces)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A few bytes that arrays of the same cuts have in common, and others do not."""
+        digest = hashlib.blake2b(digest_size=20)
+        digest.update(np.asarray(pc.binary_length(self.encoded)).tobytes())
+        digest.update(value_bytes(self.encoded).tobytes())
+        return digest.digest()
 
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> CutArray:
         """The cuts at the given indexes, in their order."""

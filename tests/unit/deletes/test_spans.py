@@ -156,6 +156,14 @@ def test_chosen_spans_keep_their_own_sequence_numbers() -> None:
     assert SpanArray.concat([one, two]).take(np.array([1])).sequence_numbers is None
 
 
+def test_digest_tells_cuts_apart_by_their_bytes_and_where_these_end() -> None:
+    def digest(*names: str) -> bytes:
+        return spans_of_prefixes(KEY, pa.table({"id1": list(names)})).lower.digest
+
+    assert digest("a", "b") == digest("a", "b")
+    assert len({digest("a", "b"), digest("a"), digest("ab"), digest("a", "c"), digest("a\0\1\2b")}) == 5
+
+
 def test_no_spans_have_the_types_of_the_key() -> None:
     """Spans of nothing are put together with others, and compared, like any."""
     empty = SpanArray.empty(KEY)
