@@ -3,7 +3,7 @@
 pyarrow offers no way to look into an Expression, so its serialised form is read: an Arrow IPC file whose schema
 metadata lists the tree in prefix order and whose columns hold the literals and options. What is not understood
 becomes "may be true", so the translation is implied by the expression; whether it is the same is said too. pyarrow
-compares NaN as IEEE 754 does. One of three front ends of the bound filter (`predicate.py`).
+compares NaN as IEEE 754 does. One of four front ends of the bound filter (`predicate.py`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two readings of a predicate: `exact_filter` means the same rows or is None, which a metadata-only DELETE needs; the
 `pruning_filter` may let more rows through, never fewer, which is enough where Spark filters the rows again.
 
-One of three front ends of the bound filter (`filters/predicate.py`).
+One of four front ends of the bound filter (`filters/predicate.py`).
 """
 
 from __future__ import annotations
