@@ -51,18 +51,21 @@ class EvolvingTable:
     """Snapshots that may have written rows again which are none of the verb's."""
     log: list[str] = field(default_factory=list)
     """The steps, for whom a failure concerns."""
+    types: Sequence[str] = ()
+    """A few, so that keys, partitions and columns of one type are many."""
     _next_number: int = 0
 
     def create(self) -> None:
         pick = self.random
         version = pick.choice((2, 3))
+        self.types = pick.sample((*COLUMN_TYPES, *(NANO_TYPES * 2 if version >= 3 else ())), 3)
         names = pick.sample(NAMES, 5)
         if {"c", "C"} <= set(names):
             names.remove("C")
         columns = {NUMBER_COLUMN: "long", **{name: self.random_type(version) for name in names}}
         order = pick.sample(sorted(columns), len(columns))
         can_be_key = [name for name in order if isinstance(columns[name], str) and columns[name] not in _FLOATS]
-        key = pick.sample(can_be_key, pick.choice((0, 1, 1, 2)))
+        key = pick.sample(can_be_key, min(len(can_be_key), pick.choice((0, 1, 1, 2))))
         schema = schema_from_json({name: columns[name] for name in order}, required=key)
         modes = ("merge-on-read", "merge-on-read", "copy-on-write")
         properties = {
@@ -86,7 +89,8 @@ class EvolvingTable:
     def random_type(self, version: int) -> Any:
         """In JSON: mostly one without parts."""
         pick = self.random
-        primitive = (*COLUMN_TYPES, *(NANO_TYPES if version >= 3 else ()))
+        others = (*COLUMN_TYPES, *(NANO_TYPES if version >= 3 else ()))
+        primitive = self.types if pick.random() < 0.8 else others
         kind = pick.random()
         if kind < 0.75:
             return pick.choice(primitive)

@@ -19,7 +19,7 @@ from tableformat import Catalog, Table
 from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.metadata.snapshot_choice import ancestors
 
-EXAMPLES = max(1, settings().max_examples // 25)
+EXAMPLES = max(1, settings().max_examples // 50)
 RUNS = 4
 ACTS_BETWEEN_RUNS = 4
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("number", pa.int64())])
