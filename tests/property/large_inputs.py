@@ -31,7 +31,7 @@ LIMITS: Final = {
     "metadata.columns.many_objects": {"_MANY": 0},
     "metadata.columns.read_columns": {"CHUNK_FILES": 1},
     "metadata.manifests.avro_container": {"RECORDS_PER_BLOCK": 1},
-    "operations.drafts.draft": {"_PENDING_KEYS_MAX": 1},
+    "operations.drafts.blind_deletes": {"_KEYS_MAX": 1},
     "operations.finding.key_condition": {"_COMBINATIONS_MAX": 1},
     "operations.finding.key_rows": {"PORTION_ROWS": 2},
     "operations.finding.lookup": {"_FEW_KEYS": 0, "_MANY_VALUES": 0},

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import reduce
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
@@ -27,9 +27,8 @@ from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, spans_of_prefixes
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, InvalidKeyError
-from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_names
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.merge_on_read.task import RowTask
@@ -39,6 +38,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.definition.global_spec import global_spec_id
+from tableformat.operations.drafts.blind_deletes import BlindDeletes
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
 from tableformat.operations.drafts.covered_positions import covered_by, in_threads
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
@@ -63,17 +63,13 @@ from tableformat.properties import (
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_conformed
-from tableformat.write.delete_files.equality_deletes import delete_columns, write_equality_deletes
+from tableformat.write.delete_files.equality_deletes import write_equality_deletes
 from tableformat.write.delete_files.range_deletes import write_range_delete_file
 from tableformat.write.rows.checks import RowTest, row_checks
-from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
+from tableformat.write.rows.conform import ConformedRows
 from tableformat.write.rows.covered import coverage_tests
-from tableformat.write.rows.distinct import distinct_rows
 from tableformat.write.rows.rows import as_reader
 from tableformat.write.staged import StagedFiles
-
-_PENDING_KEYS_MAX: Final = 2_000_000
-"""Keys of equality deletes held in memory before they are written, so that a stream of any length fits."""
 
 
 class Draft:
@@ -94,9 +90,7 @@ class Draft:
         self._change = StagedChange(
             self.view, self.merge_context, carries_rows=copies_rows_on_write(self.context.properties)
         )
-        self._pending_keys: dict[tuple[str, ...], list[pa.Table]] = {}
-        self._pending_spans: dict[tuple[int, ...], list[SpanArray]] = {}
-        self._pending_key_count = 0
+        self._blind = BlindDeletes(self.schema)
         self._carry = carry
         self._written: list[str] = []
         self._row_count = 0
@@ -166,12 +160,12 @@ class Draft:
 
         `may_match`: which data files that others add would have mattered; by default those that may match the filter.
         """
-        self._write_pending_deletes()
+        self._write_blind_deletes()
         return self._change.plan(where, may_match)
 
     def look(self, where: BooleanExpression) -> tuple[RowTask, ...]:
         """What `plan` would give, without having decided by it."""
-        self._write_pending_deletes()
+        self._write_blind_deletes()
         return self._change.look(where)
 
     @property
@@ -190,7 +184,7 @@ class Draft:
 
     def begin_verb(self) -> None:
         """Everything staged from now on belongs to the next verb."""
-        self._write_pending_deletes()
+        self._write_blind_deletes()
         self._change.begin_verb()
         self._statement = "delete"
 
@@ -270,16 +264,13 @@ class Draft:
 
     def add_keys(self, keys: pa.Table) -> None:
         """Delete the rows whose columns equal a row of `keys`, by an equality delete."""
-        if keys.num_rows:
-            self._pending_keys.setdefault(tuple(keys.column_names), []).append(keys)
-            self._pending_key_count += keys.num_rows
-            if self._pending_key_count >= _PENDING_KEYS_MAX and self.blind_deletes != BLIND_OFF:
-                self._write_pending_deletes()
+        self._blind.add_keys(keys)
+        if self._blind.are_many and self.blind_deletes != BLIND_OFF:
+            self._write_blind_deletes()
 
     def add_spans(self, spans: SpanArray) -> None:
         """Delete the rows that the spans cover, by a range delete."""
-        if len(spans):
-            self._pending_spans.setdefault(spans.key.field_ids, []).append(spans)
+        self._blind.add_spans(spans)
 
     def replace_spans(self, spans: SpanArray) -> None:
         """RP-19: delete what the spans cover, as the commit finds it. For drafts of one verb."""
@@ -342,7 +333,7 @@ class Draft:
 
     def commit(self, options: CommitOptions, *, started: float) -> CommitResult:
         """Commit everything staged as one snapshot; nothing staged commits nothing."""
-        self._write_pending_deletes()
+        self._write_blind_deletes()
         change = StagedChangeByVersion(self._change, self.context, self._written, table=self.name)
         outcome = commit_change(
             self._iceberg,
@@ -386,7 +377,7 @@ class Draft:
     @property
     def counts_deleted_rows(self) -> bool:
         """Whether every row that the draft deletes was found; a blind delete finds none."""
-        return not (self._pending_keys or self._pending_spans) and self._change.deleted_row_count is not None
+        return not self._blind and self._change.deleted_row_count is not None
 
     def find_deleted_rows(self) -> None:
         """For a dry run: rows that blind deletes would take are found (SP-22), and so counted."""
@@ -394,7 +385,7 @@ class Draft:
 
     def dry_run_result(self, *, started: float) -> CommitResult:
         """What committing the draft would delete."""
-        self._write_pending_deletes()
+        self._write_blind_deletes()
         return replace(
             self.unchanged(already_applied=False, started=started),
             deleted_row_count=self._change.deleted_row_count,
@@ -423,54 +414,34 @@ class Draft:
             self.discard()
             raise
 
-    def _write_pending_deletes(self) -> None:
+    def _write_blind_deletes(self) -> None:
         """Write the deletes of the current verb, one file for each list of columns; find the rows of those that may not
         be left in the table (SP-22)."""
-        if not (self._pending_keys or self._pending_spans):
-            return
-        if self.blind_deletes != BLIND_DELETES_DEFAULT:
-            self._delete_pending_by_position()
-        if not (self._pending_keys or self._pending_spans):
+        if self._blind and self.blind_deletes != BLIND_DELETES_DEFAULT:
+            self._find_blindly_deleted()
+        if not self._blind:
             return
         # A blind delete is global: it knows no partition of the rows that it is for (`specs/decisions`).
         spec_id = self._global_spec_id()
-        for tables in self._pending_keys.values():
-            keys = self._conformed_keys(tables)
+        for keys in self._blind.take_keys():
             self._keep(write_equality_deletes(self.context, keys, spec_id=spec_id))
-        for arrays in self._pending_spans.values():
-            self._keep([write_range_delete_file(self.context, SpanArray.concat(arrays), spec_id=spec_id)])
-        self._pending_keys, self._pending_spans, self._pending_key_count = {}, {}, 0
+        for spans in self._blind.take_spans():
+            self._keep([write_range_delete_file(self.context, spans, spec_id=spec_id)])
 
-    def _delete_pending_by_position(self) -> None:
-        """SP-22: the rows that stood in the table before the current verb, and that its spans, or keys as spans of one
-        value each, cover."""
-        spans = [SpanArray.concat(arrays) for arrays in self._pending_spans.values()]
-        self._pending_spans = {}
+    def _find_blindly_deleted(self) -> None:
+        """SP-22: delete by position the rows that stood in the table before the current verb, and that its spans, or
+        keys as spans, cover."""
+        spans = self._blind.take_spans()
         if self.blind_deletes == BLIND_OFF:
-            spans += [self._spans_of_keys(tables) for tables in self._pending_keys.values()]
-            self._pending_keys, self._pending_key_count = {}, 0
+            spans += self._blind.take_keys_as_spans()
         newest = [sort_and_merge(each).with_sequence_number(self.next_sequence_number) for each in spans]
         finders = [covered_by(each, self.merge_context) for each in newest]
 
         def find(task: RowTask) -> PositionSet:
             return reduce(PositionSet.union, (finder(task)[1] for finder in finders), PositionSet.empty())
 
-        for task, found in in_threads(self._change.plan_before_verb() if spans else (), find):
-            if found:
-                self.delete_positions(task, found)
-
-    def _spans_of_keys(self, tables: Sequence[pa.Table]) -> SpanArray:
-        keys = self._conformed_keys(tables)
-        on = KeyColumns.of(self.schema, [self.schema.find_field(name).field_id for name in keys.column_names])
-        return spans_of_prefixes(on, distinct_rows(keys))
-
-    def _conformed_keys(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """In the types of the columns: some of a verb's keys are so already, and others as they were given."""
-        columns = delete_columns(self.schema, tables[0].column_names)
-        types = table_arrow_schema(columns)
-        return pa.concat_tables(
-            [pa.Table.from_batches(ConformedRows(each.to_reader(), columns), types) for each in tables]
-        )
+        found = in_threads(self._change.plan_before_verb() if spans else (), find)
+        self.delete_positions_in((task, positions) for task, positions in found if positions)
 
     def _keep(self, deletes: Iterable[DeleteFile]) -> None:
         for delete in deletes:

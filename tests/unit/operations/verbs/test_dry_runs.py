@@ -142,7 +142,7 @@ def test_batch_that_was_committed_would_delete_nothing(table: tf.Table) -> None:
 
 def test_many_keys_leave_no_file(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verb with many keys writes some of its delete files before the commit."""
-    monkeypatch.setattr("tableformat.operations.drafts.draft._PENDING_KEYS_MAX", 1)
+    monkeypatch.setattr("tableformat.operations.drafts.blind_deletes._KEYS_MAX", 1)
     before = files(table)
     assert table.delete_rows(KEYS, dry_run=True).deleted_row_count == 4
     assert files(table) == before

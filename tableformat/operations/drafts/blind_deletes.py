@@ -1,0 +1,72 @@
+"""What the current verb deletes without having looked for it, until it is written or its rows are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+
+from tableformat.deletes.spans.spans import SpanArray, spans_of_prefixes
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.write.delete_files.equality_deletes import delete_columns
+from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
+from tableformat.write.rows.distinct import distinct_rows
+
+_KEYS_MAX: Final = 2_000_000
+"""Keys of equality deletes held in memory before they are written, so that a stream of any length fits."""
+
+
+class BlindDeletes:
+    """Keys and spans that wait. Each list of columns becomes one delete file, however many calls it came in."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._keys: dict[tuple[str, ...], list[pa.Table]] = {}
+        self._key_count = 0
+        self._spans: dict[tuple[int, ...], list[SpanArray]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._keys or self._spans)
+
+    @property
+    def are_many(self) -> bool:
+        """Whether the keys take so much memory that they should be written."""
+        return self._key_count >= _KEYS_MAX
+
+    def add_keys(self, keys: pa.Table) -> None:
+        """Rows whose columns equal a row of `keys`."""
+        if keys.num_rows:
+            self._keys.setdefault(tuple(keys.column_names), []).append(keys)
+            self._key_count += int(keys.num_rows)
+
+    def add_spans(self, spans: SpanArray) -> None:
+        """Rows that a span covers."""
+        if len(spans):
+            self._spans.setdefault(spans.key.field_ids, []).append(spans)
+
+    def take_keys(self) -> list[pa.Table]:
+        """All keys, in the types of their columns: one table for each list of columns."""
+        taken, self._keys, self._key_count = self._keys, {}, 0
+        return [self._conformed(tables) for tables in taken.values()]
+
+    def take_spans(self) -> list[SpanArray]:
+        """All spans: one array for each list of columns."""
+        taken, self._spans = self._spans, {}
+        return [SpanArray.concat(arrays) for arrays in taken.values()]
+
+    def take_keys_as_spans(self) -> list[SpanArray]:
+        """All keys as spans of one value each."""
+        return [spans_of_prefixes(self._columns(keys), distinct_rows(keys)) for keys in self.take_keys()]
+
+    def _columns(self, keys: pa.Table) -> KeyColumns:
+        return KeyColumns.of(self._schema, [self._schema.find_field(name).field_id for name in keys.column_names])
+
+    def _conformed(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """Some of a verb's keys are in the types of the columns already, and others as they were given."""
+        columns = delete_columns(self._schema, tables[0].column_names)
+        types = table_arrow_schema(columns)
+        return pa.concat_tables(
+            [pa.Table.from_batches(ConformedRows(each.to_reader(), columns), types) for each in tables]
+        )
