@@ -16,5 +16,6 @@ _MODULE: Final = "pyiceberg.catalog.rest"
 def is_rest(catalog: Catalog) -> TypeGuard[RestCatalog]:
     """Whether it is PyIceberg's REST client. Nothing is, in a process that has not imported it: other catalogs are
     spared that, and an HTTP client with it."""
-    imported = sys.modules.get(_MODULE)
-    return imported is not None and isinstance(catalog, imported.RestCatalog)
+    # Another thread may be in the middle of the import.
+    imported = getattr(sys.modules.get(_MODULE), "RestCatalog", None)
+    return imported is not None and isinstance(catalog, imported)

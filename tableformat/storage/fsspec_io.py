@@ -16,5 +16,6 @@ _MODULE: Final = "pyiceberg.io.fsspec"
 def is_fsspec(io: FileIO) -> TypeGuard[FsspecFileIO]:
     """Whether it is such a FileIO. None is, in a process that has not imported it: it brings an HTTP client along, and
     PyIceberg imports it where a table asks for it."""
-    imported = sys.modules.get(_MODULE)
-    return imported is not None and isinstance(io, imported.FsspecFileIO)
+    # Another thread may be in the middle of the import.
+    imported = getattr(sys.modules.get(_MODULE), "FsspecFileIO", None)
+    return imported is not None and isinstance(io, imported)
