@@ -22,6 +22,7 @@ from tableformat.deletes.matching.equality import EqualityKeys
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.coverage import Coverage, classify
+from tableformat.deletes.spans.fragment_range import FragmentRange, RangeDeletes, spans_of
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.delete_columns import delete_column_types, field_history, value_where_missing
@@ -252,7 +253,7 @@ def _columns(deletes: Sequence[DeleteFile], context: MergeContext) -> dict[tuple
 
 def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], bool]:
     """For each list of delete columns the spans newer than the data; True when they cover the whole file (RD-10)."""
-    spans = list(task.range_deletes)
+    spans = [spans_of(each) for each in task.range_deletes]
     for deletes in _grouped(task.range_delete_files):
         coverage, newer = classify(loader.range_fragments(deletes), task.data_file)
         if coverage is Coverage.COVERED:
@@ -291,7 +292,14 @@ def deletes_identity(task: FileScanTask, context: MergeContext) -> tuple[object,
     numbers stand for them."""
     data = task.data_file
     deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in task.delete_files)
-    spans = frozenset((each.key.field_ids, each.lower.digest, each.upper.digest) for each in task.range_deletes)
+    spans = frozenset(map(_identity, task.range_deletes))
     columns = frozenset(_columns(task.equality_deletes, context).items())
     mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
     return data.file_path, data.sequence_number, deletes, spans, columns, mapping
+
+
+def _identity(deletes: RangeDeletes) -> tuple[object, ...]:
+    if isinstance(deletes, FragmentRange):
+        skyline = deletes.skyline
+        return skyline.fragments.key.field_ids, skyline.digest, deletes.begin, deletes.end, deletes.newer_than
+    return deletes.key.field_ids, deletes.lower.digest, deletes.upper.digest

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.rules import partition_identity
-from tableformat.deletes.spans.coverage import Coverage, classify_bounds
+from tableformat.deletes.spans.coverage import Coverage, classify_for_plan
+from tableformat.deletes.spans.fragment_range import RangeDeletes
 from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns, key_bound_columns
-from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.delete_index import EVERYWHERE, ColumnTypes, KeyDeleteIndex, Scope, by_scope_and_columns
 from tableformat.merge_on_read.delete_loader import DeleteLoader
 from tableformat.metadata.columns.data_columns import DataColumns
@@ -27,8 +27,8 @@ class RangeCoverage:
 
     covered: set[int] = field(default_factory=set)
     """Files of which every row is deleted (RD-10)."""
-    spans: dict[int, list[SpanArray]] = field(default_factory=dict)
-    """Files of which rows decide: one array of spans for each scope and column list that touches their bounds."""
+    spans: dict[int, list[RangeDeletes]] = field(default_factory=dict)
+    """Files of which rows decide: the spans for each scope and column list that touches their bounds."""
     files: dict[int, tuple[DeleteFile, ...]] = field(default_factory=dict)
     """Where the spans were too many to load: the range delete files that may matter to a data file."""
 
@@ -66,7 +66,7 @@ def range_coverage(
         if len(reached) < len(files):
             chosen = pa.array(reached)
             bounds = KeyBoundColumns(bounds.lower.take(chosen), bounds.upper.take(chosen))
-        for position, (coverage, spans) in classify_bounds(fragments, bounds, numbers[reached]).items():
+        for position, (coverage, spans) in classify_for_plan(fragments, bounds, numbers[reached]).items():
             data_index = int(reached[position])
             if coverage is Coverage.COVERED:
                 found.covered.add(data_index)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.spans.spans import SpanArray
+from tableformat.deletes.spans.fragment_range import RangeDeletes
 from tableformat.metadata.content_file import DataFile, DeleteFile
 
 
@@ -26,9 +26,9 @@ class FileScanTask:
     """The deletion vector of the data file, if it has one."""
     equality_deletes: tuple[DeleteFile, ...] = ()
     """Equality delete files newer than the data (DA-2), in scope (DA-3), whose bounds may meet the data file's."""
-    range_deletes: tuple[SpanArray, ...] = ()
-    """One array for each list of delete columns: disjoint sorted spans newer than the data (RD-2), limited to the
-    file's bounds (RD-12)."""
+    range_deletes: tuple[RangeDeletes, ...] = ()
+    """One for each list of delete columns: disjoint sorted spans newer than the data (RD-2), limited to the file's
+    bounds (RD-12), or where they would be many the range of fragments that they are made of."""
     range_delete_files: tuple[DeleteFile, ...] = ()
     """Range delete files in scope whose spans were not loaded at plan time because they exceed the span budget. Their
     spans may carry sequence numbers of their own (RD-8), so whoever loads them applies RD-2 span by span."""

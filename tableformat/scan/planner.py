@@ -14,6 +14,7 @@ from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.rules import position_delete_is_new_enough
 from tableformat.deletes.spans.coverage import touched_files
+from tableformat.deletes.spans.fragment_range import FragmentRange
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.filters.bound_filter import FALSE, TRUE, bind_filter, to_expression
 from tableformat.filters.file_pruning import FilePruning, KeptFiles, residual_by_bounds
@@ -308,8 +309,9 @@ def _reasons(task: FileScanTask) -> tuple[str, ...]:
     if task.equality_deletes:
         reasons.append(f"{len(task.equality_deletes)} newer equality delete files overlap its bounds")
     if task.range_deletes:
-        spans = sum(len(array) for array in task.range_deletes)
-        reasons.append(f"{spans} newer deleted key ranges overlap its bounds")
+        spans = sum(len(each) for each in task.range_deletes)
+        at_most = "up to " if any(isinstance(each, FragmentRange) for each in task.range_deletes) else ""
+        reasons.append(f"{at_most}{spans} newer deleted key ranges overlap its bounds")
     if task.range_delete_files:
         reasons.append(f"{len(task.range_delete_files)} newer range delete files overlap its bounds")
     return tuple(reasons)

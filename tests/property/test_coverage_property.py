@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -14,8 +15,9 @@ from key_cases import key_of, span_array
 from pyiceberg.types import LongType
 
 from tableformat.deletes.spans import coverage
-from tableformat.deletes.spans.coverage import Coverage, classify_bounds
+from tableformat.deletes.spans.coverage import Coverage, classify_bounds, classify_for_plan
 from tableformat.deletes.spans.extremes import extremes
+from tableformat.deletes.spans.fragment_range import FragmentRange
 from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns
 from tableformat.deletes.spans.skyline import skyline
 from tableformat.keys.encoding import AFTER_MARKER, encode_values
@@ -74,13 +76,16 @@ def test_files_get_the_joined_spans_that_reach_them(
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coverage, "_FRAGMENTS_AT_ONCE", at_once)
-        found = classify_bounds(array, bounds, np.array([number for _, number in files], np.int64))
+        numbers = np.array([number for _, number in files], np.int64)
+        found = classify_bounds(array, bounds, numbers)
+        patch.setattr(coverage, "_SPANS_OF_FILES_MAX", 0)
+        ranges = classify_for_plan(array, bounds, numbers)
     expected = {}
     for position, ((lower, upper), number) in enumerate(files):
         if meant := meant_for(fragments_of(spans), lower, upper, number):
             covers = any(first <= lower and upper <= last for first, last, _ in meant)
             expected[position] = (Coverage.COVERED if covers else Coverage.PARTIAL, meant)
-    assert list(found) == list(expected)
+    assert list(found) == list(ranges) == list(expected)
     for position, (verdict, meant) in expected.items():
         got, of_file = found[position]
         assert got is verdict
@@ -88,6 +93,13 @@ def test_files_get_the_joined_spans_that_reach_them(
         assert of_file.lower.encoded.to_pylist() == [encoded(first) for first, _, _ in meant]
         assert of_file.upper.encoded.to_pylist() == [encoded(last + 1) for _, last, _ in meant]
         assert of_file.sequence_numbers.tolist() == [number for _, _, number in meant]
+        verdict_of_range, of_range = ranges[position]
+        assert verdict_of_range is verdict
+        assert isinstance(of_range, FragmentRange)
+        assert len(of_range) >= len(of_file)
+        for again in (of_range.spans(), pickle.loads(pickle.dumps(of_range))):
+            assert again.lower.encoded.equals(of_file.lower.encoded)
+            assert again.upper.encoded.equals(of_file.upper.encoded)
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.data())

@@ -13,13 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 from example_counts import examples
 from fast_lake import fast_lake
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyiceberg.types import LongType, PrimitiveType
 from test_equality_property import VALUES, columns_of
 from test_resolve_property import Rows, context_of, table_of
 
 import tableformat as tf
+from tableformat.deletes.rules import committed_sequence_number
+from tableformat.deletes.spans.fragment_range import FragmentRange, Skyline
+from tableformat.deletes.spans.skyline import skyline
 from tableformat.deletes.spans.spans import SpanArray, spans_of_prefixes
 from tableformat.keys.encoding import encode_rows
 from tableformat.keys.key_columns import KeyColumns
@@ -121,6 +124,34 @@ def test_files_together_lose_the_rows_that_each_loses_alone(case: Any, batch_row
         assert [each.to_array().tolist() for each in together] == [each.to_array().tolist() for each in alone]
         again = deleted_positions_of(tasks, context, thread_count=2)
         assert [each.to_array().tolist() for each in again] == [each.to_array().tolist() for each in alone]
+
+
+@settings(max_examples=examples(0.6), deadline=None)
+@given(files_with_deletes(), st.integers(1, 20))
+def test_files_that_share_a_skyline_lose_the_rows_that_each_loses_alone(case: Any, batch_rows: int) -> None:
+    """RD-1, RD-2, RD-9: alone, the fragments newer than a file are spans of its own."""
+    types, files, _ = case
+    context, schema = context_of(types)
+    numbered = [
+        spans.with_sequence_number(2 + number)
+        for number, file in enumerate(files)
+        for spans in spans_of(types, file, schema)
+    ]
+    assume(numbered)
+    shared = Skyline(skyline(SpanArray.concat(numbered)))
+    every = len(shared.fragments)
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(batches, "BATCH_ROWS", batch_rows)
+        data = [written(Path(directory, f"{index}.parquet"), types, file) for index, file in enumerate(files)]
+        numbers = [committed_sequence_number(file) for file in data]
+        ranges = [FragmentRange(shared, 0, every, number) for number in numbers]
+        tasks = [
+            FileScanTask(data_file=file, range_deletes=(each,) if (shared.numbers > each.newer_than).any() else ())
+            for file, each in zip(data, ranges, strict=True)
+        ]
+        together = deleted_positions_of(tasks, context)
+        alone = [deleted_positions(task, context_of(types)[0]) for task in tasks]
+        assert [each.to_array().tolist() for each in together] == [each.to_array().tolist() for each in alone]
 
 
 SCHEMA = pa.schema(

@@ -10,6 +10,7 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 from large_inputs import taken_for_large
 from soak_figures import count
 
+from tableformat.deletes.spans import coverage
 from tableformat.testing.machine import STEP_COUNT, TableMachine, machine_on
 from tableformat.testing.ref_machine import RefMachine
 
@@ -25,6 +26,13 @@ def test_table_does_so_where_all_that_it_handles_is_taken_for_large() -> None:
     """What is read together, searched, cut in pieces or put into threads from a size on, random tables never have."""
     with taken_for_large():
         run_machine(0.06)
+
+
+@pytest.mark.slow
+def test_table_does_so_where_files_share_the_skyline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RD-2, RD-10: as where small files and scattered deletes came by turns, and spans of each file would be many."""
+    monkeypatch.setattr(coverage, "_SPANS_OF_FILES_MAX", 0)
+    run_machine(0.06)
 
 
 @pytest.mark.slow

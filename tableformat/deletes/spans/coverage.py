@@ -8,10 +8,8 @@ file, seq 4                       [.....]          partial: its rows are compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -19,10 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tableformat.deletes.positions import expanded
 from tableformat.deletes.rules import committed_sequence_number, range_delete_is_new_enough
 from tableformat.deletes.spans.bounds import key_bounds
-from tableformat.deletes.spans.extremes import extremes
+from tableformat.deletes.spans.fragment_range import FragmentRange, RangeDeletes, Skyline
 from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns, key_bound_columns
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.deletes.spans.touching import touching_many
@@ -34,6 +31,8 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 _FRAGMENTS_AT_ONCE: Final = 1 << 20
 """Fragments that are compared with the numbers of files together: bounds the memory for that."""
+_SPANS_OF_FILES_MAX: Final = 200_000
+"""Spans of all files of a plan together up to which each file gets its own."""
 
 
 class Coverage(Enum):
@@ -88,10 +87,37 @@ def classify_bounds(
     spans are newer than the file, touch its bounds (RD-12) and are coalesced; they carry the smallest number of what
     they were made of. Files that need the same spans share them.
     """
+    verdicts, wanted, index = _classified(fragments, bounds, numbers)
+    shared = _spans_of(fragments, index, set(wanted.values()))
+    return {position: (verdict, shared[wanted[position]]) for position, verdict in verdicts.items()}
+
+
+def classify_for_plan(
+    fragments: SpanArray, bounds: KeyBoundColumns, numbers: Indices
+) -> dict[int, tuple[Coverage, RangeDeletes]]:
+    """As `classify_bounds`; where the spans of all files together would be many, a range of the fragments stands for
+    those of each file."""
+    verdicts, wanted, index = _classified(fragments, bounds, numbers)
+    found: Mapping[_Wanted, RangeDeletes]
+    if sum(end - begin for begin, end, _ in wanted.values()) > _SPANS_OF_FILES_MAX:
+        everything = int(index.numbers.min()) - 1
+        found = {
+            each: FragmentRange(index, each[0], each[1], everything if each[2] is None else each[2])
+            for each in set(wanted.values())
+        }
+    else:
+        found = _spans_of(fragments, index, set(wanted.values()))
+    return {position: (verdict, found[wanted[position]]) for position, verdict in verdicts.items()}
+
+
+def _classified(
+    fragments: SpanArray, bounds: KeyBoundColumns, numbers: Indices
+) -> tuple[dict[int, Coverage], dict[int, _Wanted], Skyline]:
+    """By index, ascending, of each file that is not clean: its verdict, and which spans it needs."""
+    index = Skyline(fragments)
     if len(fragments) == 0 or len(numbers) == 0:
-        return {}
+        return {}, {}, index
     first, last = touching_many(fragments, bounds.lower, bounds.upper)
-    index = _FragmentIndex.of(fragments)
     newest = index.extreme(np.maximum, first, last)
     oldest = index.extreme(np.minimum, first, last)
     is_clean = (first >= last) | ~range_delete_is_new_enough(newest, numbers)
@@ -110,16 +136,14 @@ def classify_bounds(
             strict=True,
         )
     ]
-    shared = _spans_of(fragments, index, set(wanted))
-    results = {}
-    for position, covers_all, each in zip(reached.tolist(), is_covered.tolist(), wanted, strict=True):
-        results[position] = (Coverage.COVERED if covers_all else Coverage.PARTIAL, shared[each])
-    return results
+    verdicts = [Coverage.COVERED if covers_all else Coverage.PARTIAL for covers_all in is_covered.tolist()]
+    positions = reached.tolist()
+    return dict(zip(positions, verdicts, strict=True)), dict(zip(positions, wanted, strict=True)), index
 
 
 def _is_covered(
     fragments: SpanArray,
-    index: _FragmentIndex,
+    index: Skyline,
     bounds: KeyBoundColumns,
     first: Indices,
     last: Indices,
@@ -134,38 +158,11 @@ def _is_covered(
     return holds_all
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _FragmentIndex:
-    """A skyline prepared for questions about ranges of its fragments."""
-
-    numbers: npt.NDArray[np.int64]
-    gap_count: Indices
-    """For each fragment how many gaps in the key space lie between fragment 0 and it."""
-
-    @staticmethod
-    def of(fragments: SpanArray) -> _FragmentIndex:
-        numbers = fragments.sequence_numbers
-        assert numbers is not None, "a skyline has sequence numbers"
-        lower, upper = fragments.lower.encoded, fragments.upper.encoded
-        gaps = np.zeros(len(fragments), np.int64)
-        gaps[1:] = np.asarray(pc.not_equal(upper[:-1], lower[1:]))
-        return _FragmentIndex(numbers, np.cumsum(gaps))
-
-    def gaps_inside(self, first: Indices, last: Indices) -> Indices:
-        """How many neighbours in each range do not touch; arbitrary for an empty range."""
-        begin = np.minimum(first, len(self.numbers) - 1)
-        return self.gap_count[last - 1] - self.gap_count[begin]
-
-    def extreme(self, better: np.ufunc, first: Indices, last: Indices) -> npt.NDArray[np.int64]:
-        """The largest (np.maximum) or smallest number in each range of fragments; arbitrary for an empty range."""
-        return extremes(better, self.numbers, first, last)
-
-
 _Wanted: TypeAlias = tuple[int, int, int | None]
 """A range of fragments, and the number that its spans are to be newer than; None: all of them, of which none touch."""
 
 
-def _spans_of(fragments: SpanArray, index: _FragmentIndex, wanted: Iterable[_Wanted]) -> dict[_Wanted, SpanArray]:
+def _spans_of(fragments: SpanArray, index: Skyline, wanted: Iterable[_Wanted]) -> dict[_Wanted, SpanArray]:
     """RD-2: for each range its spans, those that touch joined."""
     found: dict[_Wanted, SpanArray] = {}
     joining: list[tuple[int, int, int]] = []
@@ -179,24 +176,6 @@ def _spans_of(fragments: SpanArray, index: _FragmentIndex, wanted: Iterable[_Wan
         begins, ends, numbers = np.array(joining, np.int64).T
         together = (np.cumsum(ends - begins) - (ends - begins)) // _FRAGMENTS_AT_ONCE
         for part in np.split(np.arange(len(joining)), np.flatnonzero(np.diff(together)) + 1):
-            spans = _joined_spans(fragments, index, begins[part], ends[part], numbers[part])
+            spans = index.joined_spans(begins[part], ends[part], numbers[part])
             found.update((joining[number], each) for number, each in zip(part.tolist(), spans, strict=True))
     return found
-
-
-def _joined_spans(
-    fragments: SpanArray, index: _FragmentIndex, begins: Indices, ends: Indices, numbers: Indices
-) -> list[SpanArray]:
-    """RD-2: for each range what is newer than its number, touching ones joined; at least one fragment is, in each."""
-    lengths = ends - begins
-    range_of = np.repeat(np.arange(len(begins)), lengths)
-    newer = expanded(begins, ends)
-    is_newer = range_delete_is_new_enough(index.numbers[newer], numbers[range_of])
-    newer, range_of = newer[is_newer], range_of[is_newer]
-    breaks = (np.diff(newer) != 1) | (np.diff(index.gap_count[newer]) > 0) | (np.diff(range_of) > 0)
-    starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])
-    stops = np.append(starts[1:], len(newer)) - 1
-    oldest = np.minimum.reduceat(index.numbers[newer], starts)
-    spans = SpanArray(fragments.key, fragments.lower.take(newer[starts]), fragments.upper.take(newer[stops]), oldest)
-    bounds = np.searchsorted(range_of[starts], np.arange(len(begins) + 1)).tolist()
-    return [spans.slice(start, stop) for start, stop in pairwise(bounds)]

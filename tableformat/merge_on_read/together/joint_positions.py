@@ -17,11 +17,10 @@ from tableformat.merge_on_read.deleted_positions import (
     missing_values,
     row_positions,
 )
-from tableformat.merge_on_read.span_positions import bound_columns
 from tableformat.merge_on_read.task import FileScanTask, RowTask
 from tableformat.merge_on_read.together.batches import Batch, batched
 from tableformat.merge_on_read.together.joint_equality import PlannedEquality
-from tableformat.merge_on_read.together.joint_spans import joint_span_positions
+from tableformat.merge_on_read.together.joint_spans import columns_of_deletes, joint_span_positions
 from tableformat.merge_on_read.together.key_rows import KeyRows, parted, starts_of
 from tableformat.parquet.parquet_columns import LeafColumn
 from tableformat.parquet.parquet_file import OpenedFile, leaf_values
@@ -49,7 +48,7 @@ class JointResolver:
 
     def columns_of(self, task: FileScanTask) -> frozenset[int]:
         """The field ids of the columns that decide which rows of the file are deleted."""
-        by_spans = (bound_columns(spans) for spans in task.range_deletes if len(spans))
+        by_spans = (columns_of_deletes(spans) for spans in task.range_deletes if len(spans))
         return frozenset(self._equality.columns_of(task).union(*by_spans))
 
     def key_rows(

@@ -8,6 +8,9 @@ column of the key, of rows and of cuts, and the spans of all files lie side by s
 
 By RD-1 the cut before(1) lies below every key of file 1 and above those of file 0. Files that are sorted by the key
 are so end to end too. A file with spans of two scopes, which may overlap, is there twice.
+
+Where files have ranges of one skyline instead, each row is looked up in it: the row goes where the fragment that it
+lies in is newer than its file.
 """
 
 from __future__ import annotations
@@ -18,13 +21,19 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.types import LongType, PrimitiveType
 
 from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
 from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.rules import range_delete_is_new_enough
 from tableformat.deletes.spans.cuts import CutArray
+from tableformat.deletes.spans.fragment_range import FragmentRange, RangeDeletes
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.keys.byte_search import search_bytes
+from tableformat.keys.encoding import encode_rows
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.span_positions import bound_columns, positions_in_file
 from tableformat.merge_on_read.together.key_rows import KeyRows, end_to_end, starts_of
@@ -46,9 +55,13 @@ class _Alike:
 def joint_span_positions(files: Sequence[KeyRows]) -> PositionSet:
     """RD-1, RD-11: the rows, counted over all files end to end, that a span of their file's task covers."""
     groups: dict[_Alike, list[tuple[int, SpanArray]]] = defaultdict(list)
+    ranges: dict[tuple[int, tuple[pa.DataType, ...]], list[tuple[int, FragmentRange]]] = defaultdict(list)
     for number, file in enumerate(files):
         for spans in file.task.range_deletes:
-            if len(spans):
+            if isinstance(spans, FragmentRange):
+                stored_types = file.stored_types(columns_of_deletes(spans))
+                ranges[id(spans.skyline), stored_types].append((number, spans))
+            elif len(spans):
                 field_ids = bound_columns(spans)
                 is_sorted = file.sorted_by[: len(field_ids)] == field_ids
                 types = spans.key.types[: len(field_ids)]
@@ -59,7 +72,42 @@ def joint_span_positions(files: Sequence[KeyRows]) -> PositionSet:
         numbers = np.array([number for number, _ in members])
         runs = _covered_runs(alike, [files[number] for number in numbers], [spans for _, spans in members])
         found.append(PositionSet.from_runs(*positions_in_file(starts, numbers, runs.starts, runs.ends)))
+    for of_one_skyline in ranges.values():
+        numbers = np.array([number for number, _ in of_one_skyline])
+        mask = _newer_fragments([files[number] for number in numbers], [each for _, each in of_one_skyline])
+        runs = PositionSet.from_mask(mask)
+        found.append(PositionSet.from_runs(*positions_in_file(starts, numbers, runs.starts, runs.ends)))
     return PositionSet.union_of(found)
+
+
+def columns_of_deletes(deletes: RangeDeletes) -> tuple[int, ...]:
+    """The field ids of what has to be known of a row."""
+    if isinstance(deletes, FragmentRange):
+        return deletes.skyline.fragments.key.field_ids[: deletes.skyline.depth]
+    return bound_columns(deletes)
+
+
+def _newer_fragments(files: Sequence[KeyRows], ranges: Sequence[FragmentRange]) -> npt.NDArray[np.bool_]:
+    """RD-1, RD-2: which rows, counted over these files end to end, lie in a fragment of their file's range that is
+    newer than the file. All ranges are of one skyline."""
+    skyline = ranges[0].skyline
+    fragments, field_ids = skyline.fragments, columns_of_deletes(ranges[0])
+    row_counts = [file.row_count for file in files]
+    keys = encode_rows(end_to_end(files, field_ids), fragments.key.types[: len(field_ids)])
+    # Rows of one prefix mostly stand together.
+    is_first = np.ones(len(keys), np.bool_)
+    is_first[1:] = np.asarray(pc.not_equal(keys[1:], keys[:-1]))
+    asked = keys.filter(pa.array(is_first))
+    begun = search_bytes(fragments.lower.encoded, asked, right=True)
+    ended = search_bytes(fragments.upper.encoded, asked, right=True)
+    of_row = np.cumsum(is_first) - 1
+    fragment, is_inside = (begun - 1)[of_row], (begun > ended)[of_row]
+    begin, end, newer_than = (
+        np.repeat([getattr(each, name) for each in ranges], row_counts) for name in ("begin", "end", "newer_than")
+    )
+    is_newer = range_delete_is_new_enough(skyline.numbers[fragment], newer_than)
+    covered: npt.NDArray[np.bool_] = is_inside & (begin <= fragment) & (fragment < end) & is_newer
+    return covered
 
 
 def _covered_runs(alike: _Alike, files: Sequence[KeyRows], spans: Sequence[SpanArray]) -> PositionSet:

@@ -1,0 +1,123 @@
+"""What of a skyline is newer than a data file, without a copy for each file.
+
+fragments     |--5--|--3--|      |----7----|
+file, seq 4     [.............................]      as spans   |--5--|            |----7----|
+                                                     as a range 0 to 3, newer than 4
+
+Spans of its own are quick to match, but a table to which small files and scattered deletes came by turns has as many of
+them as files times deletes. A range is three numbers beside a skyline that all files of a plan share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from tableformat.deletes.positions import expanded
+from tableformat.deletes.rules import range_delete_is_new_enough
+from tableformat.deletes.spans.extremes import extremes
+from tableformat.deletes.spans.spans import SpanArray
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Skyline:
+    """RD-9: sorted, disjoint, numbered fragments, prepared for questions about ranges of them."""
+
+    fragments: SpanArray
+
+    @cached_property
+    def numbers(self) -> Indices:
+        numbers = self.fragments.sequence_numbers
+        assert numbers is not None, "a skyline has sequence numbers"
+        return numbers
+
+    @cached_property
+    def gap_count(self) -> Indices:
+        """For each fragment how many gaps in the key space lie between fragment 0 and it."""
+        lower, upper = self.fragments.lower.encoded, self.fragments.upper.encoded
+        gaps = np.zeros(len(self.fragments), np.int64)
+        gaps[1:] = np.asarray(pc.not_equal(upper[:-1], lower[1:]))
+        return np.cumsum(gaps)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many leading columns some cut binds."""
+        return int(max(self.fragments.lower.depth.max(), self.fragments.upper.depth.max()))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A few bytes that skylines of the same fragments and numbers have in common, and others do not."""
+        parts = (self.fragments.lower.digest, self.fragments.upper.digest, self.numbers.tobytes())
+        return hashlib.blake2b(b"".join(parts), digest_size=20).digest()
+
+    def gaps_inside(self, first: Indices, last: Indices) -> Indices:
+        """How many neighbours in each range do not touch; arbitrary for an empty range."""
+        begin = np.minimum(first, len(self.numbers) - 1)
+        return self.gap_count[last - 1] - self.gap_count[begin]
+
+    def extreme(self, better: np.ufunc, first: Indices, last: Indices) -> Indices:
+        """The largest (np.maximum) or smallest number in each range of fragments; arbitrary for an empty range."""
+        return extremes(better, self.numbers, first, last)
+
+    def joined_spans(self, begins: Indices, ends: Indices, numbers: Indices) -> list[SpanArray]:
+        """RD-2: for each range what is newer than its number, touching ones joined; at least one fragment is, in
+        each."""
+        lengths = ends - begins
+        range_of = np.repeat(np.arange(len(begins)), lengths)
+        newer = expanded(begins, ends)
+        is_newer = range_delete_is_new_enough(self.numbers[newer], numbers[range_of])
+        newer, range_of = newer[is_newer], range_of[is_newer]
+        breaks = (np.diff(newer) != 1) | (np.diff(self.gap_count[newer]) > 0) | (np.diff(range_of) > 0)
+        starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])
+        stops = np.append(starts[1:], len(newer)) - 1
+        oldest = np.minimum.reduceat(self.numbers[newer], starts)
+        lower, upper = self.fragments.lower, self.fragments.upper
+        spans = SpanArray(self.fragments.key, lower.take(newer[starts]), upper.take(newer[stops]), oldest)
+        bounds = np.searchsorted(range_of[starts], np.arange(len(begins) + 1)).tolist()
+        return [spans.slice(start, stop) for start, stop in pairwise(bounds)]
+
+
+@dataclass(frozen=True, eq=False)
+class FragmentRange:
+    """RD-2: the fragments from `begin` to `end` that are newer than `newer_than`; one is, at least. Pickled it is the
+    spans that it stands for."""
+
+    skyline: Skyline
+    begin: int
+    end: int
+    newer_than: int
+
+    def __len__(self) -> int:
+        """How many fragments it looks at, newer ones or not."""
+        return self.end - self.begin
+
+    def __reduce__(self) -> tuple[Callable[..., SpanArray], tuple[Any, ...]]:
+        return _unpickled, (self.spans(),)
+
+    def spans(self) -> SpanArray:
+        """Sorted, disjoint, and newer than the file."""
+        begin, end, number = (np.array([each]) for each in (self.begin, self.end, self.newer_than))
+        return self.skyline.joined_spans(begin, end, number)[0]
+
+
+RangeDeletes: TypeAlias = SpanArray | FragmentRange
+"""What of one scope and list of columns is newer than a data file."""
+
+
+def spans_of(deletes: RangeDeletes) -> SpanArray:
+    """As spans, sorted and disjoint."""
+    return deletes.spans() if isinstance(deletes, FragmentRange) else deletes
+
+
+def _unpickled(spans: SpanArray) -> SpanArray:
+    return spans

@@ -1,0 +1,61 @@
+"""Small files and scattered deletes by turns, without upkeep: what a scan in a fresh handle takes after N commits.
+
+Each commit replaces 100 messages from all over the table, as a stream does whose messages have no order. Held to
+pyarrow reading the same data files, one after another (issue 9, section 1: at most 1.5 times; decision 41).
+`TABLEFORMAT_SCATTERED_COMMITS` are the numbers of commits to look at, "100,500" unless told.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from measuring import Contender, heading, race, show
+
+import tableformat as tf
+from tableformat.storage.location import local_path
+
+STOPS = [int(stop) for stop in os.environ.get("TABLEFORMAT_SCATTERED_COMMITS", "100,500").split(",")]
+MESSAGES, ROWS_EACH, REPLACED = 66_000, 15, 100
+
+
+def messages(ids: Any, seed: int) -> pa.Table:
+    repeated = np.repeat(ids, ROWS_EACH)
+    numbers = np.tile(np.arange(ROWS_EACH), len(ids))
+    return pa.table({"id": repeated, "part": numbers, "amount": np.random.default_rng(seed).random(len(repeated))})
+
+
+@pytest.mark.parametrize("commits", STOPS)
+def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, commits: int) -> None:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    loaded = messages(np.arange(MESSAGES), 0)
+    properties = {"tableformat.upkeep": "off"}
+    table = catalog.create_table("db.t", loaded.schema, key=["id", "part"], properties=properties)
+    table.append(loaded)
+    random = np.random.default_rng(1)
+    for number in range(commits):
+        replaced = np.sort(random.choice(MESSAGES, REPLACED, replace=False))
+        table.replace(messages(replaced, number), prefix=["id"])
+    paths = [local_path(path) for path in table.inspect.data_files().column("file_path").to_pylist()]
+
+    def ours(_: None) -> None:
+        with tf.open_catalog(str(tmp_path / "lake")) as fresh:
+            assert fresh.load_table("db.t").scan().to_arrow().num_rows == len(loaded)
+
+    def raw(_: None) -> None:
+        for path in paths:
+            pq.ParquetFile(path).read()
+
+    timings = race(benchmark, {"scan": Contender(ours), "pyarrow": Contender(raw)}, rounds=5)
+    heading(f"{commits:,} commits of {REPLACED} scattered messages, {len(paths):,} files")
+    for name, timing in timings.items():
+        show(name, timing)
+    show("CPU, scan / pyarrow", f"{timings['scan'].cpu / timings['pyarrow'].cpu:.2f}")
+    show("largest memory of the process, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
