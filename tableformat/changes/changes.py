@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.arguments import checked_methods
+from tableformat.changes.changed_rows import changed_rows
+from tableformat.changes.event_rows import event_rows
 from tableformat.changes.plan import ChangePlan, plan_changes
 from tableformat.changes.range import ChangeRange
 from tableformat.changes.range_drops import RANGE_DROPS, events_of, without_drops
@@ -18,7 +20,7 @@ from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.change_columns import COMMIT_SNAPSHOT_ID, schema_with_change_columns
 from tableformat.operations.options import one_of
 from tableformat.operations.ranges.drops import drop_of
-from tableformat.scan.arrow_rows import ArrowRows
+from tableformat.scan.arrow_rows import ArrowRows, limited
 
 
 @checked_methods
@@ -110,7 +112,12 @@ class Changes(ArrowRows):
 
     def _tasks(self) -> Iterable[RowTask]:
         changes = replace(self._range, view=self._view)
-        return (task.scan for task in plan_changes(changes, self._where, context=self._context.merge))
+        found = changed_rows(changes.view, changes.snapshots, self._where, context=self._context.merge)
+        return (task.scan for task in found)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        changes = replace(self._range, view=self._view)
+        return limited(event_rows(changes.view, changes.snapshots, self._where, self._context), self._limit)
 
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Changes:
         return Changes(self._all, where, columns, self._limit, self._range_drops)

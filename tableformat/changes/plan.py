@@ -11,7 +11,7 @@ touched, so every rule of application is asked where scans ask it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -89,43 +89,56 @@ def plan_snapshot(
     *,
     context: MergeContext | None = None,
     ordinal: int = 0,
+    diff: TableDiff | None = None,
 ) -> tuple[ChangeTask, ...]:
     """CF-3: what one snapshot did to the rows of its parent. Deletes come first (CF-6).
 
     `view` says which table and in which schema rows are returned; `where` may name the columns of the feed where the
-    view's schema has them. Reads metadata, and range delete files within the span budget; never a data file.
-    SnapshotNotFoundError where the parent has expired (CF-2).
+    view's schema has them; `diff` is how the snapshot differs from its parent, where that is known. Reads metadata, and
+    range delete files within the span budget; never a data file. SnapshotNotFoundError where the parent has expired
+    (CF-2).
     """
     if changes_no_row(snapshot):
         return ()
     shared = context or merge_context(view)
-    filters = _filters(view, snapshot, where)
+    filters = filters_of(view, snapshot, where)
     if not filters:
         return ()
     before = replace(view, snapshot=parent_of(view, snapshot))
-    pair = _Pair(before, replace(view, snapshot=snapshot), shared)
+    pair = _Pair(before, replace(view, snapshot=snapshot), shared, diff)
     return tuple(
-        ChangeTask(
+        task
+        for change_type, expression in filters.items()
+        for task in change_tasks(snapshot, ordinal, change_type, pair.tasks(change_type, expression))
+    )
+
+
+def change_tasks(
+    snapshot: Snapshot, ordinal: int, change_type: ChangeType, scans: Iterable[NarrowedTask]
+) -> Iterator[ChangeTask]:
+    """CF-5: tasks of rows that the snapshot inserted or deleted."""
+    constants = constants_of(snapshot, change_type)
+    for scan in scans:
+        yield ChangeTask(
             ordinal=ordinal,
             snapshot_id=snapshot.snapshot_id,
             commit_version=snapshot.sequence_number or 0,
             timestamp_ms=snapshot.timestamp_ms,
             change_type=change_type,
-            scan=replace(task, constants=_constants(snapshot, change_type)),
+            scan=replace(scan, constants=constants),
         )
-        for change_type, expression in filters.items()
-        for task in pair.tasks(change_type, expression)
-    )
 
 
 class _Pair:
     """A snapshot and its parent."""
 
-    def __init__(self, before: SnapshotView, after: SnapshotView, context: MergeContext) -> None:
+    def __init__(
+        self, before: SnapshotView, after: SnapshotView, context: MergeContext, diff: TableDiff | None
+    ) -> None:
         self._before = before
         self._after = after
         self._context = context
-        self._diff = diff_snapshots(after.io, after.metadata, before.snapshot, after.snapshot)
+        self._diff = diff or diff_snapshots(after.io, after.metadata, before.snapshot, after.snapshot)
 
     @cached_property
     def _touched(self) -> list[DataFile]:
@@ -139,9 +152,9 @@ class _Pair:
             here, there, whole_files = self._after, self._before, self._diff.added_data_files
         yield from (NarrowedTask(scan=task) for task in self._plan(here, whole_files, where))
         stay = self._touched if change_type is ChangeType.DELETE else self._touched_by_removal()
-        others = {_entry(task.data_file): task for task in self._plan(there, stay, where)}
+        others = {entry_of(task.data_file): task for task in self._plan(there, stay, where)}
         for task in self._plan(here, stay, where):
-            other = others.get(_entry(task.data_file))
+            other = others.get(entry_of(task.data_file))
             if other is None:
                 # Covered whole on the other side (RD-10), so every row that is alive here is not alive there.
                 yield NarrowedTask(scan=task)
@@ -166,23 +179,23 @@ def _touched(before: SnapshotView, diff: TableDiff) -> list[DataFile]:
     """CF-7: data files of both snapshots that a delete of only one of them may reach, by number, scope and bounds."""
     if not (diff.added_delete_files or diff.removed_delete_files):
         return []
-    removed = set(map(_entry, diff.removed_data_files))
+    removed = set(map(entry_of, diff.removed_data_files))
     manifests = manifests_of_snapshot(before.io, before.snapshot)
     live = live_files(before.io, before.metadata, manifests, ManifestContent.DATA)
-    stay = [data for data in live if isinstance(data, DataFile) and _entry(data) not in removed]
+    stay = [data for data in live if isinstance(data, DataFile) and entry_of(data) not in removed]
     # Apart, because a data file has one deletion vector on either side.
     reached = reached_data_files(before.metadata, stay, diff.added_delete_files)
-    known = set(map(_entry, reached))
-    others = [data for data in stay if _entry(data) not in known] if diff.removed_delete_files else []
+    known = set(map(entry_of, reached))
+    others = [data for data in stay if entry_of(data) not in known] if diff.removed_delete_files else []
     return reached + reached_data_files(before.metadata, others, diff.removed_delete_files)
 
 
-def _entry(data: DataFile) -> tuple[str, int | None]:
+def entry_of(data: DataFile) -> tuple[str, int | None]:
     """A path that other writers committed twice has entries of two ages, which deletes do not reach alike (MT-64)."""
     return data.file_path, data.sequence_number
 
 
-def _constants(snapshot: Snapshot, change_type: ChangeType) -> dict[int, Any]:
+def constants_of(snapshot: Snapshot, change_type: ChangeType) -> dict[int, Any]:
     """CF-5: the columns of the feed by field id, in Iceberg's internal representation."""
     return {
         CHANGE_TYPE.field_id: change_type.value,
@@ -192,12 +205,12 @@ def _constants(snapshot: Snapshot, change_type: ChangeType) -> dict[int, Any]:
     }
 
 
-def _filters(
+def filters_of(
     view: SnapshotView, snapshot: Snapshot, where: BooleanExpression | None
 ) -> Mapping[ChangeType, BooleanExpression]:
     """What is left of the filter for the deleted and the inserted rows of a snapshot; nothing for what it rules out."""
     bound = bind_filter(AlwaysTrue() if where is None else where, view.schema)
-    left = {each: _residual(bound, _constants(snapshot, each)) for each in (ChangeType.DELETE, ChangeType.INSERT)}
+    left = {each: _residual(bound, constants_of(snapshot, each)) for each in (ChangeType.DELETE, ChangeType.INSERT)}
     return {change_type: to_expression(each) for change_type, each in left.items() if each is not FALSE}
 
 

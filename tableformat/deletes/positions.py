@@ -41,6 +41,11 @@ class PositionSet:
         return cls(_NONE, _NONE)
 
     @classmethod
+    def every(cls, row_count: int) -> PositionSet:
+        """The positions of all rows of a file."""
+        return cls.from_runs(np.array([0]), np.array([row_count]))
+
+    @classmethod
     def from_runs(cls, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> PositionSet:
         """The union of the half-open runs, which may be empty, overlap and come in any order."""
         if not np.all(starts < ends):

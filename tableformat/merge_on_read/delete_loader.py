@@ -181,7 +181,7 @@ class DeleteLoader:
 
         def load() -> EqualityKeys:
             columns = read_side_by_side(
-                lambda delete: self._delete_columns(delete, field_ids, types), deletes, attrgetter("file_path")
+                lambda delete: self.delete_columns(delete, field_ids, types), deletes, attrgetter("file_path")
             )
             numbers = [number for _, number in numbered]
             return EqualityKeys.collapse(
@@ -192,10 +192,10 @@ class DeleteLoader:
 
     def range_spans(self, delete: DeleteFile) -> SpanArray:
         """RD-8: the spans of one range delete file, each with its sequence number."""
-        return SpanArray.concat(self._numbered_spans([delete]))
+        return SpanArray.concat(self.numbered_spans([delete]))
 
-    def _numbered_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
-        """RD-13: the spans of files with one list of columns: from the entries that carry them, else from the files."""
+    def numbered_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
+        """RD-8, RD-13: the spans of files with one list of columns: from the entries that carry them, or the files."""
         carried = [delete for delete in deletes if delete.range_spans is not None]
         stored = [delete for delete in deletes if delete.range_spans is None]
         return [*decode_spans(carried, self.schema), *(self._stored_spans(stored) if stored else ())]
@@ -218,7 +218,7 @@ class DeleteLoader:
         """RD-9: the spans of range delete files with one list of columns, cut into disjoint fragments."""
         numbered = frozenset((delete.file_path, committed_sequence_number(delete)) for delete in deletes)
         return self.caches.spans.get_or_load(
-            (numbered, self._types_of(deletes[0])), lambda: skyline(SpanArray.concat(self._numbered_spans(deletes)))
+            (numbered, self._types_of(deletes[0])), lambda: skyline(SpanArray.concat(self.numbered_spans(deletes)))
         )
 
     def _span_rows(self, delete: DeleteFile) -> pa.Table:
@@ -249,9 +249,11 @@ class DeleteLoader:
             rows = pa.table({FILE_PATH: paths, POSITION: positions})
             return positions_by_path(rows, None if wanted is None else {wanted})
 
-    def _delete_columns(
+    def delete_columns(
         self, delete: DeleteFile, field_ids: tuple[int, ...], types: Mapping[int, PrimitiveType]
     ) -> DeleteColumns:
+        """DA-2: the keys of an equality delete file, in the order of `field_ids`, comparable in `types` (DA-6)."""
+
         def load() -> DeleteColumns:
             columns = self._stored_columns(delete, field_ids)
             with unreadable_as_corrupt(delete.file_path):

@@ -10,7 +10,6 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionSpec
@@ -169,8 +168,7 @@ def _narrowed(task: RowTask, context: MergeContext) -> PositionSet:
 
 
 def _alive(task: FileScanTask, context: MergeContext) -> PositionSet:
-    every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
-    return every_row.minus(deleted_positions(task, context))
+    return PositionSet.every(task.data_file.record_count).minus(deleted_positions(task, context))
 
 
 def _find(task: FileScanTask, context: MergeContext) -> PositionSet:
@@ -195,7 +193,7 @@ def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
     data = task.data_file
     spans, is_covered = _spans(task, context.loader)
     if is_covered:
-        return PositionSet.from_runs(np.array([0]), np.array([data.record_count]))
+        return PositionSet.every(data.record_count)
     known, new_deletes = _known_equality(task, context)
     keys = _equality_keys(new_deletes, context)
     if not (spans or keys):

@@ -58,14 +58,14 @@ def _few_points(
 def _looked_up(reader: KeyReader, keys: EqualityKeys, data_sequence_number: int) -> PositionSet:
     starts = reader.file.row_group_starts
     found = []
-    for groups in batches(_groups_in_reach(reader, keys), starts):
+    for groups in batches(groups_in_reach(reader, keys), starts):
         columns = reader.columns(keys.field_ids, groups.tolist())
         rows = PositionSet.from_array(keys.deleted_rows(columns, data_sequence_number))
         found.append(PositionSet.from_runs(*positions_in_file(starts, groups, rows.starts, rows.ends)))
     return PositionSet.union_of(found)
 
 
-def _groups_in_reach(reader: KeyReader, keys: EqualityKeys) -> NDArray[np.int64]:
+def groups_in_reach(reader: KeyReader, keys: EqualityKeys) -> NDArray[np.int64]:
     """Row groups that may hold a key: every delete column's bounds meet the values of the keys."""
     in_reach = np.ones(reader.file.row_group_count, np.bool_)
     for field_id, key_type, value_bounds in zip(keys.field_ids, keys.types, keys.value_bounds_by_column, strict=True):

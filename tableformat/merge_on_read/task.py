@@ -93,3 +93,9 @@ RowTask: TypeAlias = FileScanTask | NarrowedTask
 def scan_of(task: RowTask) -> FileScanTask:
     """The data file with the deletes of its snapshot."""
     return task.scan if isinstance(task, NarrowedTask) else task
+
+
+def only_rows(task: RowTask, found: PositionSet) -> NarrowedTask:
+    """A task of these live rows alone."""
+    every_row = PositionSet.every(task.data_file.record_count)
+    return NarrowedTask(scan=scan_of(task), known_positions=every_row.minus(found))

@@ -100,11 +100,15 @@ def file_filter(view: SnapshotView, where: BooleanExpression | None) -> Callable
 
 
 def match_deletes(
-    view: SnapshotView, data_files: Sequence[DataFile], deletes: Sequence[DeleteFile], context: MergeContext
+    view: SnapshotView,
+    data_files: Sequence[DataFile],
+    deletes: Sequence[DeleteFile],
+    context: MergeContext,
+    where: BooleanExpression | None = None,
 ) -> tuple[tuple[FileScanTask, ...], tuple[DataFile, ...]]:
-    """Tasks for these data files of the snapshot with these deletes and no others, and the files that range deletes
-    cover whole (RD-10), as `plan_scan` gives them for all."""
-    planning = _Planning(view, AlwaysTrue(), context, StagedFilesOnTop())
+    """Tasks for these data files of the snapshot, those that the filter does not rule out, with these deletes and no
+    others; and the files that range deletes cover whole (RD-10), as `plan_scan` gives them for all."""
+    planning = _Planning(view, AlwaysTrue() if where is None else where, context, StagedFilesOnTop())
     return planning.match(data_files, deletes)
 
 

@@ -24,10 +24,11 @@ from tableformat.errors import CorruptFileError
 from tableformat.filters.bound_filter import FALSE, TRUE, BoundFilter, bind_filter
 from tableformat.filters.row_filter import filter_rows
 from tableformat.merge_on_read.alive_rows import alive_rows
-from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.task import FileScanTask, scan_of
 from tableformat.merge_on_read.together.batches import Batch
 from tableformat.merge_on_read.together.joint_positions import JointResolver
 from tableformat.merge_on_read.together.key_rows import KeyRows, joined, starts_of
+from tableformat.merge_on_read.together.read_key_rows import key_rows_of
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.parquet_columns import LeafColumn
@@ -118,7 +119,7 @@ class SmallFileReader:
                 if task.has_deletes:
                     done.file_paths.add(task.data_file.file_path)
                 if bound is not FALSE and (deleted is None or len(deleted) < task.data_file.record_count):
-                    chosen.append((task, bound, deleted))
+                    chosen.append((scan_of(task), bound, deleted))
         return chosen
 
     def _deleted(self, run: SmallFilesRun, keys: Sequence[KeyRows]) -> list[PositionSet]:
@@ -162,7 +163,7 @@ class SmallFileReader:
             keys = small.file.read_whole(sorted(key_indices))
         else:
             stored = keys = small.file.read_whole(sorted(key_indices.union(wanted)))
-        return stored, self._resolver.key_rows(small.task, small.file, leaves, field_ids, keys)
+        return stored, key_rows_of(small.task, small.file, leaves, field_ids, keys, self._context.merge)
 
     def _with_lineage(self, rows: pa.Table, files: Sequence[SmallFile]) -> pa.Table:
         names = self._context.row_lineage

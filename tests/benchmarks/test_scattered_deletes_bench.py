@@ -1,4 +1,4 @@
-"""Small files and scattered deletes by turns, without upkeep: what a scan in a fresh handle takes after N commits.
+"""Small files and scattered deletes by turns, without upkeep: what a scan and the change feed take after N commits.
 
 Each commit replaces 100 messages from all over the table, as a stream does whose messages have no order. Held to
 pyarrow reading the same data files, one after another (issue 9, section 1: at most 1.5 times; decision 41).
@@ -31,9 +31,8 @@ def messages(ids: Any, seed: int) -> pa.Table:
     return pa.table({"id": repeated, "part": numbers, "amount": np.random.default_rng(seed).random(len(repeated))})
 
 
-@pytest.mark.parametrize("commits", STOPS)
-def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, commits: int) -> None:
-    catalog = tf.open_catalog(str(tmp_path / "lake"))
+def replaced_table(lake: Path, commits: int) -> tf.Table:
+    catalog = tf.open_catalog(str(lake))
     catalog.create_namespace("db")
     loaded = messages(np.arange(MESSAGES), 0)
     properties = {"tableformat.upkeep": "off"}
@@ -43,11 +42,17 @@ def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, comm
     for number in range(commits):
         replaced = np.sort(random.choice(MESSAGES, REPLACED, replace=False))
         table.replace(messages(replaced, number), prefix=["id"])
+    return table
+
+
+@pytest.mark.parametrize("commits", STOPS)
+def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, commits: int) -> None:
+    table = replaced_table(tmp_path / "lake", commits)
     paths = [local_path(path) for path in table.inspect.data_files().column("file_path").to_pylist()]
 
     def ours(_: None) -> None:
         with tf.open_catalog(str(tmp_path / "lake")) as fresh:
-            assert fresh.load_table("db.t").scan().to_arrow().num_rows == len(loaded)
+            assert fresh.load_table("db.t").scan().to_arrow().num_rows == MESSAGES * ROWS_EACH
 
     def raw(_: None) -> None:
         for path in paths:
@@ -58,4 +63,32 @@ def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, comm
     for name, timing in timings.items():
         show(name, timing)
     show("CPU, scan / pyarrow", f"{timings['scan'].cpu / timings['pyarrow'].cpu:.2f}")
+    show("largest memory of the process, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+@pytest.mark.parametrize("commits", STOPS)
+def test_change_feed_after_scattered_replacements(benchmark: Any, tmp_path: Path, commits: int) -> None:
+    """The feed of the last tenth and of the last half of the commits, beside a scan (decision 42)."""
+    table = replaced_table(tmp_path / "lake", commits)
+    line = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
+
+    def scan(_: None) -> None:
+        with tf.open_catalog(str(tmp_path / "lake")) as fresh:
+            assert fresh.load_table("db.t").scan().to_arrow().num_rows == MESSAGES * ROWS_EACH
+
+    def feed(last: int) -> Contender:
+        def read(_: None) -> None:
+            with tf.open_catalog(str(tmp_path / "lake")) as fresh:
+                events = fresh.load_table("db.t").changes(from_snapshot_id=line[-last - 1]).to_arrow()
+                assert events.num_rows == 2 * last * REPLACED * ROWS_EACH
+
+        return Contender(read)
+
+    few, many = commits // 10, commits // 2
+    contenders = {"scan": Contender(scan), f"feed of {few}": feed(few), f"feed of {many}": feed(many)}
+    timings = race(benchmark, contenders, rounds=3)
+    heading(f"{commits:,} commits of {REPLACED} scattered messages: the change feed")
+    for name, timing in timings.items():
+        show(name, timing)
+        show(f"CPU, {name} / scan", f"{timing.cpu / timings['scan'].cpu:.2f}")
     show("largest memory of the process, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)

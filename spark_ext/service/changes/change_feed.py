@@ -18,7 +18,7 @@ from spark_ext.service.states.named_states import is_state, pin_of_state
 from spark_ext.service.states.option_values import BRANCH, check_options
 from spark_ext.service.wire.expressions import pruning_filter
 from spark_ext.service.wire.spark_types import spark_schema
-from tableformat.changes.plan import plan_changes
+from tableformat.changes.changed_rows import changed_rows
 from tableformat.changes.range import change_range
 from tableformat.errors import TableNotFoundError
 from tableformat.metadata.change_columns import schema_with_change_columns
@@ -63,7 +63,8 @@ def change_files(session: Session, request: Request) -> Answer:
     context = session.merge_context(view)
     first = snapshot_before(view.metadata, view.snapshot, arguments["bounds"])
     changes = change_range(replace(view, schema=schema_with_change_columns(view.schema)), first)
-    tasks = plan_changes(changes, pruning_filter(predicates, changes.view.schema), context=context)
+    where = pruning_filter(predicates, changes.view.schema)
+    tasks = changed_rows(changes.view, changes.snapshots, where, context=context)
     files = FileList(view, context, arguments["columns"], predicates)
     add_changes(files, list(tasks), context)
     return files.answer()

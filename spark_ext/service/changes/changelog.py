@@ -17,7 +17,8 @@ from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.option_values import BRANCH, check_options, moment_of, number_of
 from spark_ext.service.wire.expressions import pruning_filter
-from tableformat.changes.plan import ChangeTask, plan_snapshot
+from tableformat.changes.changed_rows import changed_rows
+from tableformat.changes.plan import ChangeTask
 from tableformat.changes.range import ChangeRange, change_range, newest_at, view_until
 from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
@@ -40,12 +41,11 @@ def changelog_files(session: Session, request: Request) -> Answer:
     where = pruning_filter(arguments["predicates"], view.schema)
     files = FileList(view, context, arguments["columns"], arguments["predicates"])
     snapshots = [snapshot for snapshot in changes.snapshots if not changes_no_row(snapshot)]
-    for ordinal, snapshot in enumerate(snapshots):
-        tasks = plan_snapshot(view, snapshot, where, context=context, ordinal=ordinal)
-        left_out = positions_of_tasks([task.scan for task in tasks], context)
-        for task, positions in zip(tasks, left_out, strict=True):
-            if len(positions) < task.scan.data_file.record_count:
-                files.add(task.scan.data_file, positions, constants=_constants(task))
+    tasks = list(changed_rows(view, snapshots, where, context=context))
+    left_out = positions_of_tasks([task.scan for task in tasks], context)
+    for task, positions in zip(tasks, left_out, strict=True):
+        if len(positions) < task.scan.data_file.record_count:
+            files.add(task.scan.data_file, positions, constants=_constants(task))
     return files.answer()
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
@@ -22,7 +21,6 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
-from tableformat.metadata.content_file import DataFile
 from tableformat.properties import OPEN_FILE_COST, positive_int
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.scan_report import scan_counts
@@ -92,7 +90,8 @@ def scan_files(session: Session, request: Request) -> Answer:
     tasks: list[RowTask] = list(plan.tasks)
     if DELETED in columns:
         tasks += [
-            NarrowedTask(scan=FileScanTask(data_file=file), known_positions=_all_rows(file)) for file in plan.covered
+            NarrowedTask(scan=FileScanTask(data_file=file), known_positions=PositionSet.every(file.record_count))
+            for file in plan.covered
         ]
     for task, deleted in zip(tasks, positions_of_tasks(tasks, context), strict=True):
         if len(deleted) < task.data_file.record_count or DELETED in columns:
@@ -139,7 +138,3 @@ def _where(session: Session, pin: Pin, request: Request) -> BooleanExpression:
 def positions_of_tasks(tasks: Sequence[RowTask], context: MergeContext) -> list[PositionSet]:
     """The deleted positions of each task; those of scans are of one plan."""
     return deleted_positions_of(tasks, context, thread_count=_RESOLVE_THREADS)
-
-
-def _all_rows(file: DataFile) -> PositionSet:
-    return PositionSet.from_runs(np.array([0]), np.array([file.record_count]))

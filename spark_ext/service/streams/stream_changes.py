@@ -12,6 +12,7 @@ from spark_ext.service.changes.change_rows import add_changes
 from spark_ext.service.reads.file_list import FileList
 from spark_ext.service.session import Session
 from spark_ext.service.streams.stream_part import Part, Piece
+from tableformat.changes.changed_rows import changed_rows
 from tableformat.changes.plan import ChangeTask, ChangeType, plan_snapshot
 from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.errors import SnapshotNotFoundError, UnsupportedFeatureError
@@ -38,7 +39,12 @@ class ChangesOf:
 
     def add(self, files: FileList, view: SnapshotView, part: Part, index: slice) -> None:
         del index  # A part has one piece.
-        add_changes(files, self._tasks(view, part), self.session.merge_context(view))
+        context = self.session.merge_context(view)
+        if part.is_initial:
+            tasks = self._tasks(view, part)
+        else:
+            tasks = list(changed_rows(view, [part.snapshot], None, context=context))
+        add_changes(files, tasks, context)
 
     def _tasks(self, view: SnapshotView, part: Part) -> Sequence[ChangeTask]:
         """CF-3; the table that a stream begins with is a number of inserts."""

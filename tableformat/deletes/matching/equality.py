@@ -130,6 +130,13 @@ class EqualityKeys:
         lower = lower.take(in_order)
         return SpanArray(key, lower, lower.above_prefixes(), self.newest[keys[in_order]])
 
+    def keys_of(self, columns: Sequence[pa.ChunkedArray]) -> NDArray[np.int64]:
+        """For each row of a delete file that these keys were made of, the index of its key.
+
+        `columns` are `comparable`, as `collapse` takes them.
+        """
+        return self.table.find_comparable([decoded(column) for column in columns])[1]
+
     def deleted_rows(self, columns: Sequence[pa.ChunkedArray], data_sequence_number: int) -> NDArray[np.int64]:
         """Offsets, rising, of the rows that a key newer than the data deletes; rows in any order.
 

@@ -10,7 +10,7 @@ is compared value by value, so a hash that two keys share costs time and nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,11 +87,20 @@ class KeyTable:
         `columns` are in the order of the types, each in its own type or one that it was promoted from, encoded as
         dictionaries or not. Raises pyarrow.ArrowInvalid or pyarrow.ArrowNotImplementedError for one of another kind.
         """
+        return self._find(
+            [comparable(column, kind) for column, kind in zip(chunk, self.types, strict=True)]
+            for chunk in _chunks(columns)
+        )
+
+    def find_comparable(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
+        """The same for columns that are `comparable` already, as `of` takes them."""
+        return self._find(_chunks(columns))
+
+    def _find(self, chunks: Iterable[Sequence[pa.ChunkedArray]]) -> tuple[Rows, Rows]:
         rows, keys = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         begin = 0
-        for chunk in _chunks(columns) if len(self) else ():
-            comparables = [comparable(column, kind) for column, kind in zip(chunk, self.types, strict=True)]
-            words = KeyWords.of(comparables, self.types, self.words)
+        for chunk in chunks if len(self) else ():
+            words = KeyWords.of(chunk, self.types, self.words)
             row_count = len(chunk[0])
             found_rows, found_keys = self._look_up(words, *self._possible_rows(words, row_count))
             rows.append(found_rows + begin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from tableformat.merge_on_read.task import FileScanTask, RowTask
+from tableformat.merge_on_read.task import NarrowedTask, RowTask
 
 SMALL_FILE_BYTES: Final = 1024 * 1024
 """Files up to this size are read whole: what is saved by leaving columns out is less than what each read costs, on an
@@ -14,26 +14,30 @@ BATCH_FILE_BYTES: Final = 4 * 1024 * 1024
 """Size of the files of a batch, as they are stored."""
 BATCH_ROWS: Final = 128 * 1024
 
-Batch: TypeAlias = tuple[FileScanTask, ...]
+Batch: TypeAlias = tuple[RowTask, ...]
 """Small files of one plan that follow each other."""
 
 
 def is_small(task: RowTask) -> bool:
-    """Whether a task may be in a batch: a small file whose deletes are known by now, of a scan."""
+    """Whether a task may be in a batch: a small file, of a scan whose deletes are known by now or of chosen rows."""
     return (
-        isinstance(task, FileScanTask)
-        and task.data_file.file_size_bytes <= SMALL_FILE_BYTES
+        task.data_file.file_size_bytes <= SMALL_FILE_BYTES
         and task.data_file.record_count <= BATCH_ROWS
-        and not task.range_delete_files
+        and (is_of_chosen_rows(task) if isinstance(task, NarrowedTask) else not task.range_delete_files)
     )
+
+
+def is_of_chosen_rows(task: NarrowedTask) -> bool:
+    """Whether the rows are known and no delete is left to apply, as `only_rows` makes a task of a file."""
+    return not (task.scan.has_deletes or task.dead_in is not None or task.constants)
 
 
 def batched(tasks: Iterable[RowTask]) -> Iterator[RowTask | Batch]:
     """The tasks in their order, small ones that follow each other in batches."""
-    batch: list[FileScanTask] = []
+    batch: list[RowTask] = []
     size_bytes = row_count = 0
     for task in tasks:
-        if not (isinstance(task, FileScanTask) and is_small(task)):
+        if not is_small(task):
             if batch:
                 yield tuple(batch)
                 batch, size_bytes, row_count = [], 0, 0

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Final
-
-import pyarrow as pa
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.deleted_positions import (
     MergeContext,
     deleted_positions,
     deletes_identity,
-    missing_values,
     row_positions,
 )
-from tableformat.merge_on_read.task import FileScanTask, RowTask
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.merge_on_read.together.batches import Batch, batched
 from tableformat.merge_on_read.together.joint_equality import PlannedEquality
 from tableformat.merge_on_read.together.joint_spans import columns_of_deletes, joint_span_positions
 from tableformat.merge_on_read.together.key_rows import KeyRows, parted, starts_of
-from tableformat.parquet.parquet_columns import LeafColumn
-from tableformat.parquet.parquet_file import OpenedFile, leaf_values
+from tableformat.merge_on_read.together.read_key_rows import read_key_rows
 
 _IDENTIFIED_DELETES: Final = 64
 """Delete files of one task up to which its positions are kept for the next scan: with more of them it takes as long to
@@ -38,9 +34,9 @@ class JointResolver:
         self._context = context
         self._equality = PlannedEquality((task for task in tasks if isinstance(task, FileScanTask)), context)
 
-    def known(self, task: FileScanTask) -> PositionSet | None:
-        """The deleted positions where no look at the file's rows is needed, else None."""
-        if not (task.equality_deletes or task.range_deletes):
+    def known(self, task: RowTask) -> PositionSet | None:
+        """The positions to leave out where no look at the file's rows is needed, else None."""
+        if isinstance(task, NarrowedTask) or not (task.equality_deletes or task.range_deletes):
             return deleted_positions(task, self._context)
         if not _is_identified(task):
             return None
@@ -50,25 +46,6 @@ class JointResolver:
         """The field ids of the columns that decide which rows of the file are deleted."""
         by_spans = (columns_of_deletes(spans) for spans in task.range_deletes if len(spans))
         return frozenset(self._equality.columns_of(task).union(*by_spans))
-
-    def key_rows(
-        self,
-        task: FileScanTask,
-        file: OpenedFile,
-        leaves: Mapping[int, LeafColumn],
-        field_ids: Iterable[int],
-        rows: pa.Table,
-    ) -> KeyRows:
-        """DA-6: the columns with these field ids. `leaves` are those of them that the file has, `rows` all of its rows
-        with these leaves among the columns."""
-        missing = missing_values(task.data_file, self._context)
-        columns = {
-            field_id: leaf_values(rows, leaves[field_id].path)
-            if field_id in leaves
-            else pa.chunked_array([pa.repeat(missing(field_id), file.row_count)])
-            for field_id in field_ids
-        }
-        return KeyRows(task, file.row_count, file.sorted_by or (), columns)
 
     def resolve(self, files: Sequence[KeyRows]) -> list[PositionSet]:
         """The deleted positions of each file, of which `known` knew none."""
@@ -106,17 +83,9 @@ def deleted_positions_of(
 
 def _positions_of_batch(batch: Batch, resolver: JointResolver, context: MergeContext) -> list[PositionSet]:
     known = [resolver.known(task) for task in batch]
-    open_tasks = [task for task, positions in zip(batch, known, strict=True) if positions is None]
-    found = iter(resolver.resolve([_with_keys(task, resolver, context) for task in open_tasks]))
+    open_tasks = [scan_of(task) for task, positions in zip(batch, known, strict=True) if positions is None]
+    found = iter(resolver.resolve([read_key_rows(task, resolver.columns_of(task), context) for task in open_tasks]))
     return [next(found) if positions is None else positions for positions in known]
-
-
-def _with_keys(task: FileScanTask, resolver: JointResolver, context: MergeContext) -> KeyRows:
-    file = context.read_data_file(task.data_file)
-    field_ids = resolver.columns_of(task)
-    leaves = {field_id: file.leaves[field_id] for field_id in field_ids if field_id in file.leaves}
-    rows = file.read_whole(sorted(leaf.index for leaf in leaves.values()))
-    return resolver.key_rows(task, file, leaves, field_ids, rows)
 
 
 def _is_identified(task: FileScanTask) -> bool:

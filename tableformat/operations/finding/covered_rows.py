@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
@@ -13,7 +12,7 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.coverage import Coverage
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.deleted_positions import MergeContext
-from tableformat.merge_on_read.task import NarrowedTask, RowTask, scan_of
+from tableformat.merge_on_read.task import RowTask, only_rows
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.drafts.covered_positions import covered_by, in_threads
 from tableformat.operations.drafts.draft import Draft
@@ -101,12 +100,6 @@ def _taken(draft: Draft, found_in: Iterable[tuple[RowTask, PositionSet]]) -> lis
             taken.append(only_rows(task, found))
             draft.delete_positions(task, found, written_anew=True)
     return taken
-
-
-def only_rows(task: RowTask, found: PositionSet) -> NarrowedTask:
-    """A task of these live rows alone."""
-    every_row = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
-    return NarrowedTask(scan=scan_of(task), known_positions=every_row.minus(found))
 
 
 def _delete(draft: Draft, task: RowTask, found: PositionSet) -> None:

@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import DuplicateKeyError
-from tableformat.merge_on_read.task import RowTask
+from tableformat.merge_on_read.task import RowTask, only_rows
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.drafts.covered_positions import in_threads
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.finding.covered_rows import only_rows
 from tableformat.operations.merging.clauses import Action, MergeStatement, When
 from tableformat.operations.merging.matching import Matches, clause_of_unmatched, find_matches, target_columns
 from tableformat.operations.merging.new_rows import Assignments, assignments_of, changed_rows, inserted_rows

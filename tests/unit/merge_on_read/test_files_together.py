@@ -17,7 +17,7 @@ from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_
 from tableformat.errors import CorruptFileError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.deleted_positions import deleted_positions
-from tableformat.merge_on_read.task import FileScanTask, NarrowedTask
+from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, only_rows
 from tableformat.merge_on_read.together import joint_positions
 from tableformat.merge_on_read.together.batches import BATCH_ROWS, SMALL_FILE_BYTES, batched
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
@@ -57,10 +57,10 @@ def task_of(*, size_bytes: int = 1000, row_count: int = 10, **fields: object) ->
 def test_small_files_that_follow_each_other_are_a_batch() -> None:
     small, large = task_of(), task_of(size_bytes=SMALL_FILE_BYTES + 1)
     long = task_of(row_count=BATCH_ROWS + 1)
-    narrowed = NarrowedTask(scan=small)
+    narrowed, chosen = NarrowedTask(scan=small, constants={1: "insert"}), only_rows(small, PositionSet.every(2))
     over_budget = task_of(range_delete_files=(delete_file(Path(__file__)),))
-    tasks = [small, small, large, small, narrowed, long, over_budget]
-    assert list(batched(tasks)) == [(small, small), large, (small,), narrowed, long, over_budget]
+    tasks = [small, small, large, small, chosen, narrowed, long, over_budget]
+    assert list(batched(tasks)) == [(small, small), large, (small, chosen), narrowed, long, over_budget]
 
 
 def test_a_batch_has_so_many_rows_and_bytes() -> None:

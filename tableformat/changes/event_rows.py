@@ -1,0 +1,195 @@
+"""Reads the events of a range as Arrow tables.
+
+The deleted rows of many small commits lie in the same data files. As many commits as fit into memory are read
+together, each file once, and their rows are put into the order of the events (CF-6):
+
+    file 1   rows that went in   7 9 7        commit 7   file 1, file 2         then what it inserted
+    file 2                       9 7     ->   commit 9   file 1, file 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.changes.changed_rows import FoundStretch, found_parts, tasks_alone
+from tableformat.changes.plan import ChangeType, constants_of, filters_of
+from tableformat.changes.stretches import Difference
+from tableformat.deletes.positions import PositionSet
+from tableformat.filters.bound_filter import BoundFilter, bind_filter
+from tableformat.filters.row_filter import filter_rows
+from tableformat.merge_on_read.task import FileScanTask, only_rows
+from tableformat.metadata.arrow_schema import arrow_schema
+from tableformat.metadata.change_columns import CHANGE_FIELDS, COMMIT_SNAPSHOT_ID
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.parquet.projection import narrowed, with_filter_columns
+from tableformat.scan.context import ReadContext
+from tableformat.scan.reader import read_tables
+
+_GROUP_ROWS: Final = 256 * 1024
+"""Deleted rows that are in memory together; a commit that deleted more is read file by file."""
+_GROUP_BYTES: Final = 32 * 1024 * 1024
+"""The same in bytes as they are stored."""
+
+
+def event_rows(
+    view: SnapshotView, snapshots: Sequence[Snapshot], where: BooleanExpression | None, context: ReadContext
+) -> Iterator[pa.Table]:
+    """CF-6: the events that match, in their order, in `context.arrow_schema`."""
+    parts = found_parts(view, snapshots, where, context=context.merge)
+    for is_stretch, alike in groupby(parts, key=lambda part: isinstance(part, FoundStretch)):
+        if is_stretch:
+            groups = (group for part in alike if isinstance(part, FoundStretch) for group in _groups(part))
+            yield from chain.from_iterable(_of_group(group, context) for group in groups)
+        else:
+            alone = (part for part in alike if isinstance(part, Difference))
+            tasks = (task for part in alone for task in tasks_alone(part, view, where, context.merge))
+            yield from read_tables((task.scan for task in tasks), context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """A snapshot of a stretch, with the rows that it deleted."""
+
+    stretch: FoundStretch
+    difference: Difference
+    deletes: list[tuple[FileScanTask, PositionSet]]
+
+    @property
+    def row_count(self) -> int:
+        return sum(len(positions) for _, positions in self.deletes)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(
+            len(positions) * task.data_file.file_size_bytes // max(task.data_file.record_count, 1)
+            for task, positions in self.deletes
+        )
+
+    @property
+    def is_large(self) -> bool:
+        return self.row_count > _GROUP_ROWS or self.size_bytes > _GROUP_BYTES
+
+
+def _groups(stretch: FoundStretch) -> Iterator[list[_Commit]]:
+    """Commits whose deleted rows fit into memory together; a large one alone."""
+    group: list[_Commit] = []
+    row_count = size_bytes = 0
+    for difference in stretch.stretch.differences:
+        commit = _Commit(stretch, difference, stretch.deletes(difference))
+        row_count, size_bytes = row_count + commit.row_count, size_bytes + commit.size_bytes
+        if group and (row_count > _GROUP_ROWS or size_bytes > _GROUP_BYTES):
+            yield group
+            group, row_count, size_bytes = [], commit.row_count, commit.size_bytes
+        group.append(commit)
+    if group:
+        yield group
+
+
+def _of_group(group: Sequence[_Commit], context: ReadContext) -> Iterator[pa.Table]:
+    if len(group) == 1 and (group[0].is_large or not group[0].deletes):
+        yield from read_tables((task.scan for task in group[0].stretch.tasks(group[0].difference)), context)
+        return
+    deleted = _deleted_rows(group, context)
+    inserted = _InsertedRows(group, context)
+    for commit in group:
+        yield from next(deleted)
+        yield from inserted.of(commit.difference.snapshot)
+
+
+def _deleted_rows(group: Sequence[_Commit], context: ReadContext) -> Iterator[list[pa.Table]]:
+    """For each commit its deleted rows that match: one table, or none."""
+    bounds = [_bound(commit, context) for commit in group]
+    selected = Schema(*(field for field in context.selected.fields if field not in CHANGE_FIELDS))
+    for bound in bounds:
+        selected = selected if bound is None else with_filter_columns(selected, context.schema, bound)
+    commits, files = _by_file(group)
+    order = np.argsort(commits, kind="stable")
+    ends = np.searchsorted(commits[order], np.arange(len(group) + 1)).tolist()
+    rows: pa.Table | None = None
+    if selected.fields:
+        scans = [only_rows(FileScanTask(data_file=data), positions) for data, positions in files]
+        tables = list(read_tables(scans, replace(context, selected=selected)))
+        rows = pa.concat_tables(tables).take(pa.array(order)) if tables else None
+    for number, (commit, bound) in enumerate(zip(group, bounds, strict=True)):
+        start, end = ends[number], ends[number + 1]
+        if start == end or bound is None:
+            yield []
+            continue
+        alone = pa.table({}) if rows is None else rows.slice(start, end - start)
+        constants = constants_of(commit.difference.snapshot, ChangeType.DELETE)
+        found = filter_rows(bound, _with_constants(alone, end - start, constants))
+        yield [narrowed(found, context.arrow_schema)] if found.num_rows else []
+
+
+def _bound(commit: _Commit, context: ReadContext) -> BoundFilter | None:
+    """What is left of the filter for the rows that a commit deleted; None: no row matches."""
+    view, where = commit.stretch.view, commit.stretch.where
+    expression = filters_of(view, commit.difference.snapshot, where).get(ChangeType.DELETE)
+    return None if expression is None else bind_filter(expression, context.schema)
+
+
+def _by_file(group: Sequence[_Commit]) -> tuple[NDArray[np.int64], list[tuple[DataFile, PositionSet]]]:
+    """The data files with the rows that any of the commits deleted, and for each row, file by file in the order of
+    positions, the number of its commit in the group."""
+    files: dict[tuple[str, int | None], tuple[DataFile, list[NDArray[np.int64]], list[NDArray[np.int64]]]] = {}
+    for number, commit in enumerate(group):
+        for task, positions in commit.deletes:
+            data = task.data_file
+            _, rows, commits = files.setdefault((data.file_path, data.sequence_number), (data, [], []))
+            rows.append(positions.to_array())
+            commits.append(np.full(len(rows[-1]), number))
+    found, numbers = [], [np.empty(0, np.int64)]
+    for data, parts, commits in files.values():
+        in_file = np.concatenate(parts)
+        order = np.argsort(in_file)
+        numbers.append(np.concatenate(commits)[order])
+        found.append((data, PositionSet.from_array(in_file[order])))
+    return np.concatenate(numbers), found
+
+
+def _with_constants(rows: pa.Table, row_count: int, constants: dict[int, Any]) -> pa.Table:
+    """CF-5: the rows with the columns of the feed, all of them."""
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    fields = list(rows.schema)
+    for field, arrow_field in zip(CHANGE_FIELDS, _CHANGE_SCHEMA, strict=True):
+        value = pa.scalar(constants[field.field_id])
+        columns[field.name] = pa.repeat(value, row_count).cast(arrow_field.type)
+        fields.append(arrow_field)
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+_CHANGE_SCHEMA: Final = arrow_schema(Schema(*CHANGE_FIELDS))
+
+
+class _InsertedRows:
+    """The rows that the commits of a group added, read ahead of the commit that is asked about."""
+
+    def __init__(self, group: Sequence[_Commit], context: ReadContext) -> None:
+        self._schema = context.arrow_schema
+        names = context.selected.column_names
+        is_named = COMMIT_SNAPSHOT_ID.name in names
+        selected = context.selected if is_named else Schema(*context.selected.fields, COMMIT_SNAPSHOT_ID)
+        tasks = (task.scan for commit in group for task in commit.stretch.inserts(commit.difference))
+        self._tables = read_tables(tasks, replace(context, selected=selected))
+        self._next: pa.Table | None = None
+
+    def of(self, snapshot: Snapshot) -> Iterator[pa.Table]:
+        """Those of the next commit."""
+        for rows in chain(() if self._next is None else (self._next,), self._tables):
+            if rows[COMMIT_SNAPSHOT_ID.name][0].as_py() != snapshot.snapshot_id:
+                self._next = rows
+                return
+            self._next = None
+            yield narrowed(rows, self._schema)
+        self._next = None

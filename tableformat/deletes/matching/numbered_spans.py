@@ -1,0 +1,80 @@
+"""Range deletes of several commits, asked which of them was the first to reach a row.
+
+    7:        e----j            intervals   b-c  c-e  e-g  g-h  h-j
+    5:    c------h                          3    3    3    5    7
+    3:  b-----g                                  5    5    7
+                                                      7
+
+A skyline (RD-9) keeps the newest number of each interval, which is all that a scan needs; here each keeps all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tableformat.deletes.matching.delete_numbers import NO_DELETE, DeleteNumbers
+from tableformat.deletes.positions import expanded
+from tableformat.deletes.spans.cut_ranks import rank_cuts
+from tableformat.deletes.spans.spans import SpanArray
+from tableformat.keys.byte_search import search_bytes
+from tableformat.keys.encoding import encode_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberedSpans:
+    """Spans of one key that may overlap, cut into disjoint intervals. Immutable; thread-safe."""
+
+    intervals: SpanArray
+    """Sorted and disjoint: where at least one span is. The numbers are the newest of each."""
+    cuts: pa.LargeBinaryArray
+    """RD-1: where intervals begin and end, encoded; rising."""
+    deletes: DeleteNumbers
+    """By the cut that an interval begins at."""
+    field_ids: tuple[int, ...]
+    """The leading key columns that some cut binds: what has to be known of a row."""
+
+    @staticmethod
+    def of(spans: SpanArray, *, pairs_max: int) -> NumberedSpans | None:
+        """Of numbered spans; None where intervals times the spans over each are more than `pairs_max`."""
+        assert spans.sequence_numbers is not None, "spans have numbers once they are loaded (RD-8)"
+        ranks = rank_cuts(spans.lower, spans.upper)
+        lengths = np.maximum(ranks.upper - ranks.lower, 0)
+        if int(lengths.sum()) > pairs_max:
+            return None
+        keys, numbers = expanded(ranks.lower, ranks.lower + lengths), np.repeat(spans.sequence_numbers, lengths)
+        begins, interval = np.unique(keys, return_inverse=True)
+        newest = np.full(len(begins), NO_DELETE)
+        np.maximum.at(newest, interval, numbers)
+        lower, upper = ranks.cuts_at(begins), ranks.cuts_at(begins + 1)
+        depth = max(int(spans.lower.depth.max(initial=0)), int(spans.upper.depth.max(initial=0)), 1)
+        return NumberedSpans(
+            SpanArray(spans.key, lower, upper, newest),
+            ranks.cuts_at(np.arange(ranks.rank_count)).encoded,
+            DeleteNumbers.of(keys, numbers),
+            spans.key.field_ids[:depth],
+        )
+
+    def first(
+        self, columns: Sequence[pa.ChunkedArray], begin: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """RD-1: rows, rising, that a span of a number from `begin` on covers, each with the smallest such number.
+
+        `columns` are those of `field_ids`, in types that promote to the key's; `begin` for each row a place in
+        `deletes.numbers`.
+        """
+        keys = encode_rows(columns, self.intervals.key.types[: len(self.field_ids)])
+        # Rows of one prefix mostly stand together.
+        is_first = np.ones(len(keys), np.bool_)
+        is_first[1:] = np.asarray(pc.not_equal(keys[1:], keys[:-1]))
+        places = search_bytes(self.cuts, keys.filter(pa.array(is_first)), right=True) - 1
+        of_row = places[np.cumsum(is_first) - 1]
+        rows = np.flatnonzero(of_row >= 0)
+        numbers = self.deletes.first(of_row[rows], begin[rows])
+        is_deleted = numbers != NO_DELETE
+        return rows[is_deleted], numbers[is_deleted]

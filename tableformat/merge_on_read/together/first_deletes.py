@@ -1,0 +1,150 @@
+"""The rows of data files that deletes of several commits reach, by the commit that reached them first.
+
+    small files that follow each other     key columns of a batch of them, end to end                      threads
+    a large file                           key columns of the row groups that statistics leave             threads
+
+Each file is read once, however many commits deleted rows of it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tableformat.deletes.positions import PositionSet, expanded
+from tableformat.deletes.rules import committed_sequence_number
+from tableformat.merge_on_read.delete_index import PositionDeleteIndex
+from tableformat.merge_on_read.deleted_positions import MergeContext, missing_values
+from tableformat.merge_on_read.span_positions import batches
+from tableformat.merge_on_read.task import FileScanTask, RowTask, scan_of
+from tableformat.merge_on_read.together.batches import Batch, batched
+from tableformat.merge_on_read.together.delete_groups import DeleteGroup, delete_groups
+from tableformat.merge_on_read.together.key_rows import end_to_end, starts_of
+from tableformat.merge_on_read.together.read_key_rows import read_key_rows
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.parquet.key_reader import KeyReader
+
+Reached = Mapping[int, PositionSet]
+"""Rows of a data file by the sequence number of a delete that reaches them, rising. A row may be there more than once,
+for deletes of several kinds or scopes: the smallest number is when it went."""
+
+_FOUND_BYTES_MAX: Final = 256 * 1024 * 1024
+_POSITIONAL: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
+
+
+def first_deletes(
+    data_files: Sequence[DataFile], deletes: Sequence[DeleteFile], context: MergeContext, *, thread_count: int
+) -> list[Reached] | None:
+    """For each data file the rows that `deletes` reach. Reads the deletes and key columns; None where they or the rows
+    are too many to be held, or where a delete is older than its commit (`delete_groups`)."""
+    groups = delete_groups([delete for delete in deletes if delete.kind not in _POSITIONAL], context)
+    if groups is None:
+        return None
+    positions = PositionDeleteIndex(delete for delete in deletes if delete.kind in _POSITIONAL)
+    finder = _Finder(groups, context)
+    portions = list(batched(FileScanTask(data_file=data) for data in data_files))
+    by_value: list[_Found] = []
+    size_bytes = 0
+    with ThreadPoolExecutor(max(1, min(thread_count, len(portions)))) as pool:
+        for of_portion in pool.map(finder.of_portion, portions):
+            by_value += of_portion
+            size_bytes += sum(positions.size_bytes for found in of_portion for _, positions in found)
+            if size_bytes > _FOUND_BYTES_MAX:
+                pool.shutdown(cancel_futures=True)
+                return None
+    return [
+        _united([(number, rows) for each in (found, _by_position(data, positions, context)) for number, rows in each])
+        for data, found in zip(data_files, by_value, strict=True)
+    ]
+
+
+_Found = list[tuple[int, PositionSet]]
+
+
+class _Finder:
+    """Looks up rows of data files in groups of deletes. Thread-safe."""
+
+    def __init__(self, groups: Sequence[DeleteGroup], context: MergeContext) -> None:
+        self._groups = groups
+        self._context = context
+
+    def of_portion(self, portion: RowTask | Batch) -> list[_Found]:
+        if isinstance(portion, tuple):
+            return self._of_small_files(portion)
+        return [self._of_large_file(portion.data_file)]
+
+    def _groups_of(self, data: DataFile) -> list[DeleteGroup]:
+        return [group for group in self._groups if group.reaches(data)]
+
+    def _of_small_files(self, batch: Batch) -> list[_Found]:
+        found: list[_Found] = [[] for _ in batch]
+        alike: dict[tuple[int, tuple[pa.DataType, ...]], list[int]] = defaultdict(list)
+        files = {}
+        for index, task in enumerate(batch):
+            groups = self._groups_of(task.data_file)
+            if groups:
+                field_ids = {field_id for group in groups for field_id in group.field_ids}
+                files[index] = read_key_rows(scan_of(task), field_ids, self._context)
+            for group in groups:
+                alike[self._groups.index(group), files[index].stored_types(group.field_ids)].append(index)
+        for (place, _), indexes in alike.items():
+            group, members = self._groups[place], [files[index] for index in indexes]
+            starts = starts_of(file.row_count for file in members)
+            begins = [group.begin(committed_sequence_number(file.task.data_file)) for file in members]
+            rows, numbers = group.first(end_to_end(members, group.field_ids), np.repeat(begins, np.diff(starts)))
+            of_file = np.searchsorted(starts, rows, side="right") - 1
+            bounds = np.searchsorted(of_file, np.arange(len(members) + 1)).tolist()
+            for index, start, (begin, end) in zip(indexes, starts.tolist(), pairwise(bounds), strict=False):
+                found[index] += _by_number(rows[begin:end] - start, numbers[begin:end])
+        return found
+
+    def _of_large_file(self, data: DataFile) -> _Found:
+        groups = self._groups_of(data)
+        if not groups:
+            return []
+        found: _Found = []
+        with self._context.open_data_file(data) as file:
+            reader = KeyReader(file, missing_values(data, self._context))
+            starts = file.row_group_starts
+            for group in groups:
+                begin = group.begin(committed_sequence_number(data))
+                for row_groups in batches(group.row_groups(reader), starts):
+                    positions = expanded(starts[row_groups], starts[row_groups + 1])
+                    columns = reader.columns(group.field_ids, row_groups.tolist())
+                    rows, numbers = group.first(columns, np.full(len(positions), begin))
+                    found += _by_number(positions[rows], numbers)
+        return found
+
+
+def _by_position(
+    data: DataFile, deletes: PositionDeleteIndex, context: MergeContext
+) -> Iterator[tuple[int, PositionSet]]:
+    """DA-1, DA-7: the rows that position deletes and deletion vectors name."""
+    vector = deletes.vector_of(data)
+    if vector is not None:
+        yield committed_sequence_number(vector), context.loader.vector(vector)
+    for delete in deletes.position_deletes_of(data):
+        yield committed_sequence_number(delete), context.loader.positions(delete, data.file_path)
+
+
+def _by_number(positions: NDArray[np.int64], numbers: NDArray[np.int64]) -> _Found:
+    """Positions, rising, by their numbers."""
+    order = np.argsort(numbers, kind="stable")
+    distinct, begins = np.unique(numbers[order], return_index=True)
+    parts = np.split(positions[order], begins[1:]) if len(distinct) else []
+    return [(number, PositionSet.from_array(part)) for number, part in zip(distinct.tolist(), parts, strict=True)]
+
+
+def _united(found: _Found) -> Reached:
+    by_number: dict[int, list[PositionSet]] = defaultdict(list)
+    for number, positions in found:
+        if positions:
+            by_number[number].append(positions)
+    return {number: PositionSet.union_of(by_number[number]) for number in sorted(by_number)}

@@ -1,0 +1,41 @@
+"""Reads the columns of small data files by which their deletes find rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from tableformat.merge_on_read.deleted_positions import MergeContext, missing_values
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.together.key_rows import KeyRows
+from tableformat.parquet.parquet_columns import LeafColumn
+from tableformat.parquet.parquet_file import OpenedFile, leaf_values
+
+
+def read_key_rows(task: FileScanTask, field_ids: Iterable[int], context: MergeContext) -> KeyRows:
+    """DA-6: the columns with these field ids of a small file, which is opened and read once."""
+    file = context.read_data_file(task.data_file)
+    leaves = {field_id: file.leaves[field_id] for field_id in field_ids if field_id in file.leaves}
+    rows = file.read_whole(sorted(leaf.index for leaf in leaves.values()))
+    return key_rows_of(task, file, leaves, field_ids, rows, context)
+
+
+def key_rows_of(
+    task: FileScanTask,
+    file: OpenedFile,
+    leaves: Mapping[int, LeafColumn],
+    field_ids: Iterable[int],
+    rows: pa.Table,
+    context: MergeContext,
+) -> KeyRows:
+    """DA-6: the columns with these field ids. `leaves` are those of them that the file has, `rows` all of its rows
+    with these leaves among the columns."""
+    missing = missing_values(task.data_file, context)
+    columns = {
+        field_id: leaf_values(rows, leaves[field_id].path)
+        if field_id in leaves
+        else pa.chunked_array([pa.repeat(missing(field_id), file.row_count)])
+        for field_id in field_ids
+    }
+    return KeyRows(task, file.row_count, file.sorted_by or (), columns)

@@ -1,0 +1,113 @@
+"""The change feed of snapshots that only add files: told together, by the delete that reached a row first (CF-10)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from v3_tables import new_catalog, new_table, rows
+
+import tableformat as tf
+from tableformat.changes import event_rows, stretches
+from tableformat.changes.changes import Changes
+from tableformat.changes.range import change_range
+from tableformat.merge_on_read.together import batches, delete_groups, first_deletes
+from tableformat.parquet import parquet_file
+from tableformat.scan.context import ReadContext
+from tableformat.scan.reader import read_tables
+from tableformat.testing.replay import check_feed
+from tableformat.testing.table_files import live_data_files
+
+LIMITS: dict[str, tuple[tuple[Any, str, int], ...]] = {
+    "no limit": (),
+    "two snapshots a stretch": ((stretches, "STRETCH_SNAPSHOTS", 2),),
+    "few deletes a stretch": ((stretches, "STRETCH_DELETES", 3),),
+    "too many spans over each other": ((delete_groups, "_PAIRS_MAX", 0),),
+    "too many rows": ((first_deletes, "_FOUND_BYTES_MAX", -1),),
+    "large commits": ((event_rows, "_GROUP_ROWS", 0),),
+    "commits one by one": ((event_rows, "_GROUP_BYTES", 0),),
+    "large files": ((batches, "SMALL_FILE_BYTES", -1),),
+}
+
+
+def busy_table(path: Path, version: int) -> tf.Table:
+    """Each of its snapshots but the first deletes, by all kinds of deletes; one compaction in the middle."""
+    table = new_table(new_catalog(path), version, partition_by=["region"] if version == 3 else ())
+    table.append(pa.concat_tables([rows("A", *range(12)), rows("B", *range(6))]))
+    for turn in range(3):
+        table.replace(rows("A", turn, turn + 6, note=f"{turn} "), prefix=["region", "id"])
+        table.delete_rows(pa.table({"id": pa.array([turn, turn + 3], pa.int64())}))
+        table.delete_range(lower=("A", turn), upper=("A", turn + 1))
+        table.delete(f"id = {turn + 4}", mode="scan")
+        table.append(rows("A", turn + 20, turn, note=f"{turn}. "))
+        if turn == 1:
+            table.maintenance.compact(min_input_files=1)
+        table.delete_prefix({"region": "B", "id": turn})
+        with table.transaction() as several:
+            several.append(rows("C", turn, turn + 1))
+            several.delete_prefix({"region": "C", "id": turn})
+    table.delete_range(everything=True)
+    return table.refresh()
+
+
+def by_snapshot(tables: list[pa.Table]) -> list[tuple[Any, Counter[Any]]]:
+    """Events of each snapshot and kind, in the order of the feed."""
+    found: dict[Any, Counter[Any]] = {}
+    for event in pa.concat_tables(tables).to_pylist():
+        found.setdefault((event["_commit_version"], event["_change_type"]), Counter())[tuple(event.values())] += 1
+    return list(found.items())
+
+
+NAMES = ["id", "note", "_commit_version", "_change_type"]
+CONDITIONS = ("id > 2 AND note <> 'A5'", "_change_type = 'delete' AND (_commit_version > 6 OR id = 1)", None)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Changes, Any]]:
+    """Feeds of a table, and what they tell when each snapshot is told alone, as the plan has it."""
+    table = busy_table(tmp_path_factory.mktemp("lake"), request.param)
+    check_feed(table.view)
+    found = []
+    for where in CONDITIONS:
+        feed = table.changes(where, NAMES)
+        tasks = (task.scan for task in feed.plan().tasks)
+        found.append((feed, by_snapshot(list(read_tables(tasks, ReadContext.of(feed.view, NAMES))))))
+    return found
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_events_are_those_of_snapshots_told_one_by_one(
+    feeds: list[tuple[Changes, Any]], monkeypatch: pytest.MonkeyPatch, limits: str
+) -> None:
+    """CF-10: whatever is told together, read together or too much for either; with filters and without."""
+    for module, name, value in LIMITS[limits]:
+        monkeypatch.setattr(module, name, value)
+    for feed, want in feeds:
+        assert by_snapshot([feed.to_arrow()]) == want
+    assert feed.count() == sum(sum(events.values()) for _, events in want)
+
+
+def test_data_files_are_read_once_however_many_snapshots_deleted_rows_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys for the deletes of all snapshots, the rows that were alive before, and the deleted rows."""
+    table = new_table(new_catalog(tmp_path), 2)
+    table.append(rows("A", *range(40)))
+    table.delete_prefix({"region": "A", "id": 39})
+    begin = table.snapshot_id
+    for number in range(12):
+        table.replace(rows("A", number, number + 13), prefix=["region", "id"])
+    opened: Counter[str] = Counter()
+    read = parquet_file._in_memory
+
+    def counted(io: Any, file: Any, *arguments: Any, **options: Any) -> Any:
+        opened[file.file_path] += 1
+        return read(io, file, *arguments, **options)
+
+    monkeypatch.setattr(parquet_file, "_in_memory", counted)
+    data_files = {data.file_path for data in live_data_files(table)}
+    assert Changes(change_range(table.view, begin)).to_arrow().num_rows == 24 + 24
+    assert max(opened[path] for path in data_files) <= 4, opened
