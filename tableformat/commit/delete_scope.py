@@ -1,6 +1,8 @@
-"""Decides when a blind delete may be limited to one partition."""
+"""Decides when a blind delete may be limited to one partition, and whether its columns are still those of the table."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from tableformat.commit.change import TableChange
 from tableformat.deletes.rules import is_unpartitioned
@@ -50,3 +52,31 @@ def check_delete_scope(change: TableChange, view: SnapshotView, subject: str) ->
             f"partition spec than {default_spec_id}, its default, and the deletes would miss their rows. Nothing was "
             "changed. Run the operation again; it will write global deletes."
         )
+
+
+def check_delete_columns(change: TableChange, view: SnapshotView, subject: str) -> None:
+    """CP-35: a new keyed delete goes by columns that the table has.
+
+    Raises CommitConflictError. The commit asserts the schema id, so that no column leaves in the moment of the commit.
+    """
+    check_columns_are_there(
+        [each for delete in change.scoped_deletes for each in delete.equality_ids or ()], view, subject
+    )
+
+
+def check_columns_are_there(field_ids: Iterable[int], view: SnapshotView, subject: str) -> None:
+    """CP-35: CommitConflictError where one of the columns that a delete goes by was dropped from the table."""
+    current = frozenset(view.metadata.schema().field_ids)
+    dropped = sorted({field_id for field_id in field_ids if field_id not in current})
+    if dropped:
+        names = " and ".join(_name_of(field_id, view) for field_id in dropped)
+        raise CommitConflictError(
+            f"deletes of {subject} that go by {names} cannot commit: this was dropped from the table meanwhile, and "
+            "rows written since have no value of it. Nothing was changed. Delete by columns that the table has."
+        )
+
+
+def _name_of(field_id: int, view: SnapshotView) -> str:
+    """The newest name of a column that was dropped."""
+    names = (schema.find_column_name(field_id) for schema in reversed(view.metadata.schemas))
+    return next((repr(name) for name in names if name is not None), f"the column with the id {field_id}")

@@ -22,6 +22,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    AssertCurrentSchemaId,
     AssertDefaultSpecId,
     AssertRefSnapshotId,
     AssertTableUUID,
@@ -35,7 +36,7 @@ from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.committed_once import check_committed_once
 from tableformat.commit.conflicts import check_conflicts
 from tableformat.commit.coverage_change import coverage_is
-from tableformat.commit.delete_scope import check_delete_scope, has_partition_scoped_deletes
+from tableformat.commit.delete_scope import check_delete_columns, check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
 from tableformat.commit.planned_change import FixedChange, PlannedChange
 from tableformat.commit.publish_target import check_publish_target
@@ -248,6 +249,7 @@ class _Commit:
             check_publish_target(change, table.metadata, self._ref)
         check_writable(change, table.metadata, self._subject)
         check_delete_scope(change, base, self._subject)
+        check_delete_columns(change, base, self._subject)
         check_committed_once(change, base, self._subject)
         check_conflicts(change, base, self._subject)
         snapshot = self._producer.produce(base, change)
@@ -301,6 +303,9 @@ class _Commit:
         ]
         if has_partition_scoped_deletes(change, base):
             requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": base.metadata.default_spec_id}))
+        if change.scoped_deletes:
+            schema_id = base.metadata.current_schema_id
+            requirements.append(AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id}))
         if self._batch is not None:
             record = remember_batch(self._ref, self._batch, snapshot.snapshot_id, snapshot.timestamp_ms)
             updates.append(SetPropertiesUpdate(updates=record))

@@ -13,6 +13,7 @@ from tableformat.metadata.identifiers import identifier_parts, identifier_text
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyiceberg.io import FileIO
+    from pyiceberg.schema import Schema
 
     from tableformat.catalogs.catalog import Catalog
     from tableformat.table import Table
@@ -27,6 +28,8 @@ class Attachment:
     """Arguments of `Table.at` for every table; empty: the newest snapshots."""
     snapshot_ids: dict[str, int | None] = field(default_factory=dict)
     """Table identifier to the snapshot that its view reads."""
+    schemas: dict[str, Schema] = field(default_factory=dict)
+    """Table identifier to the columns that its view has."""
     shown: dict[str, tuple[str, FileIO]] = field(default_factory=dict)
     """Table identifier to the metadata file and the FileIO behind its view: while a table has the same, the view stays.
     A catalog that gives out credentials has another FileIO each time."""

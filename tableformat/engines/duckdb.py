@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from pyarrow.dataset import Dataset as ArrowDataset
     from pyiceberg.io import FileIO
+    from pyiceberg.schema import Schema
 
     from tableformat.catalogs.catalog import Catalog
     from tableformat.metadata.snapshot_view import SnapshotView
@@ -88,7 +89,8 @@ def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[
     """Move the tables of one attached catalog, or of all, to their newest snapshots; new tables appear, dropped ones
     go.
 
-    Returns each table that changed, as `<name>.<namespace>.<table>`, with the snapshot it reads now (None: it is gone).
+    Returns each table with other rows or columns, as `<name>.<namespace>.<table>`, with the snapshot it reads now
+    (None: it is gone, or has none).
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -103,13 +105,15 @@ def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[
     changed: dict[str, int | None] = {}
     for attached_name, attachment in attached.items():
         if name in (None, attached_name):
-            before = dict(attachment.snapshot_ids)
+            before, columns = attachment.snapshot_ids, attachment.schemas
             _load(connection, attached_name, attachment)
+            after = attachment.snapshot_ids
             changed.update(
                 {
-                    f"{attached_name}.{identifier}": attachment.snapshot_ids.get(identifier)
-                    for identifier in before.keys() | attachment.snapshot_ids.keys()
-                    if before.get(identifier, ...) != attachment.snapshot_ids.get(identifier, ...)
+                    f"{attached_name}.{identifier}": after.get(identifier)
+                    for identifier in before.keys() | after.keys()
+                    if before.get(identifier, ...) != after.get(identifier, ...)
+                    or columns.get(identifier) != attachment.schemas.get(identifier)
                 }
             )
     return changed
@@ -183,6 +187,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
     """LK-2: a table that cannot be read has a view that says why, and the others are attached."""
     catalog = attachment.catalog
     seen: dict[str, int | None] = {}
+    schemas: dict[str, Schema] = {}
     shown: dict[str, tuple[str, FileIO]] = {}
     taken: dict[tuple[str, str], str] = {}
     lists: dict[str, SnapshotView] = {}
@@ -208,7 +213,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
                 seen[identifier] = None
             else:
                 seen[identifier] = None if view.snapshot is None else view.snapshot.snapshot_id
-                shown[identifier] = behind
+                schemas[identifier], shown[identifier] = view.schema, behind
                 if dataset is not None:
                     _show_table(connection, name, identifier, dataset)
                 if RANGE_PARTITIONS in table.metadata.properties:
@@ -221,7 +226,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
             continue  # Another spelling of a name that is in use: DuckDB would take that one away.
         connection.execute(f"DROP VIEW IF EXISTS {_view_of(name, identifier)}")
         connection.unregister(dataset_name(name, identifier))
-    attachment.snapshot_ids, attachment.shown = seen, shown
+    attachment.snapshot_ids, attachment.schemas, attachment.shown = seen, schemas, shown
     attachment.partition_lists = lists.keys() - seen.keys()
 
 

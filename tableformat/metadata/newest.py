@@ -9,11 +9,28 @@ from tableformat.errors import TableNotFoundError
 
 
 def move_to_newest(iceberg: IcebergTable) -> None:
-    """TableNotFoundError for a table that was dropped, or renamed, since it was loaded."""
+    """TableNotFoundError for a table that was dropped, or renamed, since it was loaded, whatever has its name now."""
     try:
         iceberg.refresh()
+    except (NoSuchTableError, ValueError):
+        # PyIceberg has a plain ValueError for another table under the name.
+        check_is_there(iceberg)
+        raise
+
+
+def check_is_there(iceberg: IcebergTable) -> None:
+    """LK-17: TableNotFoundError where the catalog has no table of the handle's name, or another one than the handle's:
+    it was dropped, or renamed, since it was loaded."""
+    name = ".".join(iceberg.name())
+    try:
+        found = iceberg.catalog.load_table(iceberg.name())
     except NoSuchTableError as error:
         raise TableNotFoundError(
-            f"table {'.'.join(iceberg.name())} does not exist (any more): it was dropped or renamed since it was "
-            "loaded. Load it again by its name of now."
+            f"table {name} does not exist (any more): it was dropped or renamed since it was loaded. Load it again by "
+            "its name of now."
         ) from error
+    if found.metadata.table_uuid != iceberg.metadata.table_uuid:
+        raise TableNotFoundError(
+            f"table {name} was dropped or renamed since it was loaded, and another one has its name. Nothing was "
+            "changed. Load it again by its name of now."
+        )

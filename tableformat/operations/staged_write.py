@@ -17,7 +17,7 @@ from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.options import one_of
-from tableformat.operations.verbs.delete_prefix import stage_prefixes
+from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, named_columns
 from tableformat.operations.verbs.replace_interval import inside_interval
 from tableformat.write.context import WriteContext
@@ -168,8 +168,9 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     draft.begin_verb()
     draft.adopt_files(merged, since=write.planned_sequence_number, held_against=write.context.properties)
     if merged.prefixes is not None and merged.prefixes.num_rows:
-        stage_prefixes(draft, merged.prefixes)
+        stage_prefixes(draft, merged.prefixes, named_in=write.context.schema)
     if write.inside is not None and len(write.inside.spans):
+        names_by_now(write.inside.spans.key.names, write.context.schema, draft.schema)
         draft.replace_spans(write.inside.spans)
 
 

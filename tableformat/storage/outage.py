@@ -64,7 +64,11 @@ def missing_file(io: FileIO, location: str, path: str | None) -> TableFormatErro
             raise
         return storage_error(location, error, "looked for")
     if holder is None:
-        return CorruptFileError(location, "the file does not exist, although the table's metadata names it.")
+        return CorruptFileError(
+            location,
+            "the file does not exist, although the table's metadata names it. Where the snapshot that is read has "
+            "expired since the table was loaded, refresh the handle.",
+        )
     return StorageError(
         f"{location} could not be read: {holder} does not exist either. This says nothing about the file. Look whether "
         "the file system is mounted and the bucket is the right one, and try again."

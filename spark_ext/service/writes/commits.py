@@ -42,7 +42,7 @@ from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
 from tableformat.operations.verbs.delete import stage_delete
-from tableformat.operations.verbs.delete_prefix import stage_prefixes
+from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
 from tableformat.operations.verbs.overwrite import inside_of
 from tableformat.properties import COPY_ON_WRITE, SERIALIZABLE, row_level_mode
 from tableformat.storage.storage import delete_if_present
@@ -113,7 +113,7 @@ def _commit_rows(
         pin = pin if reads or target.validation.level == SERIALIZABLE else None
     verb: Verb
     if mode == APPEND:
-        verb = partial(_stage_append, target, rows)
+        verb = partial(_stage_append, target, context, rows)
         pin = pin if reads else None
     elif mode == OVERWRITE_PARTITIONS:
         verb = partial(_stage_partitions, target, context, staged)
@@ -329,7 +329,8 @@ def _rows_to_commit(
             delete_if_present(context.io, path)
 
 
-def _stage_append(target: WriteTarget, rows: _Rows, draft: Draft) -> None:
+def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft: Draft) -> None:
+    """CP-37: what is replaced is named in the schema that the rows were written in."""
     draft.begin_verb()
     draft.adopt_files(rows.staged, held_against=target.held_properties)
     if rows.prefixes is not None:
@@ -339,9 +340,10 @@ def _stage_append(target: WriteTarget, rows: _Rows, draft: Draft) -> None:
                 "Nothing was changed. Run the statement again."
             )
         if rows.prefixes.num_rows:
-            stage_prefixes(draft, rows.prefixes)
+            stage_prefixes(draft, rows.prefixes, named_in=context.schema)
     if target.interval is not None:
-        spans = target.interval.inside(draft.schema).spans
+        spans = target.interval.inside(context.schema).spans
+        names_by_now(spans.key.names, context.schema, draft.schema)
         if len(spans):
             draft.replace_spans(spans)
 

@@ -397,6 +397,13 @@ class Draft:
         """Move the table's handle to the newest metadata, for the next draft."""
         move_to_newest(self._iceberg)
 
+    def has_expired(self) -> bool:
+        """Whether the snapshot that the verbs start from is not in the table any more; the handle is at the newest
+        metadata then, for the next draft."""
+        self.refresh()
+        snapshot = self.view.snapshot
+        return snapshot is not None and self._iceberg.metadata.snapshot_by_id(snapshot.snapshot_id) is None
+
     def discard(self) -> None:
         """Remove the files that this draft wrote."""
         for location in self._written:

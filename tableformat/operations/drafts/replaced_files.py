@@ -38,6 +38,11 @@ class ReplacedSpans:
         self.deleted_row_count: int | None = None
         """Rows that went, where whole files did and no delete had reached them; None where nobody counted."""
 
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """Of the columns that the spans go by."""
+        return self._spans.key.field_ids
+
     def added_to(self, change: TableChange, head: SnapshotView, attempt: int) -> TableChange:
         """RP-19: the change for this head. Without a file to remove and without a row it has its range delete all the
         same: a batch that finds nothing is committed, and so is known when it is repeated (CP-14)."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tableformat.errors import CommitConflictError
+from tableformat.errors import CommitConflictError, CorruptFileError
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.options import CommitOptions
@@ -27,7 +27,8 @@ def run_verb(
     """Run one verb in a snapshot of its own.
 
     A verb that read the table, such as `delete(mode="scan")`, is run again on the newest snapshot when a concurrent
-    commit changed what it read, unless its rows come from a reader that can be consumed only once.
+    commit changed what it read, or expired the snapshot that it reads, unless its rows come from a reader that can be
+    consumed only once.
     Files of a failed attempt are removed before the error reaches the caller.
     """
     started = time.perf_counter()
@@ -46,6 +47,12 @@ def run_verb(
                 raise
             attempts += 1
             draft.refresh()
+            continue
+        except CorruptFileError:
+            # Files of a snapshot that a handle has kept since before it expired are gone, and nothing is damaged.
+            if one_shot or attempt == _STAGE_ATTEMPTS or not draft.has_expired():
+                raise
+            attempts += 1
             continue
         # Attempts are those of a commit: a verb that finds nothing left to do has none (CP-17).
         return replace(result, attempts=result.attempts + attempts) if result.attempts else result

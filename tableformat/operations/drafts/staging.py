@@ -13,9 +13,11 @@ from pyiceberg.schema import Schema
 from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, operation_of
 from tableformat.commit.coverage_change import coverage_for
+from tableformat.commit.delete_scope import check_columns_are_there
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.deletes.positions import PositionSet
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import CommitConflictError, InvalidArgumentError
+from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
@@ -345,7 +347,23 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             )
             change = replace(change, coverage=coverage)
         replaced = self._staged.replaced
-        return change if replaced is None else replaced.added_to(change, head, attempt)
+        if change.scoped_deletes:
+            self._refuse_changed_key(head)
+        if replaced is None:
+            return change
+        check_columns_are_there(replaced.field_ids, head, self._table)
+        return replaced.added_to(change, head, attempt)
+
+    def _refuse_changed_key(self, head: SnapshotView) -> None:
+        """CP-36: CommitConflictError where the table has another key than the one that the deletes may go by."""
+        metadata = head.metadata
+        found = key_field_ids(metadata.schema(), metadata.properties)
+        if set(found) != set(self._context.key_field_ids):
+            names = ", ".join(key_names(metadata.schema(), found)) or "nothing"
+            raise CommitConflictError(
+                f"the key of {self._table} was changed meanwhile, and is {names} now: deletes by the key of before "
+                "would take rows that are different by it. Nothing was changed. Run the operation again."
+            )
 
     def committed(self, outcome: CommitOutcome, io: FileIO) -> TableChange | None:
         change, replaced = super().committed(outcome, io), self._staged.replaced

@@ -35,7 +35,7 @@ from tableformat.errors import (
     nearest_hint,
 )
 from tableformat.metadata.new_names import check_new_ref_name
-from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.newest import check_is_there
 from tableformat.metadata.snapshot_choice import ancestors, view_at
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
@@ -312,8 +312,7 @@ def commit_updates(
     try:
         response = iceberg.catalog.commit_table(iceberg, guarded, updates)
     except CommitFailedException as error:
-        if not iceberg.catalog.table_exists(iceberg.name()):
-            move_to_newest(iceberg)  # TableNotFoundError, as for every other call on a table that was dropped.
+        check_is_there(iceberg)
         raise CommitConflictError(f"another commit changed {'.'.join(iceberg.name())} meanwhile: {error}") from error
     iceberg.metadata = response.metadata
     iceberg.metadata_location = response.metadata_location

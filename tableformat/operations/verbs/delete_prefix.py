@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.schema import Schema
 from pyiceberg.types import FixedType
 
 from tableformat.arguments import shown
@@ -39,9 +40,14 @@ def delete_prefix(draft: Draft, *, prefix: Any, mode: str = "auto") -> None:
     stage_prefixes(draft, prefixes, encoding=None if mode == "auto" else mode)
 
 
-def stage_prefixes(draft: Draft, prefixes: pa.Table, *, encoding: str | None = None) -> None:
+def stage_prefixes(
+    draft: Draft, prefixes: pa.Table, *, encoding: str | None = None, named_in: Schema | None = None
+) -> None:
     """Stage the delete of prefixes whose columns lead the key; `encoding` defaults to
-    `write.delete.prefix-encoding`."""
+    `write.delete.prefix-encoding`. CP-37: `named_in` is the schema that their columns are named in, where that is an
+    older one than the draft's."""
+    if named_in is not None:
+        prefixes = prefixes.rename_columns(names_by_now(prefixes.column_names, named_in, draft.schema))
     if (encoding or draft.prefix_encoding) == "equality":
         check_others_read_it(draft, prefixes)
         draft.add_keys(prefixes)
@@ -79,3 +85,16 @@ def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
         raise InvalidArgumentError(f"prefix names its columns: {{{key[0]!r}: {prefix!r}}}.")
     table = as_reader(prefix).read_all()
     return table.select(leading_columns(key, table.column_names))
+
+
+def names_by_now(names: Sequence[str], written: Schema, now: Schema) -> list[str]:
+    """CP-37: columns are what their field ids say: one that was renamed since has another name, and one that was
+    dropped has none, which is an InvalidArgumentError."""
+    found = [now.find_column_name(written.find_field(name).field_id) for name in names]
+    for name, current in zip(names, found, strict=True):
+        if current is None:
+            raise InvalidArgumentError(
+                f"column {name!r}, by which the staged rows replace others, was dropped since they were written. "
+                "Nothing was changed. Stage the rows again."
+            )
+    return [name for name in found if name is not None]

@@ -159,6 +159,14 @@ class TestRefresh:
         assert shown == ["db.items", "db.other"]
         assert attached.rows("SELECT count(*) FROM lake.db.items") == [(2,)]
 
+    def test_a_table_with_other_columns_has_changed(self, attached: Attached) -> None:
+        before = attached.table.snapshot_id
+        with attached.table.update_schema() as update:
+            update.rename_column("Name", "title")
+        assert tf.duckdb.refresh(attached.connection) == {"lake.db.items": before}
+        assert attached.rows("SELECT title FROM lake.db.items ORDER BY id") == [("a",), ("b",), ("c",)]
+        assert tf.duckdb.refresh(attached.connection) == {}
+
     def test_a_table_under_the_name_of_another_is_shown(self, attached: Attached) -> None:
         other = attached.catalog.create_table("db.other", SCHEMA)
         other.append(pa.table({"id": [7], "Name": ["x"], "price": [7.0]}))

@@ -1,0 +1,66 @@
+"""A handle whose table was dropped or renamed, and whose name another table has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.types import LongType
+
+import tableformat as tf
+from tableformat.errors import TableNotFoundError
+from tableformat.testing.table_rows import live_values
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+_ANY_AGE = 2**42
+
+
+def add_column(table: tf.Table) -> None:
+    with table.update_schema() as update:
+        update.add_column("more", LongType())
+
+
+CALLS: dict[str, Callable[[tf.Table], Any]] = {
+    "append": lambda table: table.append(pa.table({"id": [5]})),
+    "delete": lambda table: table.delete("id = 1", mode="scan"),
+    "refresh": lambda table: table.refresh(),
+    "properties": lambda table: table.set_properties(owner="me"),
+    "tag": lambda table: table.create_tag("q"),
+    "schema": add_column,
+    "key": lambda table: table.set_key(["id"]),
+    "upgrade": lambda table: table.upgrade(),
+    "check": lambda table: table.add_check("positive", "id > 0"),
+    "compact": lambda table: table.maintenance.compact(rewrite_all=True),
+    "convert": lambda table: table.maintenance.convert_deletes(),
+    "expire": lambda table: table.maintenance.expire_snapshots(older_than=_ANY_AGE),
+    "orphans": lambda table: table.maintenance.remove_orphan_files(older_than=_ANY_AGE, allow_recent=True),
+    "manifests": lambda table: table.maintenance.rewrite_manifests(),
+    "statistics": lambda table: table.maintenance.compute_table_stats(),
+    "upkeep": lambda table: table.maintenance.upkeep(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("how", ["dropped", "renamed", "gone"])
+def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
+    tmp_path: Path, call: Callable[[tf.Table], Any], how: str
+) -> None:
+    """LK-17"""
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        old = catalog.create_table("db.t", SCHEMA, key=["id"])
+        old.append(pa.table({"id": [1, 2]}))
+        if how == "dropped":
+            catalog.drop_table("db.t")
+        else:
+            catalog.rename_table("db.t", "db.u")
+        if how != "gone":
+            catalog.create_table("db.t", SCHEMA, key=["id"]).append(pa.table({"id": [9]}))
+        with pytest.raises(TableNotFoundError, match=r"db\.t"):
+            call(old)
+        if how != "gone":
+            assert live_values(catalog.load_table("db.t"), "id") == [9]
+        assert live_values(old, "id") == [1, 2]

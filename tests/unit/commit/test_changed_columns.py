@@ -1,0 +1,183 @@
+"""Columns are renamed, dropped or no key any more between the moment when a delete is made and its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import CommitConflictError, InvalidArgumentError, UnknownColumnError
+from tableformat.testing.acts import interrupted_by
+from tableformat.testing.table_rows import live_rows
+
+SCHEMA = pa.schema(
+    [pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64(), nullable=False), ("note", pa.string())]
+)
+ROWS = [{"a": 1, "b": 2, "note": "p"}, {"a": 2, "b": 1, "note": None}, {"a": 3, "b": 3, "note": "r"}]
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    made = catalog.create_table("db.t", SCHEMA, key=["a", "b"], properties={"format-version": request.param})
+    made.append(rows(*ROWS))
+    return made
+
+
+def rows(*given: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(given), schema=SCHEMA)
+
+
+def another(table: tf.Table) -> tf.Table:
+    """What somebody else has loaded."""
+    assert table.catalog is not None
+    loaded = table.catalog.load_table(table.name)
+    assert isinstance(loaded, tf.Table)
+    return loaded
+
+
+def rename(table: tf.Table, *names: tuple[str, str]) -> None:
+    for old, new in names:
+        with another(table).update_schema() as update:
+            update.rename_column(old, new)
+
+
+def exchange_names(table: tf.Table) -> None:
+    """a is b from now on, and b is a."""
+    rename(table, ("a", "c"), ("b", "a"), ("c", "b"))
+
+
+def drop_note(table: tf.Table) -> None:
+    with another(table).update_schema() as update:
+        update.delete_column("note")
+    another(table).maintenance.compact(rewrite_all=True)
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+@pytest.mark.parametrize("encoding", ["range", "equality"])
+def test_staged_rows_replace_the_keys_of_the_columns_they_were_written_in(
+    table: tf.Table, refreshed: bool, encoding: str
+) -> None:
+    """CP-37: with the names exchanged the key (1, 2) is still that row, and not (2, 1)."""
+    table.set_properties({"write.delete.prefix-encoding": encoding})
+    write = table.new_write(kind="replace")
+    staged = write.write(rows({"a": 1, "b": 2, "note": "new"}))
+    exchange_names(table)
+    handle = another(table) if refreshed else table
+    handle.commit(write, [staged])
+    assert live_rows(another(table)) == [
+        {"b": 1, "a": 2, "note": "new"},
+        {"b": 2, "a": 1, "note": None},
+        {"b": 3, "a": 3, "note": "r"},
+    ]
+
+
+def test_staged_rows_replace_prefixes_of_a_column_that_was_renamed(table: tf.Table) -> None:
+    """CP-37"""
+    write = table.new_write(kind="replace", prefix=["a"])
+    staged = write.write(rows({"a": 1, "b": 9, "note": "new"}))
+    rename(table, ("a", "c"))
+    another(table).commit(write, [staged])
+    assert [(row["c"], row["b"]) for row in live_rows(another(table))] == [(1, 9), (2, 1), (3, 3)]
+
+
+def test_an_interval_of_a_column_that_was_dropped_is_not_replaced(table: tf.Table) -> None:
+    """CP-37, CP-35: by a handle that knows of it, and by one that does not."""
+    write = table.new_write(kind="replace-interval", on="note", lower="a", upper=None)
+    staged = write.write(rows({"a": 7, "b": 7, "note": "x"}))
+    drop_note(table)
+    with pytest.raises(InvalidArgumentError, match=r"'note'.*was dropped"):
+        another(table).commit(write, [staged])
+    with pytest.raises(InvalidArgumentError, match=r"'note'.*was dropped"):
+        table.commit(write, [staged])
+    assert len(live_rows(another(table))) == 3
+
+
+def in_transaction(table: tf.Table) -> None:
+    with table.transaction() as transaction:
+        transaction.delete("note IS NULL")
+
+
+DELETES: dict[str, Callable[[tf.Table], Any]] = {
+    "equality": lambda table: table.delete_rows(pa.table({"note": pa.array([None], pa.string())})),
+    "range": lambda table: table.delete_range(on=["note"], lower=None, upper=("a",)),
+    "filter": lambda table: table.delete("note IS NULL"),
+    "replaced": lambda table: table.replace_interval(rows(), on="note", lower=None, upper="a"),
+    "blind": lambda table: table.replace_interval(rows(), on="note", lower=None, upper="a", blind=True),
+    "transaction": in_transaction,
+}
+"""Rows without a note, of which the handle knows one."""
+
+
+@pytest.mark.parametrize("delete", DELETES.values(), ids=DELETES)
+def test_a_delete_by_a_column_that_was_dropped_takes_no_row(table: tf.Table, delete: Callable[[tf.Table], Any]) -> None:
+    """CP-35: no row has a note any more, and the handle asked for those that had none while there were notes."""
+    drop_note(table)
+    with pytest.raises((UnknownColumnError, CommitConflictError), match="note"):
+        delete(table)
+    assert [(row["a"], row["b"]) for row in live_rows(another(table))] == [(1, 2), (2, 1), (3, 3)]
+    assert another(table).verify(deep=True).is_clean
+
+
+def test_a_column_that_is_dropped_in_the_moment_of_the_commit(table: tf.Table) -> None:
+    """CP-35: the commit asserts the schema."""
+    with (
+        interrupted_by(lambda: drop_note(table)),
+        pytest.raises((UnknownColumnError, CommitConflictError), match="note"),
+    ):
+        DELETES["equality"](table)
+    assert len(live_rows(another(table))) == 3
+
+
+@pytest.mark.parametrize("verb", ["upsert", "replace", "apply_changes", "append"])
+def test_rows_that_are_different_by_another_key_are_not_replaced(table: tf.Table, verb: str) -> None:
+    """CP-36: by the handle's key (7, 1) and (7, 2) are replaced by (7, 9), by the key of now they are not."""
+    table.set_key(["a"])
+    other = another(table).set_key(["a", "b"])
+    other.append(rows({"a": 7, "b": 1, "note": None}, {"a": 7, "b": 2, "note": None}))
+    new = rows({"a": 7, "b": 9, "note": None})
+    match verb:
+        case "append":
+            table.append(new, on_duplicate="replace")
+        case "apply_changes":
+            table.apply_changes(new.append_column("_op", pa.array(["I"])), order_by=None)
+        case _:
+            getattr(table, verb)(new)
+    assert [row["b"] for row in live_rows(another(table), "a = 7")] == [1, 2, 9]
+
+
+def test_a_reader_of_rows_cannot_be_replaced_by_another_key(table: tf.Table) -> None:
+    """CP-36: what cannot be staged again is a conflict."""
+    table.set_key(["a"])
+    another(table).set_key(["a", "b"])
+    with pytest.raises(CommitConflictError, match=r"the key of db\.t was changed meanwhile, and is a, b now"):
+        table.upsert(rows({"a": 1, "b": 9, "note": None}).to_reader())
+    assert len(live_rows(another(table))) == 3
+
+
+@pytest.mark.parametrize("verb", ["append", "update", "delete", "merge", "upsert some columns"])
+def test_a_verb_of_a_handle_whose_snapshot_has_expired(table: tf.Table, verb: str) -> None:
+    """CP-22: what it would have read is gone, and it reads the newest snapshot instead."""
+    other = another(table)
+    other.append(rows({"a": 4, "b": 4, "note": "s"}))
+    other.maintenance.compact(rewrite_all=True)
+    other.maintenance.expire_snapshots(older_than=2**42, retain_last=1)
+    before = sorted((row["a"], row["note"]) for row in live_rows(another(table)))
+    match verb:
+        case "append":
+            table.append(rows({"a": 4, "b": 4, "note": "t"}), on_duplicate="ignore")
+        case "update":
+            table.update("a = 4", set={"note": "'s'"})
+        case "delete":
+            table.delete("a = 9", mode="scan")
+        case "merge":
+            statement = table.merge(rows({"a": 4, "b": 4, "note": "s"}), on=["a", "b"])
+            statement.when_matched_update_all(except_cols=["a", "b"]).when_not_matched_insert_all().execute()
+        case _:
+            table.upsert(pa.table({"a": [4], "b": [4]}), missing="keep")
+    assert sorted((row["a"], row["note"]) for row in live_rows(another(table))) == before
