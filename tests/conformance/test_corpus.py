@@ -25,7 +25,7 @@ from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, Str
 
 import tableformat as tf
 from tableformat import errors
-from tableformat.deletes.codecs import inline_spans
+from tableformat.deletes.codecs import inline_spans, packed_spans
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes, reached_data_files
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.scan.scan import Scan
@@ -86,8 +86,22 @@ def test_rows_are_the_same_where_no_entry_carries_spans(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RD-13: whether manifest entries carry the spans of small range delete files or not."""
+    carry_no_spans(monkeypatch)
+    check_rows(name, catalog)
+
+
+@pytest.mark.parametrize("name", every_other(READABLE, 0))
+def test_rows_are_the_same_where_entries_carry_packed_spans(
+    name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RD-13: in the form of few spans or in that of many."""
     monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)
     check_rows(name, catalog)
+
+
+def carry_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)
+    monkeypatch.setattr(packed_spans, "MAX_SPANS", 0)
 
 
 def check_rows(name: str, catalog: tf.Catalog) -> None:
@@ -209,7 +223,7 @@ def test_what_cannot_be_read_is_an_error_that_names_it(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DA-8: an unreadable delete file never means that nothing was deleted."""
-    monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)  # entries that carry their spans (RD-13) need no file
+    carry_no_spans(monkeypatch)  # entries that carry their spans (RD-13) need no file
     case = CASES[name]
     built = build(catalog, case)
     failure = case["read_error"]

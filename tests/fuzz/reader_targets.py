@@ -20,12 +20,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.deletes.codecs.deletion_vector import MAGIC, decode_positions, decode_vector
 from tableformat.deletes.codecs.inline_spans import decode_spans
+from tableformat.deletes.codecs.packed_spans import pack_spans
 from tableformat.deletes.codecs.position_rows import positions_by_path
 from tableformat.deletes.codecs.range_file import FOOTER_KEY, spans_from_parquet
+from tableformat.deletes.spans.spans import spans_of_prefixes
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes, sorted_by
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent
 from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
@@ -180,7 +184,10 @@ def vectors() -> list[bytes]:
 
 
 def inline_spans() -> list[bytes]:
-    return [each for each in _inline_spans() if each is not None]
+    few = [each for each in _inline_spans() if each is not None]
+    unpacked = KeyColumns((1,), ("id",), (LongType(),))
+    packed = [pack_spans(spans_of_prefixes(unpacked, pa.table({"id": list(range(count))}))) for count in (1, 7)]
+    return few + [each for each in packed if each is not None]
 
 
 def _inline_spans() -> Iterator[bytes | None]:

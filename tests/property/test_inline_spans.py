@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import zlib
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from key_cases import Cut, keyed_cases, span_array
+from key_cases import Cut, key_of, keyed_cases, span_array
+from pyiceberg.types import LongType
 
 from tableformat.deletes.codecs.inline_spans import decode_spans, encode_spans
+from tableformat.deletes.codecs.packed_spans import MARK, pack_spans
 from tableformat.deletes.codecs.range_file import spans_from_parquet, write_spans
-from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
+from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, spans_of_prefixes
 from tableformat.errors import CorruptFileError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent
@@ -59,6 +64,49 @@ def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
     assert same(decoded, of_the_file(spans))
     assert decoded.sequence_numbers is not None
     assert decoded.sequence_numbers.tolist() == [7] * len(spans)
+
+
+@settings(max_examples=examples(1), deadline=None)
+@given(st.lists(keyed_cases(), min_size=1, max_size=4))
+def test_packed_spans_are_those_of_their_files(cases: list[Case]) -> None:
+    """RD-13, RD-8: files of one key are decoded together, those of others by themselves; each has its own number."""
+    spans = [sort_and_merge(span_array(key, pairs)) for key, _, pairs in cases]
+    entries = [entry(each, pack_spans(each), number) for number, each in enumerate(spans, 3)]
+    found = decode_spans(entries, None)
+    for number, (each, decoded) in enumerate(zip(spans, found, strict=True), 3):
+        assert same(decoded, of_the_file(each))
+        assert decoded.sequence_numbers is not None
+        assert decoded.sequence_numbers.tolist() == [number] * len(each)
+
+
+@settings(max_examples=examples(1), deadline=None)
+@given(st.data(), keyed_cases())
+def test_damaged_packed_bytes_are_an_error_that_names_the_file(data: st.DataObject, case: Case) -> None:
+    """zlib's checksum notices what a changed bit would bring back."""
+    key, _, pairs = case
+    spans = sort_and_merge(span_array(key, pairs))
+    packed = pack_spans(spans)
+    assert packed is not None
+    place = data.draw(st.integers(1, len(packed) - 1))
+    flipped = bytes([packed[place] ^ data.draw(st.integers(1, 255))])
+    damaged = data.draw(st.sampled_from([packed[:place], packed[:place] + flipped + packed[place + 1 :]]))
+    with pytest.raises(CorruptFileError, match=r"deletes/7\.parquet"):
+        decode_spans([entry(spans, damaged)], None)
+
+
+def test_packed_bytes_of_another_kind_are_errors() -> None:
+    """Those that become very many, those of another table, and those of fewer spans than the entry states."""
+    spans = spans_of_prefixes(key_of([LongType()]), pa.table({"k0": list(range(6))}))
+    packed = pack_spans(sort_and_merge(spans))
+    many = MARK + zlib.compress(bytes(32 * 1024 * 1024))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema({"a": pa.int64()})) as writer:
+        writer.write_table(pa.table({"a": range(6)}))
+    other = MARK + zlib.compress(sink.getvalue())
+    for damaged, words in ((many, "no end"), (other, "range-deletes"), (packed, "states 5 spans and carries 6")):
+        stated = spans.slice(0, 5) if damaged is packed else spans
+        with pytest.raises(CorruptFileError, match=words):
+            decode_spans([entry(stated, damaged)], None)
 
 
 @settings(max_examples=examples(1), deadline=None)

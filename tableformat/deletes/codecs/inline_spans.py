@@ -1,7 +1,8 @@
 """The spans of small range delete files, stored in their manifest entries as well (RD-13).
 
 A stream leaves thousands of delete files of one or a few spans between two maintenance jobs. Their entries are read
-anyway; opening the files beside them is most of a first plan, and a request each on an object store.
+anyway; opening the files beside them is most of a first plan, and a request each on an object store. One to four spans
+are an Avro record, more of them `packed_spans`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, PrimitiveType
 
+from tableformat.deletes.codecs.packed_spans import MARK, pack_spans, unpack_spans
 from tableformat.deletes.codecs.range_file import check_span_order, key_in_schema
 from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.cuts import CutArray
@@ -32,7 +34,7 @@ from tableformat.metadata.manifests.avro_container import RecordCodec, decode_bl
 
 MAX_SPANS: Final = 4
 MAX_BYTES: Final = 512
-"""An entry stays small: manifests are written again when they are merged."""
+"""Beyond that Arrow's form is the smaller one (`packed_spans`)."""
 
 _VALUES: Final = {"type": "array", "items": ["null", "bytes"]}
 _SPAN: Final = {
@@ -65,8 +67,12 @@ def encode_spans(spans: SpanArray) -> bytes | None:
     numbers."""
     numbers = spans.sequence_numbers
     states_numbers = numbers is not None and not bool((numbers == INHERITED).all())
-    if len(spans) > MAX_SPANS or states_numbers:
+    if states_numbers:
         return None
+    return (_encode_few(spans) if len(spans) <= MAX_SPANS else None) or pack_spans(spans)
+
+
+def _encode_few(spans: SpanArray) -> bytes | None:
     lower, upper = _bound_values(spans.lower), _bound_values(spans.upper)
     rows = zip(lower, spans.lower.after.tolist(), upper, spans.upper.after.tolist(), strict=True)
     names = [field["name"] for field in _SPAN["fields"]]  # type: ignore[index]
@@ -82,11 +88,18 @@ def encode_spans(spans: SpanArray) -> bytes | None:
 def decode_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
     """RD-13, RD-8: the numbered spans of files with one list of delete columns whose entries carry them.
 
-    One array for each list of types that the files were written with; key columns take names and types as
-    `spans_from_parquet` gives them. CorruptFileError names the delete file whose spans make no sense.
+    One array for each packed file, and for each list of types that the others were written with; key columns take names
+    and types as `spans_from_parquet` gives them. CorruptFileError names the delete file whose spans make no sense.
     """
-    if not deletes:
-        return []
+    packed = [delete for delete in deletes if (delete.range_spans or b"").startswith(MARK)]
+    found = unpack_spans(packed, schema) if packed else []
+    if len(packed) < len(deletes):
+        few = [delete for delete in deletes if not (delete.range_spans or b"").startswith(MARK)]
+        found += _decode_few(few, schema)
+    return found
+
+
+def _decode_few(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
     try:
         return _decoded(deletes, schema)
     except CorruptFileError:
