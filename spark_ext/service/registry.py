@@ -25,6 +25,7 @@ _MODULES: Final = (
     "ddl.views",
     "reads.scans",
     "states.read_options",
+    "states.session_settings",
     "states.table_places",
     "states.write_audit_publish",
     "changes.change_feed",

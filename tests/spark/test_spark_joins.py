@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from session_settings import settings
 
 from tableformat import Catalog, Table
 
@@ -29,21 +28,6 @@ SCHEMA = pa.schema(
         ("price", pa.decimal128(9, 2)),
     ]
 )
-
-
-@contextmanager
-def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in values}
-    for name, value in values.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, former in before.items():
-            if former is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, former)
 
 
 def plan(frame: DataFrame, mode: str = "simple") -> str:

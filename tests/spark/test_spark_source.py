@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
+from session_settings import settings
 
 from tableformat import Catalog, Table
 from tableformat.storage.location import local_path
@@ -43,6 +45,33 @@ def test_settings_of_the_session_stand_in_for_options(spark: SparkSession, table
         spark.conf.unset(f"{setting}snapshot-property.foo")
         spark.conf.unset(f"{setting}snapshot-id")
     assert spark.sql(f"SELECT summary['foo'] FROM {name}.snapshots ORDER BY committed_at DESC").head()[0] == "bar"
+
+
+def test_icebergs_settings_of_the_session_stand_in_for_options(spark: SparkSession, table: Table) -> None:
+    """SP-64: they were passed over without a word."""
+    name, setting = f"lake.{table.name}", "spark.sql.iceberg."
+    values = {
+        "compression-codec": "gzip",
+        "snapshot-property.team": "calendars",
+        "read.split-size": "9",
+        "vectorization.enabled": "false",
+    }
+    with settings(spark, {f"{setting}{key}": value for key, value in values.items()}):
+        spark.range(4, 5).writeTo(name).append()
+        spark.range(5, 6).writeTo(name).option("compression-codec", "snappy").append()
+        spark.sql(f"UPDATE {name} SET id = 6 WHERE id = 5")
+        spark.sql(f"DELETE FROM {name} WHERE id = 1")
+        tasks = spark.table(name).rdd.getNumPartitions()
+        assert tasks > spark.read.option("split-size", 1 << 30).table(name).rdd.getNumPartitions()
+        assert sorted(row.id for row in spark.table(name).collect()) == [2, 3, 4, 6]
+    found = spark.sql(f"SELECT summary['team'] FROM {name}.snapshots ORDER BY committed_at").collect()
+    assert [row[0] for row in found] == [None, None, None, *["calendars"] * 4]
+    files = [pq.ParquetFile(local_path(task.file.file_path)) for task in table.refresh().iceberg.scan().plan_files()]
+    codecs = {file.read()["id"][0].as_py(): file.metadata.row_group(0).column(0).compression for file in files}
+    assert {key: codecs[key] for key in (4, 6)} == {4: "GZIP", 6: "GZIP"}
+    for key, value in (("read.split-size", "0"), ("distribution-mode", "sideways")):
+        with settings(spark, {f"{setting}{key}": value}), pytest.raises(AnalysisException, match=value):
+            spark.sql(f"INSERT INTO {name} SELECT max(id) + 1 FROM {name}")
 
 
 def test_the_sessions_own_catalog_is_not_replaced(spark: SparkSession) -> None:

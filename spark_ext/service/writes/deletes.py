@@ -12,6 +12,7 @@ from pyiceberg.schema import Schema
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.named_states import names_state
+from spark_ext.service.states.session_settings import options_of_delete
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter
 from spark_ext.service.writes.whole_files import takes_whole_files
@@ -95,7 +96,8 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     """Delete the rows that the predicates match, all rows without any: what `can_delete_where` said yes to."""
     arguments = request.arguments
     pin = Pin.from_json(arguments["pin"])
-    options = WriteOptions.parse(arguments["options"], table=".".join(pin.table), default_branch=pin.branch)
+    given = {**options_of_delete(arguments["settings"]), **arguments["options"]}
+    options = WriteOptions.parse(given, table=".".join(pin.table), default_branch=pin.branch)
     known = (BRANCH, f"{SNAPSHOT_PROPERTY}<name>")
     for name in arguments["options"]:
         if name.casefold() not in (BRANCH, *OF_SPARK) and not name.casefold().startswith(SNAPSHOT_PROPERTY):

@@ -22,6 +22,7 @@ from tableformat.write.rows.inside import InsideSpans
 REPLACE_PREFIX: Final = "replace-prefix"
 BRANCH: Final = "branch"
 DISTRIBUTION_MODE: Final = "distribution-mode"
+DISTRIBUTION: Final = "write.distribution-mode"
 DISTRIBUTION_MODES: Final = ("none", "hash", "range")
 ADVISORY_PARTITION_SIZE: Final = "write.spark.advisory-partition-size-bytes"
 SNAPSHOT_PROPERTY: Final = "snapshot-property."
@@ -38,7 +39,7 @@ _PROPERTY_OF_OPTION: Final = {
     "target-file-size-bytes": TARGET_FILE_SIZE_BYTES,
     "compression-codec": COMPRESSION_CODEC,
     "compression-level": COMPRESSION_LEVEL,
-    DISTRIBUTION_MODE: "write.distribution-mode",
+    DISTRIBUTION_MODE: DISTRIBUTION,
     "advisory-partition-size": ADVISORY_PARTITION_SIZE,
 }
 """Options that stand in for a table property, for one write."""

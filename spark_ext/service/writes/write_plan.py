@@ -29,6 +29,7 @@ from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.staging import is_staged
 from spark_ext.service.states.named_states import names_state
+from spark_ext.service.states.session_settings import options_of_write
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.field_tree import field_trees
 from spark_ext.service.wire.paths import path_of
@@ -41,6 +42,7 @@ from spark_ext.service.writes.refused_rows import check_takes_refused_rows
 from spark_ext.service.writes.write_options import (
     ADVISORY_PARTITION_SIZE,
     ALLOW_OUTSIDE,
+    DISTRIBUTION,
     DISTRIBUTION_MODES,
     ISOLATION_LEVEL,
     ON_REFUSED,
@@ -186,7 +188,8 @@ def plan_write(session: Session, request: Request) -> dict[str, Any]:
     pin = Pin.from_json(request.arguments["pin"])
     table = session.pinned(pin)
     refuse_table_of_another_lake(session.catalog.iceberg, table.iceberg)
-    options = WriteOptions.parse(request.arguments["options"], table=table.name, default_branch=pin.branch)
+    given = options_of_write(request.arguments["options"], request.arguments["settings"])
+    options = WriteOptions.parse(given, table=table.name, default_branch=pin.branch)
     _check_mode(options, request.arguments["mode"])
     wap = WriteAuditPublish() if is_staged(pin.table) else WriteAuditPublish.of(request.arguments, table)
     options = replace(
@@ -298,7 +301,7 @@ def describe_write(
         "footer": _footer(context),
         "partition": [_partition_field(field, context.schema) for field in context.spec.fields],
         "order": order,
-        **_spread(command, context, order),
+        **_spread(command, context, order, options),
         "stems": _stems(context),
         "codec": compression_codec(context.properties),
         "level": context.properties.get(COMPRESSION_LEVEL),
@@ -390,9 +393,8 @@ def _order(metadata: TableMetadata, context: WriteContext) -> list[dict[str, Any
 
 def _distribution(context: WriteContext, order: Sequence[dict[str, Any]]) -> str:
     """How Spark spreads the rows over its tasks: "none"; "hash" by partition; "range" by partition and key or order."""
-    name = "write.distribution-mode"
-    if name in context.properties:
-        mode = property_one_of(context.properties, name, DISTRIBUTION_MODES)
+    if DISTRIBUTION in context.properties:
+        mode = property_one_of(context.properties, DISTRIBUTION, DISTRIBUTION_MODES)
     else:
         mode = "none" if is_unpartitioned(context.spec) else "hash"
     has_order = context.sorts_rows or bool(order)
@@ -408,10 +410,15 @@ def _distribution_of(command: str, context: WriteContext, order: Sequence[dict[s
     return "none" if command == "delete" else _distribution(context, order)
 
 
-def _spread(command: str | None, context: WriteContext, order: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _spread(
+    command: str | None, context: WriteContext, order: Sequence[dict[str, Any]], options: WriteOptions
+) -> dict[str, Any]:
     """Over which tasks rows are spread by INSERT and its kin, or by the row-level statement named; and SP-55, what
     Spark should give to a task, None to leave it to the size of the files."""
     size = ADVISORY_PARTITION_SIZE
+    if command is not None and DISTRIBUTION in options.properties:
+        said = {f"write.{command}.distribution-mode": options.properties[DISTRIBUTION]}
+        context = replace(context, properties={**context.properties, **said})
     return {
         "distribution": _distribution(context, order) if command is None else _distribution_of(command, context, order),
         "advisory_bytes": positive_int(context.properties, size, 1) if size in context.properties else None,

@@ -41,7 +41,7 @@ def test_update_that_does_not_say_what_it_read_has_read_everything(
 ) -> None:
     """ST-7."""
     pin = ask(session, "load_table", table=TABLE)["pin"]
-    target = ask(session, "plan_write", pin=pin, mode="append", options={}, row_lineage=False)["target"]
+    target = ask(session, "plan_write", pin=pin, mode="append", options={}, settings={}, row_lineage=False)["target"]
     session.load(("db", "t")).append(pa.table({"id": [4]}, schema=SCHEMA))
 
     def update() -> None:

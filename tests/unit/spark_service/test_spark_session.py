@@ -33,6 +33,7 @@ def test_pin_stays_where_it_is_when_the_process_changes_the_table(session: Sessi
         "pin": pin.to_json(),
         "predicates": [condition],
         "options": {},
+        "settings": {},
         "application_id": None,
         "batch_id": None,
     }

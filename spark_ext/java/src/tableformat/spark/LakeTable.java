@@ -229,7 +229,7 @@ final class LakeTable
     ObjectNode arguments = arguments();
     arguments.set("predicates", ExpressionJson.of(predicates));
     arguments.set("options", Json.object(options.asCaseSensitiveMap()));
-    CommitCall.call(catalog, "delete_where", WriteAuditPublish.added(arguments));
+    CommitCall.call(catalog, "delete_where", WriteAuditPublish.added(SessionSettings.added(arguments)));
   }
 
   @Override public boolean truncateTable() {

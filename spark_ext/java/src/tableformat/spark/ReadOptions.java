@@ -29,9 +29,12 @@ final class ReadOptions {
     return arguments;
   }
 
-  /** Bytes that a task reads, where no option says it as the table does; 0 where Spark decides. Python has checked the number. */
+  /**
+   * Bytes that a task reads, where no option says it as the session or the table does; 0 where Spark decides. Python has
+   * checked the number.
+   */
   static long splitSize(CaseInsensitiveStringMap options, JsonNode ofTable) {
-    return options.getLong("split-size", ofTable.path("split-size").asLong(0));
+    return options.getLong("split-size", SessionSettings.splitSize(ofTable.path("split-size").asLong(0)));
   }
 
   /** Bytes that opening a file is taken to cost, likewise. */
@@ -42,6 +45,7 @@ final class ReadOptions {
   /** Python knows the names. */
   static void check(LakeCatalog catalog, JsonNode pin, CaseInsensitiveStringMap options) {
     TimeTravelOptions.check(options);
+    SessionSettings.check(catalog);
     if (!options.isEmpty()) {
       ObjectNode arguments = Json.object().set("pin", pin);
       catalog.call("check_read", arguments.set("options", Json.object(options.asCaseSensitiveMap())));

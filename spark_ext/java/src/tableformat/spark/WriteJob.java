@@ -22,11 +22,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class WriteJob {
   private static final long ADVISORY_BYTES_MAX = 256L << 20;
 
-  /** Iceberg's names (SP-55). */
-  private static final String ADVISORY_SETTING = "spark.sql.iceberg.advisory-partition-size";
-
-  private static final String ADVISORY_OPTION = "advisory-partition-size";
-
   private static final String REFUSED_ROWS_TABLE = "refused-rows-table";
 
   private final LakeTable table;
@@ -54,12 +49,7 @@ final class WriteJob {
   }
 
   private static WriteJob plan(LakeTable table, CaseInsensitiveStringMap options, ObjectNode arguments) {
-    ObjectNode given = Json.object(options.asCaseSensitiveMap());
-    String advisory = Sessions.active().conf().get(ADVISORY_SETTING, "");
-    if (!advisory.isEmpty() && !options.containsKey(ADVISORY_OPTION)) {
-      given.put(ADVISORY_OPTION, advisory);
-    }
-    arguments.set("options", given);
+    SessionSettings.added(arguments).set("options", Json.object(options.asCaseSensitiveMap()));
     String refused = options.get(REFUSED_ROWS_TABLE);
     if (refused != null) {
       arguments.set("refused_rows_table", Json.identifier(TableNames.parse(table.catalog().name(), refused)));

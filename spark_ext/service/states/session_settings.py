@@ -1,0 +1,80 @@
+"""Iceberg's settings of a Spark session, `spark.sql.iceberg.<name>`, which stand in for options (SP-64)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from spark_ext.service.registry import Request, method
+from spark_ext.service.session import Session
+from tableformat.errors import InvalidArgumentError, nearest_hint
+
+_PREFIX: Final = "spark.sql.iceberg."
+_SPLIT_SIZE: Final = "read.split-size"
+_OPTIONS_OF_WRITES: Final = ("advisory-partition-size", "compression-codec", "compression-level", "distribution-mode")
+"""Settings that have the name of the option."""
+_SNAPSHOT_PROPERTY: Final = "snapshot-property."
+_ELSEWHERE: Final = ("merge-schema", "planning.preserve-data-grouping", _SPLIT_SIZE)
+"""Settings that Java goes by."""
+_IDLE: Final = (
+    "aggregate-push-down.enabled",
+    "async-micro-batch-planning-enabled",
+    "check-nullability",
+    "check-ordering",
+    "compression-strategy",
+    "data-planning-mode",
+    "delete-planning-mode",
+    "executor-cache.delete-files.enabled",
+    "executor-cache.enabled",
+    "executor-cache.locality.enabled",
+    "executor-cache.max-entry-size",
+    "executor-cache.max-total-size",
+    "executor-cache.timeout",
+    "identifier-fields-rely",
+    "locality.enabled",
+    "read.adaptive-split-size.enabled",
+    "read.adaptive-split-size.parallelism",
+    "report-column-stats",
+    "shred-variants",
+    "variant-inference-buffer-size",
+    "vectorization.enabled",
+)
+"""Settings of Iceberg's that no row depends on, and that nothing here goes by."""
+_KNOWN: Final = (*_OPTIONS_OF_WRITES, f"{_SNAPSHOT_PROPERTY}<name>", *_ELSEWHERE, *_IDLE)
+_told: Final[set[str]] = set()
+"""Settings that were told of by this process."""
+logger = logging.getLogger(__name__)
+
+
+@method("check_settings")
+def check_settings(_: Session, request: Request) -> None:
+    """Before a read: raises InvalidArgumentError for a value that is none."""
+    tell_of_settings(request.arguments["settings"])
+
+
+def options_of_write(options: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """The options of a write, whose names have no case, and the session's settings where no option says the same."""
+    tell_of_settings(settings)
+    given = {name.casefold() for name in options}
+    standing_in = {name: value for name, value in settings.items() if name in _OPTIONS_OF_WRITES}
+    standing_in |= options_of_delete(settings)
+    return {**options, **{name: value for name, value in standing_in.items() if name.casefold() not in given}}
+
+
+def options_of_delete(settings: Mapping[str, str]) -> dict[str, str]:
+    """What a delete that runs no job takes of the settings: what its snapshot's summary says."""
+    return {name: value for name, value in settings.items() if name.startswith(_SNAPSHOT_PROPERTY)}
+
+
+def tell_of_settings(settings: Mapping[str, str]) -> None:
+    """One line on the process's standard error for each setting that nothing here goes by."""
+    size = settings.get(_SPLIT_SIZE)
+    if size is not None and (not size.isdecimal() or int(size) < 1):
+        raise InvalidArgumentError(f"setting {_PREFIX}{_SPLIT_SIZE} is a number of bytes, at least 1, not {size!r}.")
+    for name in settings:
+        if name in (*_OPTIONS_OF_WRITES, *_ELSEWHERE) or name.startswith(_SNAPSHOT_PROPERTY) or name in _told:
+            continue
+        _told.add(name)
+        hint = "" if name in _IDLE else nearest_hint(name, _KNOWN)
+        logger.warning("setting %s%s has no effect here; it is told of once.%s", _PREFIX, name, hint)
