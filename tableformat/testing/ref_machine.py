@@ -87,6 +87,7 @@ class RefMachine(TableMachine):
         handle = self.handle(at).refresh()
         snapshot_ids = [snapshot.snapshot_id for snapshot in handle.metadata.snapshots]
         target = snapshot_ids[pick % len(snapshot_ids)]
+        self.follow(handle)
         handle.set_current_snapshot(target)
         self.heads[handle.branch] = target
         self.changed.add(handle.branch)
@@ -120,6 +121,7 @@ class RefMachine(TableMachine):
     @precondition(lambda self: SECOND in self.heads)
     @rule()
     def drop_second_branch(self) -> None:
+        self.follow(self.readers[SECOND].refresh())
         self.handles = [handle for handle in self.handles if handle.branch == MAIN]
         self.handles[0].refresh().drop_branch(SECOND)
         del self.heads[SECOND], self.readers[SECOND]
