@@ -61,6 +61,32 @@ def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[P
     return join_pieces(pieces)
 
 
+def encode_runs(
+    columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[PrimitiveType]
+) -> tuple[pa.LargeBinaryArray, npt.NDArray[np.int64]]:
+    """RD-4: the keys of runs of equal rows that follow each other, and for each row the number of its run.
+
+    Rows of one prefix mostly stand together. Two runs that touch may have one key.
+
+    >>> from pyiceberg.types import LongType
+    >>> keys, runs = encode_runs([pa.array([7, 7, 9, 9, 9, 7])], (LongType(),))
+    >>> len(keys), runs.tolist()
+    (3, [0, 0, 1, 1, 1, 2])
+    """
+    arrays = [
+        as_key_array(column, key_type, name=f"column {position}")
+        for position, (column, key_type) in enumerate(zip(columns, types, strict=True))
+    ]
+    is_first = np.zeros(len(arrays[0]), np.bool_)
+    is_first[:1] = True
+    for array in arrays:
+        # Values that are equal have one encoding, zeros of either sign included; a null or a NaN begins a run.
+        is_first[1:] |= np.asarray(pc.not_equal(array[1:], array[:-1]).fill_null(True))
+    chosen = pa.array(is_first)
+    pieces = [encode_column(array.filter(chosen), key_type) for array, key_type in zip(arrays, types, strict=True)]
+    return join_pieces(pieces), np.cumsum(is_first) - 1
+
+
 def encode_values(values: tuple[Any, ...], types: Sequence[PrimitiveType]) -> bytes:
     """RD-4: a key or prefix of Python values; None is null. InvalidKeyError when a value does not fit its type.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import duckdb
@@ -11,10 +12,11 @@ import pyarrow.compute as pc
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from key_cases import arrow_column, comparable_row, cut_array, key_of, type_choices, values_of
+from key_cases import arrow_column, comparable_row, cut_array, key_of, keyed_cases, type_choices, values_of
 from pyiceberg.types import DateType, DecimalType, DoubleType, FloatType, IntegerType, LongType, PrimitiveType
 
-from tableformat.keys.encoding import encode_rows
+from tableformat.keys.encoding import encode_rows, encode_runs
+from tableformat.keys.key_columns import KeyColumns
 
 
 @st.composite
@@ -59,6 +61,28 @@ def test_a_prefix_covers_exactly_the_keys_that_begin_with_it(
             for row, row_bytes in zip(rows, encoded, strict=True):
                 begins_with = comparable_row(row[:depth]) == comparable_row(prefix[:depth])
                 assert (low <= row_bytes < high) == begins_with
+
+
+@settings(max_examples=examples(1), deadline=None)
+@given(keyed_cases(), st.booleans())
+def test_runs_of_equal_rows_have_the_keys_of_their_rows(
+    case: tuple[KeyColumns, list[tuple[Any, ...]], Any], is_sorted: bool
+) -> None:
+    """RD-4: for rows in any order, and where equal ones stand together."""
+    key, rows, _ = case
+    if is_sorted:
+        rows.sort(key=comparable_row)
+    columns = [
+        pa.chunked_array([arrow_column([row[position] for row in rows], key_type)])
+        for position, key_type in enumerate(key.types)
+    ]
+    keys, runs = encode_runs(columns, key.types)
+    assert keys.take(pa.array(runs)).equals(encode_rows(columns, key.types))
+    is_exact = not any(
+        value is None or (isinstance(value, float) and math.isnan(value)) for row in rows for value in row
+    )
+    if is_sorted and is_exact:
+        assert len(keys) == len({comparable_row(row) for row in rows})
 
 
 # DuckDB reserves the ends of the temporal types for its infinities.

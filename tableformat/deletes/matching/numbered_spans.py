@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tableformat.deletes.matching.delete_numbers import NO_DELETE, DeleteNumbers
@@ -23,7 +22,7 @@ from tableformat.deletes.positions import expanded
 from tableformat.deletes.spans.cut_ranks import rank_cuts
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys.byte_search import search_bytes
-from tableformat.keys.encoding import encode_rows
+from tableformat.keys.encoding import encode_runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,12 +67,8 @@ class NumberedSpans:
         `columns` are those of `field_ids`, in types that promote to the key's; `begin` for each row a place in
         `deletes.numbers`.
         """
-        keys = encode_rows(columns, self.intervals.key.types[: len(self.field_ids)])
-        # Rows of one prefix mostly stand together.
-        is_first = np.ones(len(keys), np.bool_)
-        is_first[1:] = np.asarray(pc.not_equal(keys[1:], keys[:-1]))
-        places = search_bytes(self.cuts, keys.filter(pa.array(is_first)), right=True) - 1
-        of_row = places[np.cumsum(is_first) - 1]
+        keys, runs = encode_runs(columns, self.intervals.key.types[: len(self.field_ids)])
+        of_row = (search_bytes(self.cuts, keys, right=True) - 1)[runs]
         rows = np.flatnonzero(of_row >= 0)
         numbers = self.deletes.first(of_row[rows], begin[rows])
         is_deleted = numbers != NO_DELETE

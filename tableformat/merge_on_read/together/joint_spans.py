@@ -23,7 +23,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.types import LongType, PrimitiveType
 
 from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
@@ -33,7 +32,7 @@ from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.fragment_range import FragmentRange, RangeDeletes
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.keys.byte_search import search_bytes
-from tableformat.keys.encoding import encode_rows
+from tableformat.keys.encoding import encode_runs
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.span_positions import bound_columns, positions_in_file
 from tableformat.merge_on_read.together.key_rows import KeyRows, end_to_end, starts_of
@@ -93,15 +92,10 @@ def _newer_fragments(files: Sequence[KeyRows], ranges: Sequence[FragmentRange]) 
     skyline = ranges[0].skyline
     fragments, field_ids = skyline.fragments, columns_of_deletes(ranges[0])
     row_counts = [file.row_count for file in files]
-    keys = encode_rows(end_to_end(files, field_ids), fragments.key.types[: len(field_ids)])
-    # Rows of one prefix mostly stand together.
-    is_first = np.ones(len(keys), np.bool_)
-    is_first[1:] = np.asarray(pc.not_equal(keys[1:], keys[:-1]))
-    asked = keys.filter(pa.array(is_first))
-    begun = search_bytes(fragments.lower.encoded, asked, right=True)
-    ended = search_bytes(fragments.upper.encoded, asked, right=True)
-    of_row = np.cumsum(is_first) - 1
-    fragment, is_inside = (begun - 1)[of_row], (begun > ended)[of_row]
+    keys, runs = encode_runs(end_to_end(files, field_ids), fragments.key.types[: len(field_ids)])
+    begun = search_bytes(fragments.lower.encoded, keys, right=True)
+    ended = search_bytes(fragments.upper.encoded, keys, right=True)
+    fragment, is_inside = (begun - 1)[runs], (begun > ended)[runs]
     begin, end, newer_than = (
         np.repeat([getattr(each, name) for each in ranges], row_counts) for name in ("begin", "end", "newer_than")
     )
