@@ -18,8 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import TruncateTransform, VoidTransform
-from pyiceberg.types import IcebergType, StructType
+from pyiceberg.transforms import IdentityTransform, TruncateTransform, VoidTransform
+from pyiceberg.types import (
+    IcebergType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
 
 from tableformat.deletes.rules import is_unpartitioned, partition_identity
 from tableformat.errors import UnsupportedFeatureError
@@ -170,6 +177,13 @@ def _transformed(field: PartitionField, schema: Schema, batch: pa.RecordBatch) -
 
 
 def _run_transform(field: PartitionField, source: IcebergType, column: pa.Array) -> pa.Array:
+    """FM-31: of nanoseconds that of their microseconds; PyIceberg rounds towards zero before it hashes them, and has no
+    hours."""
+    if isinstance(source, TimestampNanoType | TimestamptzNanoType) and not isinstance(
+        field.transform, IdentityTransform
+    ):
+        column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", column.type.tz))
+        source = TimestampType() if column.type.tz is None else TimestamptzType()
     transformed: pa.Array = field.transform.pyarrow_transform(source)(column)
     return transformed
 

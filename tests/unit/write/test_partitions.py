@@ -33,7 +33,9 @@ from pyiceberg.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     UUIDType,
 )
@@ -43,6 +45,7 @@ from tableformat.write.data_files.partitions import ANY_RANGE, SpecRouter, split
 from tableformat.write.rows.conform import table_arrow_schema
 
 INSTANTS = [-1, 0, None, 1_512_151_975_038_194, -3_600_000_001]
+NANOSECONDS = [-1, 0, None, 1_512_151_975_038_194_001, -3_600_000_000_001]
 VALUES: list[tuple[IcebergType, list[object]]] = [
     (IntegerType(), [1, -1, None, 34]),
     (LongType(), [1, -1, None, 34]),
@@ -54,6 +57,8 @@ VALUES: list[tuple[IcebergType, list[object]]] = [
     (DateType(), [-1, 0, None, 17501, -366]),
     (TimestampType(), INSTANTS),
     (TimestamptzType(), INSTANTS),
+    (TimestampNanoType(), NANOSECONDS),
+    (TimestamptzNanoType(), NANOSECONDS),
 ]
 TRANSFORMS: list[Transform] = [
     IdentityTransform(),
@@ -89,6 +94,7 @@ def one_column(kind: IcebergType, values: list[object]) -> tuple[Schema, pa.Reco
 def test_partition_values_are_those_of_the_specification_in_internal_form(
     kind: IcebergType, values: list[object], transform: Transform
 ) -> None:
+    """FM-31: nanoseconds too, before 1970 as well."""
     schema, batch = one_column(kind, values)
     router = SpecRouter(PartitionSpec(PartitionField(1, 1000, transform, "p"), spec_id=1), schema)
     route = router.route(batch)
