@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -37,8 +38,23 @@ _SERVICE_OPTIONS: Final = frozenset({"type", "uri", "py-catalog-impl"})
 """Options that say by themselves where a catalog is."""
 _SERVICES: Final = ("http://", "https://", "thrift://")
 """Beginnings of a `uri` that is no database."""
+_OF_ICEBERGS_JAVA: Final = ("cache-enabled", "io-impl", "metrics-reporter-impl")
+"""Options of Iceberg's catalog that say how its Java classes work, and nothing here goes by (SP-65)."""
+_OF_HADOOP: Final = "hadoop."
+_OF_CACHE: Final = "cache."
 _REMEMBERED_TASKS: Final = 200_000
 """Plans are kept by the number of files in them."""
+logger = logging.getLogger(__name__)
+
+
+def _is_of_icebergs_java(catalog: str, option: str) -> bool:
+    """SP-65: whether nothing here goes by an option of Iceberg's, which is told of on the process's standard error."""
+    is_of_hadoop = option.startswith(_OF_HADOOP)
+    if option not in _OF_ICEBERGS_JAVA and not is_of_hadoop and not option.startswith(_OF_CACHE):
+        return False
+    instead = " Stores have options such as s3.endpoint." if is_of_hadoop or option == "io-impl" else ""
+    logger.warning("option spark.sql.catalog.%s.%s has no effect here.%s", catalog, option, instead)
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +118,11 @@ class Session:
 
     @staticmethod
     def _catalog(name: str, options: Mapping[str, str]) -> Catalog:
-        passed = {option: value for option, value in options.items() if option not in EXECUTOR_OPTIONS}
+        passed = {
+            option: value
+            for option, value in options.items()
+            if option not in EXECUTOR_OPTIONS and not _is_of_icebergs_java(name, option)
+        }
         warehouse = passed.pop("warehouse", None)
         if warehouse == "":
             raise InvalidArgumentError("the catalog's option 'warehouse' is empty: name a directory.")

@@ -21,6 +21,7 @@ from pyiceberg.table.update import AddPartitionSpecUpdate
 
 from tableformat.arguments import check_texts, checked_arguments, checked_methods
 from tableformat.catalogs.backends import open_backend
+from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.name_errors import NameErrors
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
@@ -306,6 +307,9 @@ class Catalog:
         `range_partitions` says which ranges of the key space exist; rows elsewhere are refused. Where their step is one
         of Iceberg's transforms, the table is partitioned by it, unless `partition_by` names the column.
 
+        Properties of the catalog named `table-default.<name>` are those of its new tables that `properties` does not
+        give, `table-override.<name>` those that it cannot give otherwise.
+
         With `exist_ok` a table of that name is returned as it is.
 
         >>> rows = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us")), ("name", pa.string())])
@@ -323,7 +327,7 @@ class Catalog:
                 location=location,
                 range_partitions=range_partitions,
             )
-            version = format_version_of_new(properties or {})
+            version = format_version_of_new(properties_of_new(TABLE, self.iceberg.properties, properties or {}))
             with self._names.typed(identifier), refusals_of_version(version, self.iceberg.name):
                 with creation_without_answer(self.iceberg, dotted(identifier)):
                     creation.commit_transaction()
@@ -359,7 +363,7 @@ class Catalog:
             schema,
             key=key,
             partition_by=partition_by,
-            properties=properties or {},
+            properties=properties_of_new(TABLE, self.iceberg.properties, properties or {}),
             range_partitions=range_partitions,
         )
         if location is not None:

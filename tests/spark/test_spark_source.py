@@ -82,17 +82,58 @@ def test_the_sessions_own_catalog_is_not_replaced(spark: SparkSession) -> None:
         jvm.tableformat.spark.LakeCatalog().initialize("spark_catalog", options)
 
 
-def test_a_catalog_has_a_default_namespace(spark: SparkSession, table: Table) -> None:
-    """SP-54: after USE, a name without a namespace is one of it."""
+def test_a_catalog_has_options_of_icebergs(spark: SparkSession, table: Table) -> None:
+    """SP-54: after USE, a name without a namespace is one of the default namespace. SP-65: options said what new tables
+    and views are like, and were passed over; so were those of Java classes."""
     namespace, prefix = table.name.split(".")[0], "spark.sql.catalog."
     options = {row.key: row.value for row in spark.sql("SET").collect() if row.key.startswith(f"{prefix}lake")}
     for key, value in options.items():
         if key == f"{prefix}lake" or key.startswith(f"{prefix}lake."):
             spark.conf.set(key.replace(f"{prefix}lake", f"{prefix}lake_of_one", 1), value)
-    spark.conf.set(f"{prefix}lake_of_one.default-namespace", namespace)
+    given = {
+        "default-namespace": namespace,
+        "table-default.format-version": "3",
+        "table-default.write.delete.mode": "copy-on-write",
+        "table-default.kept": "by the owner",
+        "table-override.write.update.mode": "copy-on-write",
+        "view-default.team": "calendars",
+        "use-nullable-query-schema": "false",
+        "cache-enabled": "false",
+        "hadoop.fs.s3a.endpoint": "nowhere",
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+    }
+    for key, value in given.items():
+        spark.conf.set(f"{prefix}lake_of_one.{key}", value)
+
+    def properties(name: str) -> dict[str, str]:
+        return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+
+    modes = {f"write.{verb}.mode" for verb in ("delete", "update", "merge")}
     try:
         spark.sql("USE lake_of_one")
         assert sorted(row.id for row in spark.sql("SELECT id FROM t").collect()) == [1, 2, 3]
+        said = "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read')"
+        spark.sql("CREATE TABLE made (id BIGINT)")
+        spark.sql(f"CREATE TABLE selected {said} AS SELECT 1 id")
+        assert not spark.table("selected").schema["id"].nullable
+        found = {name: properties(name) for name in ("made", "selected")}
+        assert {each["format-version"] for each in found.values()} == {"3"}
+        assert {name: found["made"][name] for name in modes & found["made"].keys()} == {
+            "write.delete.mode": "copy-on-write",
+            "write.update.mode": "copy-on-write",
+        }
+        assert {name: found["selected"][name] for name in modes & found["selected"].keys()} == {
+            "write.delete.mode": "merge-on-read",
+            "write.update.mode": "copy-on-write",
+        }
+        spark.sql("ALTER TABLE t SET TBLPROPERTIES ('kept' = 'mine')")
+        spark.sql("REPLACE TABLE t (id BIGINT)")
+        replaced = properties("t")
+        assert replaced["format-version"] == "2"
+        assert replaced["kept"] == "mine"
+        assert replaced["write.update.mode"] == "copy-on-write"
+        spark.sql("CREATE VIEW v AS SELECT 1 id")
+        assert properties("v")["team"] == "calendars"
     finally:
         spark.sql("USE spark_catalog.default")
 

@@ -41,11 +41,13 @@ from spark_ext.service.ddl.tables import (
     stage_creation,
     table_schema,
     user_properties,
+    with_catalog_properties,
     with_readable_deletes,
 )
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.staging import StagedTable
+from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
 from tableformat.catalogs.new_table import schema_with_key, sort_order_of_key
 from tableformat.commit.metadata_update import upgraded_to_v3
 from tableformat.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
@@ -73,14 +75,16 @@ REPLACE = "replace"
 @method("stage_table")
 def stage_table(session: Session, request: Request) -> dict[str, Any]:
     """Begin to make a table; `kind` is "create", "replace" or "create-or-replace". Nothing is visible yet."""
-    arguments = request.arguments
-    kind = arguments["kind"]
+    kind = request.arguments["kind"]
     if kind == "create-or-replace":
         kind = REPLACE if session.catalog.table_exists(request.table) else CREATE
+    if kind == CREATE:
+        request = with_catalog_properties(session, request)
     staged = _created(session, request) if kind == CREATE else _replaced(session, request)
     identifier = session.staging.add(staged)
     if kind == REPLACE:
         table = session.load(identifier)
+        arguments = {**request.arguments, "properties": _of_replaced(session, table.metadata, request)}
         commit_updates(table.iceberg, (), _replacing_updates(table.metadata, arguments))
     return describe_table(session, Pin(identifier, session.load(identifier).iceberg.metadata_location))
 
@@ -147,6 +151,13 @@ def _replaced(session: Session, request: Request) -> StagedTable:
             f"REPLACE TABLE {table.name} cannot change the format version. ALTER TABLE ... SET TBLPROPERTIES can."
         )
     return StagedTable(request.table, table.metadata, None, table.metadata, table.iceberg.io)
+
+
+def _of_replaced(session: Session, metadata: TableMetadata, request: Request) -> dict[str, str]:
+    """SP-65: the properties of the statement and the catalog's; of its defaults those that the table does not have."""
+    given = request.arguments["properties"]
+    merged = properties_of_new(TABLE, session.catalog.iceberg.properties, {**metadata.properties, **given})
+    return {name: value for name, value in merged.items() if name in given or metadata.properties.get(name) != value}
 
 
 _OF_OLD_COLUMNS: Final = frozenset({KEY_FIELD_IDS, RANGE_PARTITIONS})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from spark_ext.service.wire.partition_type import (
 from spark_ext.service.wire.paths import path_of
 from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
 from spark_ext.service.wire.transforms import spark_transform
+from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, SnapshotNotFoundError, TableNotFoundError
 from tableformat.keys.table_key import key_field_ids, key_names
 from tableformat.metadata.change_columns import CHANGELOG_FIELDS, check_changelog_columns
@@ -293,6 +295,7 @@ def is_internal_property(name: str) -> bool:
 @method("create_table")
 def create_table(session: Session, request: Request) -> dict[str, Any]:
     """CREATE TABLE: `columns`, `key` (PRIMARY KEY), `partitioning` and `properties` as the statement has them."""
+    request = with_catalog_properties(session, request)
     creation, _ = stage_creation(session, request)
     version = format_version_of_new(request.arguments["properties"])
     try:
@@ -301,6 +304,13 @@ def create_table(session: Session, request: Request) -> dict[str, Any]:
     except TableAlreadyExistsError as error:
         raise AlreadyExistsError(f"table {'.'.join(request.table)!r} exists already.") from error
     return describe_table(session, Pin(request.table, session.load(request.table).iceberg.metadata_location))
+
+
+def with_catalog_properties(session: Session, request: Request) -> Request:
+    """SP-65: the request for a new table, whose properties are the catalog's and the statement's."""
+    of_catalog = session.catalog.iceberg.properties
+    properties = properties_of_new(TABLE, of_catalog, request.arguments["properties"])
+    return replace(request, arguments={**request.arguments, "properties": properties})
 
 
 def stage_creation(session: Session, request: Request) -> tuple[CreateTableTransaction, dict[str, str]]:

@@ -14,6 +14,7 @@ from spark_ext.service.ddl.tables import PROVIDER
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Session
 from spark_ext.service.wire.spark_types import iceberg_type, spark_schema
+from tableformat.catalogs.catalog_properties import VIEW, properties_of_new
 from tableformat.catalogs.views.view_metadata import ViewDefinition
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError, ViewNotFoundError
 from tableformat.metadata.identifiers import identifier_text
@@ -50,7 +51,7 @@ def load_view(session: Session, request: Request) -> dict[str, Any] | None:
 @method("create_view")
 def create_view(session: Session, request: Request) -> dict[str, Any]:
     """CREATE VIEW: `sql`, `schema` and the other arguments as the statement has them."""
-    properties = dict(request.arguments["properties"])
+    properties = properties_of_new(VIEW, session.catalog.iceberg.properties, request.arguments["properties"])
     location = properties.pop("location", None)
     properties.pop("provider", None)
     _refuse_reserved(properties)
@@ -61,13 +62,14 @@ def create_view(session: Session, request: Request) -> dict[str, Any]:
 
 @method("create_or_replace_view")
 def create_or_replace_view(session: Session, request: Request) -> dict[str, Any]:
-    """CREATE OR REPLACE VIEW, whose properties are those of the statement alone."""
+    """CREATE OR REPLACE VIEW, whose properties are those of the statement and the catalog alone."""
     view = session.catalog.views.load(_named(request.table))
     if view is None:
         made: dict[str, Any] = create_view(session, request)
         return made
     shown = _stated_properties(view)
-    properties = {name: value for name, value in request.arguments["properties"].items() if shown.get(name) != value}
+    given = properties_of_new(VIEW, session.catalog.iceberg.properties, request.arguments["properties"])
+    properties = {name: value for name, value in given.items() if shown.get(name) != value}
     properties.pop("provider", None)
     return _replaced(session, request, view, properties)
 

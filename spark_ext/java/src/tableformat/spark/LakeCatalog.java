@@ -40,9 +40,11 @@ public final class LakeCatalog
 
   private static final String PYTHON = "python";
   private static final String DEFAULT_NAMESPACE = "default-namespace";
+  private static final String NULLABLE_QUERY_SCHEMA = "use-nullable-query-schema";
 
   private String name;
   private String[] defaultNamespace = {};
+  private boolean isNullableQuerySchema = true;
   private Sidecar sidecar;
 
   /** The statement that this catalog is for; null in a session's own. */
@@ -60,13 +62,14 @@ public final class LakeCatalog
     }
     ObjectNode passed = Json.object();
     options.asCaseSensitiveMap().forEach((option, value) -> {
-      if (!option.equals(PYTHON) && !option.equals(DEFAULT_NAMESPACE)) {
+      if (!option.equals(PYTHON) && !option.equals(DEFAULT_NAMESPACE) && !option.equals(NULLABLE_QUERY_SCHEMA)) {
         passed.put(option, value);
       }
     });
     if (options.containsKey(DEFAULT_NAMESPACE)) {
       defaultNamespace = options.get(DEFAULT_NAMESPACE).split("\\.");
     }
+    isNullableQuerySchema = options.getBoolean(NULLABLE_QUERY_SCHEMA, true);
     List<String> command = new ArrayList<>();
     command.add(options.getOrDefault(PYTHON, System.getenv().getOrDefault("PYSPARK_PYTHON", "python3")));
     command.addAll(List.of("-m", "spark_ext.sidecar"));
@@ -79,6 +82,11 @@ public final class LakeCatalog
     return name;
   }
 
+  /** Whether columns of CREATE TABLE AS SELECT may be null, whatever those of the query are; Iceberg's option. */
+  @Override public boolean useNullableQuerySchema() {
+    return isNullableQuerySchema;
+  }
+
   @Override public String[] defaultNamespace() {
     return defaultNamespace.clone();
   }
@@ -88,6 +96,7 @@ public final class LakeCatalog
     LakeCatalog catalog = new LakeCatalog();
     catalog.name = name;
     catalog.defaultNamespace = defaultNamespace;
+    catalog.isNullableQuerySchema = isNullableQuerySchema;
     catalog.sidecar = sidecar;
     catalog.statement = statement;
     return catalog;

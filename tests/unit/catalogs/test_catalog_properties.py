@@ -1,0 +1,40 @@
+"""What a catalog's own properties say of its new tables (SP-65)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tableformat import open_catalog
+from tableformat.errors import InvalidArgumentError
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+
+def test_defaults_lie_below_what_is_given_and_overrides_above(tmp_path: Path) -> None:
+    options = {
+        "table-default.format-version": "3",
+        "table-default.write.parquet.compression-codec": "snappy",
+        "table-default.owner": "nobody",
+        "table-override.write.delete.mode": "copy-on-write",
+    }
+    catalog = open_catalog(tmp_path / "lake", **options)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, properties={"owner": "me", "write.delete.mode": "merge-on-read"})
+    assert table.metadata.format_version == 3
+    found = table.properties
+    assert (found["write.parquet.compression-codec"], found["owner"]) == ("snappy", "me")
+    assert found["write.delete.mode"] == "copy-on-write"
+    table.append(pa.table({"id": [1, 2]}, schema=SCHEMA))
+    table.delete("id = 1")
+    assert table.scan().to_arrow()["id"].to_pylist() == [2]
+
+
+def test_a_value_that_is_none_is_refused_with_the_first_table(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "lake", **{"table-default.write.delete.mode": "sideways"})
+    catalog.create_namespace("db")
+    with pytest.raises(InvalidArgumentError, match="sideways"):
+        catalog.create_table("db.t", SCHEMA)
+    assert catalog.list_tables("db") == []
