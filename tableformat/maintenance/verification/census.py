@@ -109,7 +109,8 @@ class Census:
         return wanted
 
     def add(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> Iterator[Flaw]:
-        """DA-9: take in a manifest; a file that another one states with other numbers is a flaw."""
+        """DA-9: take in a manifest; a file that another one states with other numbers is a flaw, unless a snapshot was
+        cherry-picked (SP-24)."""
         live = [entry.file for entry in live_entries(entries)]
         numbers = np.empty(len(live), np.int64)
         for position, file in enumerate(live):
@@ -117,6 +118,8 @@ class Census:
             numbers[position] = number
             if number == len(self.files):
                 self.files.append(file)
+            elif _was_added_again(self.files[number], file):
+                self.files[number] = min(self.files[number], file, key=committed_sequence_number)
             elif (known := _identity(self.files[number])) != (stated := _identity(file)):
                 yield Flaw(
                     FindingKind.WRONG_SEQUENCE_NUMBER,
@@ -229,6 +232,16 @@ def _entries(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tup
 def _as_flaws(answer: object) -> Iterator[Flaw]:
     if isinstance(answer, Flaw):
         yield answer
+
+
+def _was_added_again(known: DataFile | DeleteFile, stated: DataFile | DeleteFile) -> bool:
+    """MT-72: each entry is of a commit of its own, whose number the file has there."""
+    return (
+        known.file_sequence_number != stated.file_sequence_number
+        and known.sequence_number == known.file_sequence_number
+        and stated.sequence_number == stated.file_sequence_number
+        and _identity(known)[1:] == _identity(stated)[1:]
+    )
 
 
 def _identity(file: DataFile | DeleteFile) -> tuple[int | None, int, int]:

@@ -19,6 +19,7 @@ from tableformat.maintenance.verification.findings import FindingKind, Severity
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.parquet import parquet_file
 from tableformat.storage import storage
 from tableformat.testing.table_files import live_data_files, live_delete_files
@@ -64,6 +65,27 @@ def test_a_clean_table_has_no_finding(table: tf.Table) -> None:
 
 def test_a_clean_table_of_version_3(v3: tf.Table) -> None:
     assert v3.verify(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("order", ["table first", "staged first"])
+def test_a_file_that_was_cherry_picked_has_a_number_in_each_snapshot(tmp_path: Path, version: str, order: str) -> None:
+    """MT-72, SP-24: the staged snapshot is there beside the published one."""
+    made = keyed_table(tmp_path, properties={"format-version": version})
+    made.append(rows("a", range(4)))
+    made.create_branch("audit")
+    assert made.catalog is not None
+    staged = made.catalog.load_table(made.name, branch="audit")
+    staged.append(rows("b", range(4)))
+    if order == "staged first":
+        staged.delete("id2 = 1", mode="scan")
+    made.refresh().append(rows("c", range(4)))
+    picked = staged.metadata.snapshot_by_id(snapshot_ids(staged)[1])
+    assert picked is not None
+    cherrypick(made.iceberg, "main", picked.snapshot_id)
+    made.delete("id2 = 2", mode="scan")
+    assert made.verify(deep=True).findings == ()
+    assert len(live_tuples(made)) == 9
 
 
 def test_a_table_without_snapshots_is_clean(tmp_path: Path) -> None:
