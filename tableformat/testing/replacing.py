@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
 
 @contextmanager
 def replaced(original: Callable[..., Any], other: Callable[..., Any]) -> Iterator[None]:
-    """Replace a function in every module of the library that holds it, since modules import names."""
+    """Replace a function in every module of the library that holds it, since modules import names; in those that are
+    loaded meanwhile too, which have the original afterwards."""
+    before = set(sys.modules)
     with ExitStack() as patches:
-        for module in [module for name, module in sys.modules.items() if name.startswith("tableformat.")]:
-            for name in [name for name, value in vars(module).items() if value is original]:
-                patches.enter_context(mock.patch.object(module, name, other))
-        yield
+        for module, name in _holders(original, before):
+            patches.enter_context(mock.patch.object(module, name, other))
+        try:
+            yield
+        finally:
+            for module, name in _holders(other, set(sys.modules) - before):
+                setattr(module, name, original)
+
+
+def _holders(function: Callable[..., Any], modules: Iterable[str]) -> list[tuple[ModuleType, str]]:
+    """The modules of the library, of those, that hold the function, each with its name there."""
+    ours = [sys.modules[module] for module in modules if module.startswith("tableformat.")]
+    return [(module, name) for module in ours for name, value in vars(module).items() if value is function]
 
 
 @contextmanager
