@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
-import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.snapshots import Snapshot
 
@@ -29,9 +27,7 @@ from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.planner import file_filter, match_deletes, plan_scan
-from tableformat.storage.location import local_path
-
-_REMOTE_READERS: Final = 8
+from tableformat.storage.side_by_side import reader_count
 
 Entry = tuple[str, int | None]
 """A data file of one age."""
@@ -143,7 +139,7 @@ def _first_deleted(
     may_match = file_filter(view, where)
     candidates = [data for data in (*old, *stretch.data_files) if isinstance(data, DataFile) and may_match(data)]
     reached = reached_data_files(view.metadata, candidates, deletes)
-    threads = pa.cpu_count() if local_path(view.metadata.location) is not None else _REMOTE_READERS
+    threads = reader_count(view.metadata.location)
     found = first_deletes(reached, deletes, context, thread_count=threads)
     if found is None:
         return None

@@ -17,7 +17,7 @@ from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import PrimitiveType
 
 from tableformat.deletes.codecs.deletion_vector import decode_vector
-from tableformat.deletes.codecs.inline_spans import decode_spans
+from tableformat.deletes.codecs.inline_spans import decode_spans, decode_spans_of_files
 from tableformat.deletes.codecs.position_rows import (
     FILE_PATH,
     FILE_PATH_FIELD_ID,
@@ -199,6 +199,14 @@ class DeleteLoader:
         carried = [delete for delete in deletes if delete.range_spans is not None]
         stored = [delete for delete in deletes if delete.range_spans is None]
         return [*decode_spans(carried, self.schema), *(self._stored_spans(stored) if stored else ())]
+
+    def spans_of_files(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
+        """RD-8, RD-13: what `range_spans` gives for each of the files, which are of one list of columns."""
+        carried = [delete for delete in deletes if delete.range_spans is not None]
+        stored = [delete for delete in deletes if delete.range_spans is None]
+        of_carried = iter(decode_spans_of_files(carried, self.schema))
+        of_stored = iter(self._stored_spans(stored) if stored else ())
+        return [next(of_stored if delete.range_spans is None else of_carried) for delete in deletes]
 
     def _stored_spans(self, deletes: Sequence[DeleteFile]) -> list[SpanArray]:
         """The spans of each file, all of one list of columns; files that are not held are decoded together."""

@@ -28,6 +28,12 @@ _Item = TypeVar("_Item")
 _Content = TypeVar("_Content")
 
 
+def reader_count(location: str) -> int:
+    """How many threads read files that lie there: those of an object store wait for requests, local ones for
+    processors."""
+    return pa.cpu_count() if local_path(location) is not None else _REMOTE_READERS
+
+
 def read_side_by_side(
     read: Callable[[_Item], _Content], items: Sequence[_Item], location: Callable[[_Item], str]
 ) -> list[_Content]:

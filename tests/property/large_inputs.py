@@ -23,6 +23,7 @@ LIMITS: Final = {
     "deletes.spans.coverage": {"_FRAGMENTS_AT_ONCE": 1, "_SPANS_OF_FILES_MAX": 0},
     "deletes.spans.cut_ranks": {"_MAX_SORT_LEVELS": 0},
     "maintenance.compaction.alive_batches": {"_ROWS_MAX": 2},
+    "maintenance.compaction.compaction_statistics": {"_COUNTED_AT_ONCE": 1},
     "maintenance.compaction.rewrite_group": {"FAN_IN_MAX": 4},
     "maintenance.conversion.convert_deletes": {"_TASKS_IN_SLICE": 1, "_TASK_FILES": 1},
     "merge_on_read.delete_loader": {"_SMALL_FILE_BYTES": -1, "_WHOLE_FILE_BYTES": -1},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 import fastavro
@@ -91,28 +91,52 @@ def decode_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[S
     One array for each packed file, and for each list of types that the others were written with; key columns take names
     and types as `spans_from_parquet` gives them. CorruptFileError names the delete file whose spans make no sense.
     """
-    packed = [delete for delete in deletes if (delete.range_spans or b"").startswith(MARK)]
-    found = unpack_spans(packed, schema) if packed else []
-    if len(packed) < len(deletes):
-        few = [delete for delete in deletes if not (delete.range_spans or b"").startswith(MARK)]
-        found += _decode_few(few, schema)
+    return [spans for _, spans in _decode(deletes, schema)]
+
+
+def decode_spans_of_files(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
+    """What `decode_spans` gives, file by file in the order given."""
+    found: dict[int, SpanArray] = {}
+    for numbers, spans in _decode(deletes, schema):
+        starts = np.cumsum([0, *(deletes[number].record_count for number in numbers)]).tolist()
+        found.update(
+            (number, spans.slice(start, end)) for number, (start, end) in zip(numbers, pairwise(starts), strict=True)
+        )
+    return [found[number] for number in range(len(deletes))]
+
+
+_Decoded = list[tuple[list[int], SpanArray]]
+"""Spans with the indexes of the files that they are of, one after the other."""
+
+
+def _decode(deletes: Sequence[DeleteFile], schema: Schema | None) -> _Decoded:
+    is_packed = [(delete.range_spans or b"").startswith(MARK) for delete in deletes]
+    packed = [number for number, is_one in enumerate(is_packed) if is_one]
+    few = [number for number, is_one in enumerate(is_packed) if not is_one]
+    found: _Decoded = []
+    if packed:
+        unpacked = unpack_spans([deletes[number] for number in packed], schema)
+        found += (([number], spans) for number, spans in zip(packed, unpacked, strict=True))
+    if few:
+        try:
+            found += _decode_few(deletes, few, schema)
+        except CorruptFileError:
+            for number in few:  # One of them is not right: decoded alone it raises the error that names it.
+                _decode_few(deletes, [number], schema)
+            raise
     return found
 
 
-def _decode_few(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
-    try:
-        return _decoded(deletes, schema)
-    except CorruptFileError:
-        for delete in deletes:  # One of them is not right: decoded alone it raises the error that names it.
-            _decoded([delete], schema)
-        raise
-
-
-def _decoded(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
-    block = b"".join(delete.range_spans or b"" for delete in deletes)
-    stored = decode_block(len(deletes), block, _CODEC, deletes[0].file_path)
-    numbered = sorted(zip(deletes, stored, strict=True), key=lambda pair: tuple(pair[1]["key_types"]))
-    return [_of_one_key(list(pairs), schema) for _, pairs in groupby(numbered, key=lambda pair: pair[1]["key_types"])]
+def _decode_few(deletes: Sequence[DeleteFile], numbers: Sequence[int], schema: Schema | None) -> _Decoded:
+    block = b"".join(deletes[number].range_spans or b"" for number in numbers)
+    stored = decode_block(len(numbers), block, _CODEC, deletes[numbers[0]].file_path)
+    numbered = sorted(zip(numbers, stored, strict=True), key=lambda pair: tuple(pair[1]["key_types"]))
+    found: _Decoded = []
+    for _, of_one_key in groupby(numbered, key=lambda pair: pair[1]["key_types"]):
+        alike = list(of_one_key)
+        spans = _of_one_key([(deletes[number], record) for number, record in alike], schema)
+        found.append(([number for number, _ in alike], spans))
+    return found
 
 
 def _of_one_key(pairs: Sequence[tuple[DeleteFile, _Stored]], schema: Schema | None) -> SpanArray:

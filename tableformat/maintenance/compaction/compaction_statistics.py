@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from typing import Final
 
 from pyiceberg.expressions import BooleanExpression
 
@@ -14,8 +16,9 @@ from tableformat.keys.encoding import AFTER_MARKER
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
 from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_data_file
-from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
+from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask
+from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
@@ -23,8 +26,11 @@ from tableformat.metadata.named_twice import paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import merge_context
 from tableformat.scan.planner import file_filter, plan_scan
+from tableformat.storage.side_by_side import reader_count
 
 _EVERYWHERE = KeyBounds(b"", AFTER_MARKER)
+_COUNTED_AT_ONCE: Final = 4096
+"""Data files whose deleted positions are in memory together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +110,18 @@ def file_statistics(
         if is_chosen(data)
     ]
     key_ids = frozenset() if key is None else frozenset(key.field_ids)
+    chosen = [task for task in plan.tasks if is_chosen(task.data_file)]
+    bounds = [_deleted_rows_bound(task, key_ids) for task in chosen]
+    is_counted = [
+        bound > 0 and bound >= delete_ratio_threshold * task.data_file.record_count
+        for task, bound in zip(chosen, bounds, strict=True)
+    ]
+    counted = _deleted_row_counts(list(compress(chosen, is_counted)), context)
     return [
         *(statistics_of(task, (task.data_file.record_count, True)) for task in covered),
         *(
-            statistics_of(task, _deleted_row_count(task, context, key_ids, delete_ratio_threshold))
-            for task in plan.tasks
-            if is_chosen(task.data_file)
+            statistics_of(task, (next(counted), True) if is_known else (bound, bound == 0))
+            for task, bound, is_known in zip(chosen, bounds, is_counted, strict=True)
         ),
     ]
 
@@ -134,24 +146,23 @@ def _row_deletes(view: SnapshotView) -> tuple[dict[str, tuple[DeleteFile, ...]],
     return own, PositionDeleteIndex(deletes)
 
 
-def _deleted_row_count(
-    task: FileScanTask, context: MergeContext, key_field_ids: frozenset[int], threshold: float
-) -> tuple[int, bool]:
-    """MT-40: rows that deletes have deleted, and whether that is exact.
+def _deleted_row_counts(tasks: Sequence[FileScanTask], context: MergeContext) -> Iterator[int]:
+    """How many rows deletes have deleted, small files together."""
+    threads = reader_count(context.metadata.location)
+    for start in range(0, len(tasks), _COUNTED_AT_ONCE):
+        found = deleted_positions_of(tasks[start : start + _COUNTED_AT_ONCE], context, thread_count=threads)
+        yield from map(len, found)
 
-    They are counted, which may read delete columns, only where the sizes of the delete files leave the threshold within
-    reach. A key that an equality delete names is taken to be in one row.
+
+def _deleted_rows_bound(task: FileScanTask, key_field_ids: frozenset[int]) -> int:
+    """MT-40: how many rows deletes have deleted at most, by the sizes of the delete files. They are counted, which may
+    read delete columns, only where that leaves the threshold within reach. A key that an equality delete names is taken
+    to be in one row.
     """
     row_count = task.data_file.record_count
-    if not task.has_deletes:
-        return 0, True
     bound = sum(delete.record_count for delete in task.position_deletes)
     if task.deletion_vector is not None:
         bound += task.deletion_vector.record_count
     for delete in task.equality_deletes:
         bound += delete.record_count if key_field_ids and key_field_ids <= set(delete.equality_ids or ()) else row_count
-    if task.range_deletes or task.range_delete_files:
-        bound = row_count
-    if bound < threshold * row_count:
-        return bound, False
-    return len(deleted_positions(task, context)), True
+    return row_count if task.range_deletes or task.range_delete_files else bound

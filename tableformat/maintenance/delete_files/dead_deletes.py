@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.commit.change import FileKey, file_key
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough, partition_of
 from tableformat.deletes.spans.needed_spans import needed_fragments, spans_still_needed
+from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.delete_index import (
     EVERYWHERE,
     ColumnTypes,
@@ -151,13 +154,15 @@ def _dead_ranges(
     for (where, _), members in by_scope_and_columns(deletes, specs).items():
         fragments = context.loader.range_fragments(members)
         is_needed = needed_fragments(fragments, scope.within(where))
-        for delete in members:
-            needed, is_newest = spans_still_needed(context.loader.range_spans(delete), fragments, is_needed)
-            if needed.any():
+        by_file = context.loader.spans_of_files(members)
+        still_needed, is_newest = spans_still_needed(SpanArray.concat(by_file), fragments, is_needed)
+        starts = np.cumsum([0, *map(len, by_file)]).tolist()
+        for delete, (start, end) in zip(members, pairwise(starts), strict=True):
+            if still_needed[start:end].any():
                 continue
             if not is_older(delete, where):
                 yield DeadDelete(delete, "no live data file in its scope is older than it")
-            elif is_newest.any():
+            elif is_newest[start:end].any():
                 yield DeadDelete(delete, "no older data file in its scope has keys in its spans, newer spans left out")
             else:
                 yield DeadDelete(delete, "newer range deletes cover all of its spans")
