@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -26,7 +27,8 @@ from tableformat.filters.row_filter import filter_rows
 from tableformat.merge_on_read.alive_rows import alive_rows
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask
-from tableformat.merge_on_read.together.batches import batched
+from tableformat.merge_on_read.together.batches import batched, is_read_whole
+from tableformat.metadata.content_file import DataFile
 from tableformat.parquet.parquet_file import OpenedFile, unreadable_as_corrupt
 from tableformat.parquet.projection import FileProjection, identity_constants, narrowed, with_filter_columns
 from tableformat.scan.context import ReadContext
@@ -67,6 +69,14 @@ class OpenTask:
     bound: BoundFilter
     projection: FileProjection
     deleted: PositionSet
+    whole: OpenedFile | None = None
+    """A small file, in memory until its rows are read."""
+
+    def file(self) -> AbstractContextManager[OpenedFile]:
+        """The file for a block."""
+        if self.whole is not None:
+            return nullcontext(self.whole)
+        return self.context.merge.open_data_file(self.task.data_file)
 
 
 def read_task(task: RowTask, context: ReadContext) -> Iterator[pa.RecordBatch]:
@@ -144,18 +154,24 @@ def prepare_task(task: RowTask, context: ReadContext) -> list[RowGroupRun]:
     deleted = _deleted(task, context)
     if len(deleted) == task.data_file.record_count:
         return []
-    with context.measure(Step.OPEN) as done, context.merge.open_data_file(task.data_file) as file:
+    is_whole = is_read_whole(task.data_file)
+    with context.measure(Step.OPEN) as done, _opened(task.data_file, is_whole, context) as file:
         spec = context.merge.specs[task.data_file.spec_id]
         given = task.constants if isinstance(task, NarrowedTask) else {}
         constants = {**identity_constants(task.data_file, spec), **given}
         wanted = with_filter_columns(context.selected, context.schema, bound)
         result = context.arrow_schema if wanted is context.selected else None
         projection = FileProjection.of(file.schema, wanted, file.location, constants, result=result)
-        opened = OpenTask(task, context, bound, projection, deleted)
+        opened = OpenTask(task, context, bound, projection, deleted, file if is_whole else None)
         runs = _row_group_runs(opened, file, constants)
         done.file_paths.add(file.location)
         done.row_count += sum(run.row_count for run in runs)
         return runs
+
+
+def _opened(data: DataFile, is_whole: bool, context: ReadContext) -> AbstractContextManager[OpenedFile]:
+    """The file, with its bytes or without."""
+    return nullcontext(context.merge.read_data_file(data)) if is_whole else context.merge.open_data_file(data)
 
 
 def _deleted(task: RowTask, context: ReadContext) -> PositionSet:
@@ -211,7 +227,7 @@ def read_stored(run: RowGroupRun) -> pa.Table:
     """Every row of the run, deleted or not, in the columns to return and those of the filter."""
     opened = run.task
     with opened.context.measure(Step.DECODE) as done:
-        with opened.context.merge.open_data_file(opened.task.data_file) as file, unreadable_as_corrupt(file.location):
+        with opened.file() as file, unreadable_as_corrupt(file.location):
             decoded = file.reader().reader.read_row_groups(
                 list(run.row_groups),
                 column_indices=list(opened.projection.leaf_indices),

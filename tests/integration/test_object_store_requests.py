@@ -46,6 +46,38 @@ def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, fi
     assert {times for (method, _), times in asked.items() if method == "HEAD"} <= {1}
 
 
+@pytest.mark.parametrize(("file_io", "verb"), crossed(FILE_IOS, ["replace", "upsert"]))
+def test_a_change_feed_reads_a_small_file_for_its_keys_and_its_rows(
+    s3_options: dict[str, str],  # noqa: F811
+    tmp_path: Path,
+    file_io: str,
+    verb: str,
+) -> None:
+    """Decision 42: keys for the deletes of all commits, those that were deleted before, deleted rows and new ones;
+    however many commits there are."""
+    name = f"feed-{verb}-{file_io.rsplit('.', 1)[1].lower()}"
+    with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
+        options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}
+        catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA, key=["id"])
+        for number in range(FILES):
+            table.replace(rows(number), prefix=["id"]) if verb == "replace" else table.upsert(rows(number))
+        begin = table.metadata.snapshots[1].snapshot_id
+        data_files = {urlparse(path).path.lstrip("/") for path in table.inspect.data_files()["file_path"].to_pylist()}
+        with proxy.armed():
+            events = catalog.load_table("db.t").changes(from_snapshot_id=begin).to_arrow()
+            asked = Counter(_of_parquet(request) for request in proxy.requests if ".parquet" in request)
+    assert events.num_rows == (6 + 2) * (FILES - 2)
+    gets = [
+        times
+        for (method, path), times in asked.items()
+        if method == "GET" and any(path.endswith(each) for each in data_files)
+    ]
+    assert len(gets) == FILES - 1
+    assert max(gets) <= 4
+
+
 @pytest.mark.parametrize("file_io", FILE_IOS)
 def test_a_commit_is_one_request_for_each_file(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
     """Decision 32: rows, spans, two manifests, the list and the metadata file, of which nobody asks whether they are

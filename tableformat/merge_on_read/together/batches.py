@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from tableformat.merge_on_read.task import NarrowedTask, RowTask
+from tableformat.metadata.content_file import DataFile
 
 SMALL_FILE_BYTES: Final = 1024 * 1024
 """Files up to this size are read whole: what is saved by leaving columns out is less than what each read costs, on an
@@ -20,11 +21,14 @@ Batch: TypeAlias = tuple[RowTask, ...]
 
 def is_small(task: RowTask) -> bool:
     """Whether a task may be in a batch: a small file, of a scan whose deletes are known by now or of chosen rows."""
-    return (
-        task.data_file.file_size_bytes <= SMALL_FILE_BYTES
-        and task.data_file.record_count <= BATCH_ROWS
-        and (is_of_chosen_rows(task) if isinstance(task, NarrowedTask) else not task.range_delete_files)
+    return is_read_whole(task.data_file) and (
+        is_of_chosen_rows(task) if isinstance(task, NarrowedTask) else not task.range_delete_files
     )
+
+
+def is_read_whole(data: DataFile) -> bool:
+    """Whether the file is read in one piece, whichever columns are wanted."""
+    return data.file_size_bytes <= SMALL_FILE_BYTES and data.record_count <= BATCH_ROWS
 
 
 def is_of_chosen_rows(task: NarrowedTask) -> bool:
