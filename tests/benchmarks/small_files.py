@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 import tableformat as tf
 from tableformat.scan.planner import plan_scan
@@ -36,18 +37,32 @@ Found = tuple[int, float]
 
 def messages(first: int, count: int, rows_each: int, seed: int) -> pa.Table:
     """Rows of messages that follow each other, in key order."""
+    return rows_of(np.arange(first, first + count), rows_each, seed)
+
+
+def rows_of(numbers: NDArray[np.int64], rows_each: int, seed: int) -> pa.Table:
+    """Rows of some messages, in key order if these are."""
     random = np.random.default_rng(seed)
-    message = np.repeat(np.arange(first, first + count), rows_each)
+    message = np.repeat(numbers, rows_each)
     dates = {name: random.integers(18_000, 20_000, len(message)).astype(np.int32) for name in _DATES}
     return pa.table(
         {
             "id1": pa.array([f"C{number:08d}" for number in (message // 100).tolist()]),
             "id2": message % 100,
-            "num_cal": pa.array(np.tile(np.arange(rows_each), count), pa.int32()),
+            "num_cal": pa.array(np.tile(np.arange(rows_each), len(numbers)), pa.int32()),
             **{name: pa.array(days).cast(pa.date32()) for name, days in dates.items()},
             "amount": random.integers(0, 1000, len(message)).astype(np.float64),
         }
     )
+
+
+def replaced_messages(commit: int, *, is_scattered: bool = False) -> NDArray[np.int64]:
+    """The numbers of the messages that a commit replaces: neighbours, or some from all over the table; rising."""
+    random = np.random.default_rng(commit)
+    if is_scattered:
+        return np.sort(random.choice(_MESSAGES, _REPLACED, replace=False))
+    first = int(random.integers(0, _MESSAGES - 1_000))
+    return np.arange(first, first + _REPLACED)
 
 
 def grown(directory: Path, commits: int, change: Callable[[tf.Table, pa.Table], object]) -> tf.Table:
@@ -58,8 +73,7 @@ def grown(directory: Path, commits: int, change: Callable[[tf.Table, pa.Table], 
     table = catalog.create_table(TABLE, base.schema, key=list(KEY))
     table.append(base)
     for number in range(commits):
-        first = int(np.random.default_rng(number).integers(0, _MESSAGES - 1_000))
-        change(table, messages(first, _REPLACED, 15, seed=number))
+        change(table, rows_of(replaced_messages(number), 15, seed=number))
     return table
 
 
@@ -71,18 +85,17 @@ def by_key(table: tf.Table, rows: pa.Table) -> object:
     return table.upsert(rows)
 
 
-def expected(commits: int, *, whole_messages: bool) -> Found:
+def expected(commits: int, *, whole_messages: bool, is_scattered: bool = False) -> Found:
     """What the table holds by a loop over its commits: of each message the last rows, or of each key."""
     base = messages(0, _MESSAGES, 20, seed=1)
     amounts = np.zeros((_MESSAGES, 20))
     amounts[:] = base["amount"].to_numpy().reshape(_MESSAGES, 20)
     is_there = np.ones((_MESSAGES, 20), np.bool_)
     for number in range(commits):
-        first = int(np.random.default_rng(number).integers(0, _MESSAGES - 1_000))
-        new = messages(first, _REPLACED, 15, seed=number)["amount"].to_numpy().reshape(_REPLACED, 15)
-        amounts[first : first + _REPLACED, :15] = new
+        replaced = replaced_messages(number, is_scattered=is_scattered)
+        amounts[replaced, :15] = rows_of(replaced, 15, seed=number)["amount"].to_numpy().reshape(_REPLACED, 15)
         if whole_messages:
-            is_there[first : first + _REPLACED, 15:] = False
+            is_there[replaced, 15:] = False
     return int(is_there.sum()), float(amounts[is_there].sum())
 
 

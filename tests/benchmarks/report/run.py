@@ -28,6 +28,7 @@ WORKLOADS: dict[str, tuple[float, Callable[[Setting], None]]] = {
     writers.WORKLOAD: (1, writers.run),
     spark_statements.WORKLOAD: (4, spark_statements.run),
     mixed.WORKLOAD: (4, mixed.run),
+    growth.SCATTERED: (4, growth.run_scattered),
     growth.WORKLOAD: (6, growth.run),
 }
 """Each with its share of the time. The last one goes as far as the time allows."""

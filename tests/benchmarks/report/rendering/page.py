@@ -12,6 +12,7 @@ from report.workloads.spark_statements import BARE
 
 TITLES = {
     "growth": "Ingest by replacement",
+    "scattered": "Ingest by replacement, messages in no order",
     "verbs": "Verbs and jobs, once each",
     "deletes": "Scans by kind and number of deletes",
     "planning": "Plans",
