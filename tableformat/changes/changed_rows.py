@@ -109,14 +109,15 @@ def found_parts(
     where: BooleanExpression | None,
     *,
     context: MergeContext,
+    is_hasty: bool = False,
 ) -> Iterator[FoundStretch | Difference]:
-    """The parts of a range in their order, without snapshots that have no event which may match."""
+    """The parts of a range in their order, without snapshots that have no event which may match (`parts_of`)."""
     asked = [
         (ordinal, snapshot)
         for ordinal, snapshot in enumerate(snapshots)
         if not changes_no_row(snapshot) and filters_of(view, snapshot, where)
     ]
-    for part in parts_of(view, asked):
+    for part in parts_of(view, asked, is_hasty=is_hasty):
         deleted = _first_deleted(part, view, where, context) if isinstance(part, Stretch) else None
         if isinstance(part, Stretch) and deleted is not None:
             yield FoundStretch(part, deleted, view, where, context)

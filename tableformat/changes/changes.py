@@ -117,7 +117,9 @@ class Changes(ArrowRows):
 
     def _tables(self) -> Iterator[pa.Table]:
         changes = replace(self._range, view=self._view)
-        return limited(event_rows(changes.view, changes.snapshots, self._where, self._context), self._limit)
+        is_hasty = self._limit is not None
+        events = event_rows(changes.view, changes.snapshots, self._where, self._context, is_hasty=is_hasty)
+        return limited(events, self._limit)
 
     def _with(self, where: BooleanExpression, columns: Sequence[str] | None) -> Changes:
         return Changes(self._all, where, columns, self._limit, self._range_drops)

@@ -43,10 +43,15 @@ _GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
 def event_rows(
-    view: SnapshotView, snapshots: Sequence[Snapshot], where: BooleanExpression | None, context: ReadContext
+    view: SnapshotView,
+    snapshots: Sequence[Snapshot],
+    where: BooleanExpression | None,
+    context: ReadContext,
+    *,
+    is_hasty: bool = False,
 ) -> Iterator[pa.Table]:
-    """CF-6: the events that match, in their order, in `context.arrow_schema`."""
-    parts = found_parts(view, snapshots, where, context=context.merge)
+    """CF-6: the events that match, in their order, in `context.arrow_schema`. `is_hasty`: few of them may be enough."""
+    parts = found_parts(view, snapshots, where, context=context.merge, is_hasty=is_hasty)
     for is_stretch, alike in groupby(parts, key=lambda part: isinstance(part, FoundStretch)):
         if is_stretch:
             groups = (group for part in alike if isinstance(part, FoundStretch) for group in _groups(part))

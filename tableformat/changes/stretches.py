@@ -23,6 +23,7 @@ STRETCH_SNAPSHOTS: Final = 1000
 STRETCH_DELETES: Final = 1_000_000
 """Records of delete files of one stretch, which are in memory together."""
 STRETCH_FILES: Final = 100_000
+_FIRST_SNAPSHOTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,16 @@ Part: TypeAlias = Stretch | Difference
 """Of a range: what is told together."""
 
 
-def parts_of(view: SnapshotView, snapshots: Sequence[tuple[int, Snapshot]]) -> Iterator[Part]:
+def parts_of(
+    view: SnapshotView, snapshots: Sequence[tuple[int, Snapshot]], *, is_hasty: bool = False
+) -> Iterator[Part]:
     """The snapshots, each with its number in the range, in their order: as stretches, and those alone that are none.
+    `is_hasty`: few rows may be enough, so that the first stretches are short.
 
     Reads the manifests in which a snapshot and its parent differ. SnapshotNotFoundError where a parent has expired.
     """
     gathered: list[Difference] = []
+    longest = min(_FIRST_SNAPSHOTS, STRETCH_SNAPSHOTS) if is_hasty else STRETCH_SNAPSHOTS
     deletes = files = 0
     for ordinal, snapshot in snapshots:
         parent = parent_of(view, snapshot)
@@ -82,9 +87,10 @@ def parts_of(view: SnapshotView, snapshots: Sequence[tuple[int, Snapshot]]) -> I
         new_deletes = sum(delete.record_count for delete in diff.added_delete_files)
         deletes, files = deletes + new_deletes, files + len(diff.added_data_files)
         is_next = bool(gathered) and parent is not None and parent.snapshot_id == gathered[-1].snapshot.snapshot_id
-        fits = len(gathered) < STRETCH_SNAPSHOTS and deletes <= STRETCH_DELETES and files <= STRETCH_FILES
+        fits = len(gathered) < longest and deletes <= STRETCH_DELETES and files <= STRETCH_FILES
         if gathered and not (is_next and fits and difference.only_adds):
             yield Stretch(tuple(gathered))
+            longest = min(2 * longest, STRETCH_SNAPSHOTS)
             gathered, deletes, files = [], new_deletes, len(diff.added_data_files)
         if difference.only_adds:
             gathered.append(difference)

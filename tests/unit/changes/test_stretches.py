@@ -90,6 +90,26 @@ def test_events_are_those_of_snapshots_told_one_by_one(
     assert feed.count() == sum(sum(events.values()) for _, events in want)
 
 
+def test_few_events_need_few_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit is reached by short stretches, and no snapshot behind them is compared with its parent."""
+    table = new_table(new_catalog(tmp_path), 2)
+    table.append(rows("A", *range(40)))
+    for number in range(19):
+        table.replace(rows("A", number), prefix=["region", "id"])
+    compared: list[Any] = []
+    diff = stretches.diff_snapshots
+
+    def counted(*arguments: Any) -> Any:
+        compared.append(arguments)
+        return diff(*arguments)
+
+    monkeypatch.setattr(stretches, "diff_snapshots", counted)
+    assert table.changes(limit=41).to_arrow().num_rows == 41
+    assert len(compared) == 9  # a stretch of eight, and what begins the next
+    assert table.changes(limit=77).to_arrow().num_rows == 77
+    assert len(compared) == 9 + 20
+
+
 def test_data_files_are_read_once_however_many_snapshots_deleted_rows_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
