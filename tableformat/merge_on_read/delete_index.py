@@ -8,11 +8,12 @@ range deletes by scope and column list.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.types import IcebergType, NestedField
 
@@ -27,6 +28,7 @@ from tableformat.deletes.rules import (
 )
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.key_overlap import KeyOverlap
+from tableformat.merge_on_read.newer_deletes import NewerDeletes, SharedDeletes
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 
 Partition = tuple[int, tuple[Any, ...]]
@@ -35,6 +37,10 @@ EVERYWHERE: Final = None
 """The scope of a delete file that applies to every partition."""
 Scope = Partition | None
 _NO_DELETES: Final[tuple[DeleteFile, ...]] = ()
+SHARED_FROM: Final = 16
+"""Equality deletes of one scope from which the newer ones are not listed for a data file that meets most of them."""
+Places = NDArray[np.int64]
+"""Indexes in a group of delete files, rising."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +115,53 @@ class KeyDeleteIndex:
 
     def deletes_of(self, data: DataFile) -> tuple[DeleteFile, ...]:
         """DA-2, DA-3, RD-2, RD-3: files newer than the data, in scope, that may hold one of its keys; oldest first."""
-        found: list[DeleteFile] = []
+        return tuple(delete for group, places in self._met(data) for delete in group.at(places))
+
+    def shared_deletes_of(self, data: DataFile) -> tuple[DeleteFile, ...] | NewerDeletes:
+        """The same, or where most of many newer ones are met by their bounds, all of these in one shared list."""
+        met = self._met(data)
+        if len(met) == 1:
+            group, places = met[0]
+            start = group.first_newer(data)
+            if len(group.shared.deletes) >= SHARED_FROM and 2 * len(places) >= len(group.shared.deletes) - start:
+                return NewerDeletes(group.shared, start)
+        return tuple(delete for group, places in met for delete in group.at(places))
+
+    def _met(self, data: DataFile) -> list[tuple[_KeyDeletes, Places]]:
+        """The groups that the file may be met by, with the places of the deletes in them."""
+        found = []
         for scope in (EVERYWHERE, partition_of(data)):
             for group in self._groups.get(scope, ()):
-                found.extend(group.candidates(data))
-        return tuple(found)
+                places = group.candidates(data)
+                if len(places):
+                    found.append((group, places))
+        return found
 
 
 class _KeyDeletes:
     """Equality or range delete files of one scope and one list of delete columns, oldest first."""
 
     def __init__(self, deletes: Sequence[DeleteFile], columns: Sequence[tuple[int, IcebergType]]) -> None:
-        self._deletes = sorted(deletes, key=committed_sequence_number)
-        self._numbers = np.array([committed_sequence_number(delete) for delete in self._deletes], np.int64)
-        self._overlap = KeyOverlap(self._deletes, columns)
+        self.shared = SharedDeletes(deletes)
+        self._overlap = KeyOverlap(self.shared.deletes, columns)
 
-    def candidates(self, data: DataFile) -> list[DeleteFile]:
-        """DA-2, RD-2: the delete files that are newer than the data file and may hold a key of it by their bounds."""
-        is_newer = keyed_delete_is_new_enough(self._numbers, committed_sequence_number(data))
+    def candidates(self, data: DataFile) -> Places:
+        """DA-2, RD-2: the places of those that are newer than the data file and may hold a key of it by their
+        bounds."""
+        is_newer = self._is_newer(data)
         if not is_newer[-1]:
-            return []
-        return [self._deletes[index] for index in np.flatnonzero(is_newer & self._overlap.candidates(data))]
+            return np.empty(0, np.int64)
+        return np.flatnonzero(is_newer & self._overlap.candidates(data))
+
+    def at(self, places: Places) -> Iterator[DeleteFile]:
+        return map(self.shared.deletes.__getitem__, places.tolist())
+
+    def first_newer(self, data: DataFile) -> int:
+        """DA-2: the place of the oldest that is newer than the data file, of which there is one."""
+        return int(np.argmax(self._is_newer(data)))
+
+    def _is_newer(self, data: DataFile) -> NDArray[np.bool_]:
+        return keyed_delete_is_new_enough(self.shared.numbers, committed_sequence_number(data))
 
 
 def by_scope_and_columns(
@@ -140,6 +172,16 @@ def by_scope_and_columns(
     for delete in deletes:
         grouped[scope_of(delete, specs), delete.equality_ids or ()].append(delete)
     return grouped
+
+
+def with_shared_deletes(relevant: Sequence[DeleteFile], reaching: Sequence[DeleteFile]) -> list[DeleteFile]:
+    """The delete files that a filter leaves of those that reach some data file. Where it leaves most of many equality
+    deletes the others stay too: then they are one list, whose keys are found made, whatever the next filter is."""
+    left, all_of_them = (sum(file.kind is DeleteKind.EQUALITY for file in files) for files in (relevant, reaching))
+    if all_of_them < SHARED_FROM or 2 * left < all_of_them:
+        return list(relevant)
+    kept = set(map(id, relevant))
+    return [file for file in reaching if id(file) in kept or file.kind is DeleteKind.EQUALITY]
 
 
 def scope_of(delete: DeleteFile, specs: dict[int, PartitionSpec]) -> Scope:

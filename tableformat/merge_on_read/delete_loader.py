@@ -169,21 +169,27 @@ class DeleteLoader:
             )
         return positions
 
-    def equality_keys(self, deletes: Sequence[DeleteFile], types: Mapping[int, PrimitiveType]) -> EqualityKeys:
+    def equality_keys(
+        self, deletes: Sequence[DeleteFile], types: Mapping[int, PrimitiveType], digest: bytes | None = None
+    ) -> EqualityKeys:
         """DA-2: the collapsed keys of delete files with one set of equality ids, in rising order of the ids.
 
-        `types` gives the type of each delete column to compare in (DA-6).
+        `types` gives the type of each delete column to compare in (DA-6), `digest` what identifies the delete files,
+        where it is known.
         """
         field_ids = tuple(sorted(types))
-        numbered = [(delete, committed_sequence_number(delete)) for delete in deletes]
         compared = tuple(str(types[field_id]) for field_id in field_ids)
-        key = (frozenset((delete.file_path, number) for delete, number in numbered), field_ids, compared)
+        key = (
+            digest or frozenset((delete.file_path, committed_sequence_number(delete)) for delete in deletes),
+            field_ids,
+            compared,
+        )
 
         def load() -> EqualityKeys:
             columns = read_side_by_side(
                 lambda delete: self.delete_columns(delete, field_ids, types), deletes, attrgetter("file_path")
             )
-            numbers = [number for _, number in numbered]
+            numbers = [committed_sequence_number(delete) for delete in deletes]
             return EqualityKeys.collapse(
                 field_ids, [types[field_id] for field_id in field_ids], list(zip(columns, numbers, strict=True))
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Final
@@ -28,6 +28,7 @@ from tableformat.merge_on_read.delete_columns import delete_column_types, field_
 from tableformat.merge_on_read.delete_index import ColumnTypes
 from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.merge_on_read.equality_positions import equality_positions
+from tableformat.merge_on_read.newer_deletes import DeleteIdentity, NewerDeletes, SharedDeletes
 from tableformat.merge_on_read.span_positions import span_positions
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
@@ -49,6 +50,8 @@ FOOTER_CACHE_BYTES: Final = 64 * 1024 * 1024
 _ENTRY_BYTES: Final = 500
 _DELETE_BYTES: Final = 300
 """What the identity of a delete file costs."""
+_SHARED_BYTES: Final = 16
+"""What it costs where it is shared."""
 
 
 def _positions_size_bytes(positions: PositionSet) -> int:
@@ -59,14 +62,29 @@ def _positions_size_bytes(positions: PositionSet) -> int:
 class EqualityDeleted:
     """The rows of one data file that some equality deletes meet."""
 
-    deletes: frozenset[tuple[object, ...]]
+    deletes: frozenset[tuple[object, ...]] | SharedIdentities
     """The identity of each of them."""
     positions: PositionSet
 
     @property
     def size_bytes(self) -> int:
         """Memory that the entry holds, estimated."""
-        return self.positions.size_bytes + _DELETE_BYTES * len(self.deletes) + _ENTRY_BYTES
+        each = _DELETE_BYTES if isinstance(self.deletes, frozenset) else _SHARED_BYTES
+        return self.positions.size_bytes + each * len(self.deletes) + _ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SharedIdentities:
+    """Identities of deletes in their order, which other data files share, and what their columns are by now."""
+
+    identities: tuple[DeleteIdentity, ...]
+    columns: str
+
+    def __len__(self) -> int:
+        return len(self.identities)
+
+    def begins_with(self, earlier: SharedIdentities) -> bool:
+        return self.columns == earlier.columns and self.identities[: len(earlier)] == earlier.identities
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,20 +240,35 @@ def missing_values(data: DataFile, context: MergeContext) -> Callable[[int], pa.
     return missing
 
 
-def _known_equality(task: FileScanTask, context: MergeContext) -> tuple[EqualityDeleted, list[DeleteFile]]:
+def _known_equality(task: FileScanTask, context: MergeContext) -> tuple[EqualityDeleted, Sequence[DeleteFile]]:
     """What earlier scans found for some of the equality deletes, with the identity of all; and the other deletes.
 
     A row is deleted when any delete meets it (DA-2), so what more of them meet is a union.
     """
-    columns = _columns(task.equality_deletes, context)
-    deletes: dict[tuple[object, ...], DeleteFile] = {
-        (each.file_path, each.sequence_number, columns[each.equality_ids or ()]): each for each in task.equality_deletes
-    }
+    equality = task.equality_deletes
+    columns = _columns(equality, context)
     held = context.caches.equality.held(_equality_key(task, context))
-    if held is None or not held.deletes <= deletes.keys():
-        return EqualityDeleted(frozenset(deletes), PositionSet.empty()), list(deletes.values())
-    new = [delete for identity, delete in deletes.items() if identity not in held.deletes]
-    return EqualityDeleted(frozenset(deletes), held.positions), new
+    now: frozenset[tuple[object, ...]] | SharedIdentities
+    if isinstance(equality, NewerDeletes):
+        now = SharedIdentities(equality.identities, columns[equality.shared.field_ids])
+        if held is not None and isinstance(held.deletes, SharedIdentities) and now.begins_with(held.deletes):
+            return EqualityDeleted(now, held.positions), equality[len(held.deletes) :]
+    deletes: dict[tuple[object, ...], DeleteFile] = {
+        (each.file_path, each.sequence_number, columns[each.equality_ids or ()]): each for each in equality
+    }
+    if not isinstance(equality, NewerDeletes):
+        now = frozenset(deletes)
+    known = frozenset[tuple[object, ...]]() if held is None else _each(held.deletes)
+    if held is None or not known <= deletes.keys():
+        return EqualityDeleted(now, PositionSet.empty()), equality
+    new = [delete for identity, delete in deletes.items() if identity not in known]
+    return EqualityDeleted(now, held.positions), new
+
+
+def _each(deletes: frozenset[tuple[object, ...]] | SharedIdentities) -> frozenset[tuple[object, ...]]:
+    if isinstance(deletes, frozenset):
+        return deletes
+    return frozenset((*identity, deletes.columns) for identity in deletes.identities)
 
 
 def _equality_key(task: FileScanTask, context: MergeContext) -> tuple[object, ...]:
@@ -245,7 +278,10 @@ def _equality_key(task: FileScanTask, context: MergeContext) -> tuple[object, ..
 
 def _columns(deletes: Sequence[DeleteFile], context: MergeContext) -> dict[tuple[int, ...], str]:
     """DA-6: each list of delete columns, with what its columns are by now."""
-    lists = {delete.equality_ids or () for delete in deletes}
+    if isinstance(deletes, NewerDeletes):
+        lists = {deletes.shared.field_ids}
+    else:
+        lists = {delete.equality_ids or () for delete in deletes}
     return {ids: "; ".join(str(context.fields.get(field_id)) for field_id in ids) for ids in lists}
 
 
@@ -262,6 +298,8 @@ def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], b
 
 def _equality_keys(equality_deletes: Sequence[DeleteFile], context: MergeContext) -> list[EqualityKeys]:
     """The collapsed keys for each set of delete columns; their order in a delete file means nothing."""
+    if isinstance(equality_deletes, NewerDeletes):
+        return [shared_keys(equality_deletes.shared, context)]
     by_columns: dict[frozenset[int], list[DeleteFile]] = defaultdict(list)
     for delete in equality_deletes:
         by_columns[frozenset(equality_ids(delete))].append(delete)
@@ -269,6 +307,13 @@ def _equality_keys(equality_deletes: Sequence[DeleteFile], context: MergeContext
         context.loader.equality_keys(deletes, delete_column_types(context.fields, field_ids, deletes[0].file_path))
         for field_ids, deletes in by_columns.items()
     ]
+
+
+def shared_keys(shared: SharedDeletes, context: MergeContext) -> EqualityKeys:
+    """The collapsed keys of all deletes of a list, for every data file that has a part of them."""
+    field_ids = equality_ids(shared.deletes[0])
+    types = delete_column_types(context.fields, field_ids, shared.deletes[0].file_path)
+    return context.loader.equality_keys(shared.deletes, types, shared.digests[0])
 
 
 def _grouped(deletes: Sequence[DeleteFile]) -> list[list[DeleteFile]]:
@@ -289,11 +334,14 @@ def deletes_identity(task: FileScanTask, context: MergeContext) -> tuple[object,
     """Everything that the positions of the task's deletes depend on: files never change, so their paths and sequence
     numbers stand for them."""
     data = task.data_file
-    deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in task.delete_files)
+    equality = task.equality_deletes
+    shared = equality.digest if isinstance(equality, NewerDeletes) else None
+    files = task.delete_files if shared is None else replace(task, equality_deletes=()).delete_files
+    deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in files)
     spans = frozenset(map(_identity, task.range_deletes))
     columns = frozenset(_columns(task.equality_deletes, context).items())
     mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
-    return data.file_path, data.sequence_number, deletes, spans, columns, mapping
+    return data.file_path, data.sequence_number, deletes, shared, spans, columns, mapping
 
 
 def _identity(deletes: RangeDeletes) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.fragment_range import RangeDeletes
+from tableformat.merge_on_read.newer_deletes import NewerDeletes
 from tableformat.metadata.content_file import DataFile, DeleteFile
 
 
@@ -24,8 +25,9 @@ class FileScanTask:
     """
     deletion_vector: DeleteFile | None = None
     """The deletion vector of the data file, if it has one."""
-    equality_deletes: tuple[DeleteFile, ...] = ()
-    """Equality delete files newer than the data (DA-2), in scope (DA-3), whose bounds may meet the data file's."""
+    equality_deletes: tuple[DeleteFile, ...] | NewerDeletes = ()
+    """Equality delete files newer than the data (DA-2), in scope (DA-3), whose bounds may meet the data file's; where
+    these are most of many, all newer ones of a list that the files of the plan share."""
     range_deletes: tuple[RangeDeletes, ...] = ()
     """One for each list of delete columns: disjoint sorted spans newer than the data (RD-2), limited to the file's
     bounds (RD-12), or where they would be many the range of fragments that they are made of."""

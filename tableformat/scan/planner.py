@@ -18,7 +18,7 @@ from tableformat.deletes.spans.fragment_range import FragmentRange
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.filters.bound_filter import FALSE, TRUE, bind_filter, to_expression
 from tableformat.filters.file_pruning import FilePruning, KeptFiles, residual_by_bounds
-from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex
+from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex, with_shared_deletes
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.range_coverage import range_coverage
 from tableformat.merge_on_read.task import FileScanTask
@@ -209,14 +209,16 @@ class _Planning:
             )
             return []
         oldest = min(int(part.files.sequence_numbers.min()) for part in candidates)
-        kept = [manifest for manifest in manifests if _reaches(manifest.sequence_number, oldest)]
-        live = [*self._live_delete_files(kept), *self._staged.delete_files]
+        reached = [manifest for manifest in manifests if _reaches(manifest.sequence_number, oldest)]
+        live = [*self._live_delete_files(reached), *self._staged.delete_files]
         files = [file for file in live if isinstance(file, DeleteFile)]
-        relevant = [file for file in files if _reaches(file.sequence_number, oldest) and not self._is_irrelevant(file)]
+        reaching = [file for file in files if _reaches(file.sequence_number, oldest)]
+        relevant = [file for file in reaching if not self._is_irrelevant(file)]
+        relevant = with_shared_deletes(relevant, reaching)
         self._counts = replace(
             self._counts,
             delete_manifest_count=len(manifests),
-            skipped_delete_manifest_count=len(manifests) - len(kept),
+            skipped_delete_manifest_count=len(manifests) - len(reached),
             delete_file_count=len(files),
             skipped_delete_file_count=len(files) - len(relevant),
         )
@@ -253,7 +255,7 @@ class _Planning:
                     task,
                     deletion_vector=positions.vector_of(data),
                     position_deletes=positions.position_deletes_of(data),
-                    equality_deletes=equality.deletes_of(data),
+                    equality_deletes=equality.shared_deletes_of(data),
                     range_deletes=tuple(ranges.spans.get(index, ())),
                     range_delete_files=ranges.files.get(index, ()),
                 )

@@ -11,6 +11,7 @@ from large_inputs import taken_for_large
 from soak_figures import count
 
 from tableformat.deletes.spans import coverage
+from tableformat.merge_on_read import delete_index
 from tableformat.testing.machine import STEP_COUNT, TableMachine, machine_on
 from tableformat.testing.ref_machine import RefMachine
 
@@ -29,9 +30,11 @@ def test_table_does_so_where_all_that_it_handles_is_taken_for_large() -> None:
 
 
 @pytest.mark.slow
-def test_table_does_so_where_files_share_the_skyline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """RD-2, RD-10: as where small files and scattered deletes came by turns, and spans of each file would be many."""
+def test_table_does_so_where_files_share_their_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DA-2, RD-2, RD-10: as where small files and scattered deletes came by turns, and those of each file would be
+    many."""
     monkeypatch.setattr(coverage, "_SPANS_OF_FILES_MAX", 0)
+    monkeypatch.setattr(delete_index, "SHARED_FROM", 1)
     run_machine(0.06)
 
 

@@ -17,6 +17,7 @@ from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
 from tableformat.merge_on_read.delete_index import PositionDeleteIndex, named_data_file
 from tableformat.merge_on_read.deleted_positions import MergeContext
+from tableformat.merge_on_read.newer_deletes import NewerDeletes
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile, DeleteFile
@@ -163,6 +164,11 @@ def _deleted_rows_bound(task: FileScanTask, key_field_ids: frozenset[int]) -> in
     bound = sum(delete.record_count for delete in task.position_deletes)
     if task.deletion_vector is not None:
         bound += task.deletion_vector.record_count
-    for delete in task.equality_deletes:
-        bound += delete.record_count if key_field_ids and key_field_ids <= set(delete.equality_ids or ()) else row_count
+    equality = task.equality_deletes
+    if isinstance(equality, NewerDeletes) and key_field_ids and key_field_ids <= set(equality.shared.field_ids):
+        bound += equality.record_count
+    else:
+        for delete in equality:
+            is_by_key = key_field_ids and key_field_ids <= set(delete.equality_ids or ())
+            bound += delete.record_count if is_by_key else row_count
     return row_count if task.range_deletes or task.range_delete_files else bound

@@ -19,7 +19,8 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import committed_sequence_number, partition_of
 from tableformat.merge_on_read.delete_columns import delete_column_types
 from tableformat.merge_on_read.delete_index import EVERYWHERE, Scope, scope_of
-from tableformat.merge_on_read.deleted_positions import MergeContext, equality_ids
+from tableformat.merge_on_read.deleted_positions import MergeContext, equality_ids, shared_keys
+from tableformat.merge_on_read.newer_deletes import NewerDeletes, SharedDeletes
 from tableformat.merge_on_read.span_positions import positions_in_file
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.merge_on_read.together.key_rows import KeyRows, end_to_end, starts_of
@@ -35,11 +36,19 @@ class PlannedEquality:
     def __init__(self, tasks: Iterable[FileScanTask], context: MergeContext) -> None:
         self._context = context
         deletes: dict[int, DeleteFile] = {}
+        shared: dict[int, SharedDeletes] = {}
         for task in tasks:
-            deletes.update(zip(map(id, task.equality_deletes), task.equality_deletes, strict=True))
+            if isinstance(task.equality_deletes, NewerDeletes):
+                shared[id(task.equality_deletes.shared)] = task.equality_deletes.shared
+            else:
+                deletes.update(zip(map(id, task.equality_deletes), task.equality_deletes, strict=True))
+        for each in shared.values():
+            deletes.update(zip(map(id, each.deletes), each.deletes, strict=True))
         self._groups: dict[Scope, dict[tuple[int, ...], list[DeleteFile]]] = defaultdict(lambda: defaultdict(list))
         for delete in deletes.values():
-            self._groups[scope_of(delete, context.specs)][tuple(sorted(set(equality_ids(delete))))].append(delete)
+            scope, field_ids = _group_of(delete, context)
+            self._groups[scope][field_ids].append(delete)
+        self._shared = {_group_of(each.deletes[0], context): each for each in shared.values()}
 
     def columns_of(self, task: FileScanTask) -> set[int]:
         """The field ids by which equality deletes may find rows of the task's file."""
@@ -73,5 +82,12 @@ class PlannedEquality:
     def _keys(self, group: _Group) -> EqualityKeys:
         scope, field_ids = group
         deletes = self._groups[scope][field_ids]
+        shared = self._shared.get(group)
+        if shared is not None and len(shared.deletes) == len(deletes):
+            return shared_keys(shared, self._context)
         types = delete_column_types(self._context.fields, field_ids, deletes[0].file_path)
         return self._context.loader.equality_keys(deletes, types)
+
+
+def _group_of(delete: DeleteFile, context: MergeContext) -> _Group:
+    return scope_of(delete, context.specs), tuple(sorted(set(equality_ids(delete))))

@@ -14,6 +14,7 @@ from tableformat.merge_on_read.deleted_positions import (
     deletes_identity,
     row_positions,
 )
+from tableformat.merge_on_read.newer_deletes import NewerDeletes
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, scan_of
 from tableformat.merge_on_read.together.batches import Batch, batched
 from tableformat.merge_on_read.together.joint_equality import PlannedEquality
@@ -89,4 +90,5 @@ def _positions_of_batch(batch: Batch, resolver: JointResolver, context: MergeCon
 
 
 def _is_identified(task: FileScanTask) -> bool:
-    return len(task.equality_deletes) + len(task.position_deletes) <= _IDENTIFIED_DELETES
+    listed = 0 if isinstance(task.equality_deletes, NewerDeletes) else len(task.equality_deletes)
+    return listed + len(task.position_deletes) <= _IDENTIFIED_DELETES

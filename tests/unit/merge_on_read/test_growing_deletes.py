@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.types import LongType
 
 import tableformat as tf
+from tableformat.merge_on_read import delete_index
 from tableformat.merge_on_read.delete_loader import DeleteLoader
 from tableformat.merge_on_read.together import batches
 from tableformat.testing.table_rows import live_values
@@ -25,15 +26,16 @@ def table(tmp_path: Path) -> tf.Table:
     return table
 
 
-@pytest.fixture
-def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many equality delete files each look-up took."""
+@pytest.fixture(params=[16, 1])
+def looked_up(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
+    """How many equality delete files each look-up took; listed for each data file, and shared by all of a plan."""
+    monkeypatch.setattr(delete_index, "SHARED_FROM", request.param)
     counts: list[int] = []
     original = DeleteLoader.equality_keys
 
-    def counted(self: DeleteLoader, deletes: list[object], types: object) -> object:
+    def counted(self: DeleteLoader, deletes: list[object], types: object, digest: object = None) -> object:
         counts.append(len(deletes))
-        return original(self, deletes, types)  # type: ignore[arg-type]
+        return original(self, deletes, types, digest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(DeleteLoader, "equality_keys", counted)
     monkeypatch.setattr(batches, "SMALL_FILE_BYTES", 0)
