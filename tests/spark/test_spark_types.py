@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from session_settings import settings
 
 from tableformat import Catalog
 
@@ -91,6 +92,52 @@ def test_ancient_dates_are_of_one_calendar(spark: SparkSession, lake: Catalog, n
         finally:
             for setting in settings:
                 spark.conf.unset(setting)
+
+
+def test_days_that_the_julian_calendar_skipped_are_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-49: 10 October 1582 was compared with row groups as the 20th, which is in none of them."""
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
+    table = lake.create_table((namespace, "t"), schema)
+    days = [date(1500, 2, 3), date(1582, 10, 10)]
+    times = [datetime(day.year, day.month, day.day, 1, 2, 3, tzinfo=UTC) for day in days]
+    table.append(pa.table({"id": [1, 2], "day": days, "ts": times}, schema))
+    for condition in (
+        "day = DATE '1582-10-10'",
+        "day IN (DATE '1582-10-10', DATE '2024-01-01')",
+        "day > DATE '1582-10-09'",
+        "ts = TIMESTAMP '1582-10-10 01:02:03'",
+        "ts >= TIMESTAMP '1582-10-10 01:02:03' AND id > 0",
+    ):
+        found = spark.sql(f"SELECT id FROM lake.{table.name} WHERE {condition}").collect()
+        assert [row.id for row in found] == [2], condition
+    spark.sql(f"DELETE FROM lake.{table.name} WHERE ts = TIMESTAMP '1582-10-10 01:02:03' AND id % 2 = 0")
+    assert [row.id for row in spark.table(f"lake.{table.name}").collect()] == [1]
+
+
+def test_tables_are_read_whatever_the_session_says_of_its_reader(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """SP-66: `enableVectorizedReader` = `false` ended every read with "No value present"."""
+    schema = pa.schema(
+        [("id", pa.int32()), ("s", pa.struct([("x", pa.list_(pa.int32()))])), ("m", pa.map_(pa.string(), pa.int64()))]
+    )
+    table = lake.create_table((namespace, "t"), schema)
+    rows = [{"id": number, "s": {"x": [number]}, "m": [("k", number)]} for number in range(4)]
+    table.append(pa.Table.from_pylist(rows, schema))
+    table.delete("id = 1", mode="scan")
+    spark.sql(f"ALTER TABLE lake.{table.name} ALTER COLUMN id TYPE BIGINT")
+    expected = [(0, [0], 0), (2, [2], 2), (3, [3], 3)]
+    for name, value in (
+        ("spark.sql.parquet.enableVectorizedReader", "false"),
+        ("spark.sql.parquet.enableNestedColumnVectorizedReader", "false"),
+        ("spark.sql.parquet.recordLevelFilter.enabled", "true"),
+        ("spark.sql.codegen.wholeStage", "false"),
+        ("spark.sql.columnVector.offheap.enabled", "true"),
+        ("spark.sql.parquet.columnarReaderBatchSize", "1"),
+    ):
+        with settings(spark, {name: value}):
+            found = spark.sql(f"SELECT id, s.x, m['k'] FROM lake.{table.name} WHERE id >= 0 ORDER BY id").collect()
+            assert [tuple(row) for row in found] == expected, name
 
 
 def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: str) -> None:

@@ -76,7 +76,8 @@ final class WideningReader implements PartitionReader<ColumnarBatch> {
     hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), stored.json());
     isWidened = true;
     // The layout's own configuration came without what reads it; the task has what the session says.
-    reader = ParquetFiles.readerFactory(SQLConf.get(), new Here(hadoop), stored, layout.filters()).buildColumnarReader(file);
+    reader = ParquetFiles.readerFactory(
+        ParquetFiles.inBatches(SQLConf.get()), new Here(hadoop), stored, layout.filters()).buildColumnarReader(file);
   }
 
   private MessageType footerSchema() throws IOException {

@@ -43,7 +43,7 @@ final class ParquetFiles {
   static ParquetPartitionReaderFactory readerFactory(
       StructType columns, Filter[] filters, boolean verifiesChecksums, Map<String, String> s3) {
     var spark = Sessions.active();
-    SQLConf conf = spark.sessionState().conf();
+    SQLConf conf = inBatches(spark.sessionState().conf());
     Configuration hadoop = spark.sessionState().newHadoopConf();
     TableFileSystem.set(hadoop, s3);
     hadoop.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
@@ -64,6 +64,15 @@ final class ParquetFiles {
     hadoop.setBoolean(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED().key(), true);
     hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
     return readerFactory(conf, broadcast(hadoop), columns, filters);
+  }
+
+  /** SP-66: the settings of a session, of which those that switch batches off are left out. */
+  static SQLConf inBatches(SQLConf ofSession) {
+    SQLConf conf = new SQLConf();
+    Scala.entries(ofSession.getAllConfs()).forEach(conf::setConfString);
+    conf.setConfString(SQLConf.PARQUET_VECTORIZED_READER_ENABLED().key(), "true");
+    conf.setConfString(SQLConf.PARQUET_VECTORIZED_READER_NESTED_COLUMN_ENABLED().key(), "true");
+    return conf;
   }
 
   static ParquetPartitionReaderFactory readerFactory(

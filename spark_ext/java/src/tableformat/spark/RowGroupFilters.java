@@ -6,17 +6,28 @@ import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Not;
 import org.apache.spark.sql.connector.expressions.filter.Or;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
 
 /**
  * SP-2: predicates as the Parquet reader takes them to rule out row groups. One that has no such form is left out as a whole:
  * Spark's own conversion would keep one side of an OR whose other side has none, and rule out rows that match.
+ *
+ * <p>Dates and times are those of `java.time` (SP-49): Java's older classes have no 5 to 14 October 1582, and Spark takes these
+ * days for others on the way through them.
  */
 final class RowGroupFilters {
   private RowGroupFilters() {}
 
   static Filter[] of(Predicate[] predicates) {
+    SQLConf conf = SQLConf.get().clone();
+    conf.setConfString(SQLConf.DATETIME_JAVA8API_ENABLED().key(), "true");
+    return SQLConf$.MODULE$.withExistingConf(conf, () -> converted(predicates));
+  }
+
+  private static Filter[] converted(Predicate[] predicates) {
     List<Filter> filters = new ArrayList<>();
     for (Predicate predicate : predicates) {
       if (isConvertible(predicate)) {
