@@ -22,6 +22,7 @@ from tableformat.markup import html
 from tableformat.merge_on_read.task import RowTask
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.scan.batch_stream import BatchStream
 from tableformat.scan.context import ReadContext
 from tableformat.scan.dataset import LakeDataset
 from tableformat.scan.nested_offsets import struct_offset_remover
@@ -160,7 +161,8 @@ class ArrowRows(ABC):
     def to_batches(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches, read as they are asked for; memory does not grow with the table.
 
-        Can be read once. Close it, or let it go, to stop the reading early.
+        Can be read once, by several threads too. Close it, or let it go, to stop the reading early. Where a file cannot
+        be read, every further call says so.
 
         >>> with table.scan(columns=["id1"]).to_batches() as batches:
         ...     print([batch.num_rows for batch in batches])
@@ -168,7 +170,7 @@ class ArrowRows(ABC):
         """
         without_offsets = struct_offset_remover(self.schema)
         batches = (without_offsets(batch) for table in self._tables() for batch in table.to_batches() if batch.num_rows)
-        return pa.RecordBatchReader.from_batches(self.schema, batches)
+        return pa.RecordBatchReader.from_batches(self.schema, BatchStream(batches))
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """`to_batches` under the name that PyIceberg's scans have for it.
