@@ -53,7 +53,7 @@ class Publication(Enum):
     ADDED = "its files are added"
 
 
-def _publication_of(handle: Table, staged: Staged) -> Publication | None:
+def publication_of(handle: Table, staged: Staged) -> Publication | None:
     """None where it must be refused; CP-33: also where snapshots that may have published it have expired."""
     metadata = handle.metadata
     snapshot = metadata.snapshot_by_id(staged.snapshot_id)
@@ -154,7 +154,7 @@ class RefMachine(TableMachine):
         handle = self.handle(at).refresh()
         staged = self.staged[pick % len(self.staged)]
         before = self.snapshots[self.heads[handle.branch]]
-        expected = _publication_of(handle, staged)
+        expected = publication_of(handle, staged)
         try:
             result = cherrypick(handle.iceberg, handle.branch, staged.snapshot_id)
         except AlreadyCommittedError:

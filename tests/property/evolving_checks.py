@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pyarrow as pa
-from evolving_tables import EvolvingTable, arrow_of
+import pyarrow.compute as pc
+from evolving_tables import NUMBER_COLUMN, EvolvingTable, arrow_of
 from evolving_values import Rows, are_alike, leaves, quoted, rows_in, value_at
 from pyiceberg.schema import Schema
 
@@ -17,7 +18,7 @@ import tableformat as tf
 from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.row_lineage import ROW_LINEAGE_NAMES
 from tableformat.scan.scan import Scan
-from tableformat.testing.key_order import fingerprint, sort_key
+from tableformat.testing.key_order import fingerprint, sort_key, sort_keys
 from tableformat.testing.replay import EVENT_COLUMNS
 
 WITH_ROW_LINEAGE = 3
@@ -57,6 +58,8 @@ class Checks:
             self.feed(self.known.handle(branch))
         self.in_duckdb(table)
         self.descriptions(table)
+        if table.metadata.format_version >= WITH_ROW_LINEAGE:
+            self.lineage(table)
         if table.key:
             self.lookups(table)
 
@@ -147,6 +150,22 @@ class Checks:
                 have = fingerprint([event for event in events if event["_change_type"] == kind], names)
                 assert have == want, f"lineage of {kind}: {have}, not {want}"
 
+    def lineage(self, table: tf.Table) -> None:
+        """FM-20: row ids and numbers are the same through every door, and can be asked for in filters."""
+        scan = table.scan(columns=[NUMBER_COLUMN, *ROW_LINEAGE_NAMES])
+        want = _sorted(scan.to_arrow())
+        given = [row for row in want if row[1] is not None]
+        assert len({row[1] for row in given}) == len(given), f"a row id is there twice: {want}"
+        dataset, middle = scan.to_dataset(), given[len(given) // 2][1] if given else 0
+        assert _sorted(dataset.to_table()) == want, "lineage in a dataset"
+        assert _sorted(scan.to_arrow_batch_reader().read_all()) == want, "lineage in a reader"
+        kept = [row for row in given if row[1] >= middle]
+        where = pc.field("_row_id") >= middle
+        assert _sorted(dataset.to_table(filter=where)) == kept, f"lineage filtered from {middle}"
+        assert dataset.count_rows(filter=where) == len(kept), f"rows counted from {middle}"
+        asked = self.duckdb.from_arrow(dataset).filter(f"_row_id >= {middle}")
+        assert _sorted(asked.to_arrow_table()) == kept, f"lineage in DuckDB from {middle}"
+
     # -- others -------------------------------------------------------------------------------------------------------
 
     def lookups(self, table: tf.Table) -> None:
@@ -216,6 +235,10 @@ class Checks:
         for name, choose in (("low", min), ("high", max)):
             want = choose(values, key=sort_key, default=None)
             assert sort_key(found[name]) == sort_key(_plain(want)), f"{query}: {found}, not {want!r}"
+
+
+def _sorted(found: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in found.to_pylist()), key=sort_keys)
 
 
 def same(found: Any, rows: Rows, schema: Schema, what: str) -> None:

@@ -6,9 +6,19 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any, Final
 
+from evolving_held import act_on_held, hold, read_held
+from evolving_staged import commit_staged, publish_snapshot, stage_rows, stage_snapshot
 from evolving_tables import MAIN, NAMES, NUMBER_COLUMN, EvolvingTable
 from evolving_verbs import verbs_for
-from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    YearTransform,
+)
 from pyiceberg.types import (
     BooleanType,
     DecimalType,
@@ -142,7 +152,7 @@ def change_spec(known: EvolvingTable) -> None:
     pick, table = known.random, known.handle()
     schema, spec = table.metadata.schema(), table.metadata.spec()
     column = pick.choice([each for each in schema.fields if isinstance(each.field_type, PrimitiveType)])
-    transform = pick.choice((IdentityTransform(), BucketTransform(2), TruncateTransform(1)))
+    transform = pick.choice(_TRANSFORMS)
     try:
         with table.update_spec() as builder:
             if spec.fields and pick.random() < 0.5:
@@ -153,6 +163,15 @@ def change_spec(known: EvolvingTable) -> None:
                 builder.add_field(column.name, transform, f"part_{pick.randint(0, 9**9)}")
     except InvalidArgumentError as error:
         known.log.append(f"  refused: {error}")
+
+
+def change_key(known: EvolvingTable) -> None:
+    table = known.handle()
+    required = [each.name for each in table.metadata.schema().fields if each.required]
+    if required:
+        key = known.random.sample(required, known.random.randint(1, len(required)))
+        known.log.append(f"key {key}")
+        table.set_key(key)
 
 
 def upgrade(known: EvolvingTable) -> None:
@@ -191,6 +210,8 @@ def expire(known: EvolvingTable) -> None:
     table, retained = known.handle(), known.random.randint(1, 4)
     for name in known.branches:
         known.rows_of(known.handle(name))
+    # Files that are staged and named nowhere are orphans.
+    known.staged.clear()
     known.log.append(f"expire {retained}")
     table.maintenance.expire_snapshots(older_than=_ANY_AGE, retain_last=retained)
     table.maintenance.remove_orphan_files(older_than=_ANY_AGE, allow_recent=True)
@@ -199,6 +220,10 @@ def expire(known: EvolvingTable) -> None:
     known.snapshots = {None: (), **{each: known.snapshots[each] for each in left}}
 
 
+_TRANSFORMS: Final = (
+    *(IdentityTransform(), IdentityTransform(), BucketTransform(2), TruncateTransform(1)),
+    *(YearTransform(), MonthTransform(), DayTransform(), HourTransform()),
+)
 _STEPS: Final[dict[Callable[[EvolvingTable], None], int]] = {
     act: 12,
     run_job: 4,
@@ -208,6 +233,14 @@ _STEPS: Final[dict[Callable[[EvolvingTable], None], int]] = {
     branch: 1,
     move_branch: 1,
     expire: 1,
+    change_key: 1,
+    stage_rows: 2,
+    commit_staged: 2,
+    stage_snapshot: 1,
+    publish_snapshot: 1,
+    hold: 2,
+    read_held: 2,
+    act_on_held: 2,
 }
 """How often each is taken, beside the others."""
 _CHANGES: Final = (_rename, _rename, _drop, _add, _add, _widen, _move, _change_inside)

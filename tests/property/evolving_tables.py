@@ -51,6 +51,14 @@ class EvolvingTable:
     """Snapshots that may have written rows again which are none of the verb's."""
     log: list[str] = field(default_factory=list)
     """The steps, for whom a failure concerns."""
+    staged: list[Any] = field(default_factory=list)
+    """Rows that were written and wait for their commit (`evolving_staged`)."""
+    waiting: list[Any] = field(default_factory=list)
+    """Snapshots that no branch has."""
+    published: list[Any] = field(default_factory=list)
+    """Those of them that a branch got."""
+    held: list[Any] = field(default_factory=list)
+    """Handles and readers of former states (`evolving_held`)."""
     types: Sequence[str] = ()
     """A few, so that keys, partitions and columns of one type are many."""
     _next_number: int = 0

@@ -87,6 +87,24 @@ def delete_range(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     )
 
 
+def replace_interval(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
+    schema, pick = table.metadata.schema(), known.random
+    columns = [each for each in schema.fields if isinstance(each.field_type, PrimitiveType)]
+    chosen = _some(known, columns, 2)
+    bounds = [tuple(value_at(row.values, (each,)) for each in chosen) for row in pick.choices(before, k=2)]
+    lower, upper = (each if pick.random() < 0.8 else None for each in sorted(bounds, key=sort_keys))
+
+    def is_inside(row: KnownRow) -> bool:
+        return is_covered(tuple(value_at(row.values, (each,)) for each in chosen), lower, upper)
+
+    new = tuple(filter(is_inside, known.new_rows(schema, before)))
+    names, blind = [each.name for each in chosen], pick.random() < 0.3
+    known.log.append(f"replace_interval {names} {lower} {upper} blind {blind} {rows_in(new, schema)}")
+    everything = lower is None and upper is None
+    table.replace_interval(arrow_of(table, new), on=names, lower=lower, upper=upper, everything=everything, blind=blind)
+    return tuple(row for row in before if not is_inside(row)) + new
+
+
 def delete_where(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     where = known.condition(table.metadata.schema(), before)
     mode = known.random.choice(("auto", "scan"))
@@ -254,6 +272,7 @@ def foreign_equality(known: EvolvingTable, table: tf.Table, before: Rows) -> Row
 ALWAYS: Final[tuple[Verb, ...]] = (append, append, foreign_append)
 WITH_ROWS: Final[tuple[Verb, ...]] = (
     *(delete_rows, delete_range, delete_where, overwrite, update, merge, foreign_equality, delete_rows, delete_range),
+    replace_interval,
 )
 WITH_KEY: Final[tuple[Verb, ...]] = (append_unless_present, upsert, upsert_some_columns, apply_changes)
 WITH_KEY_AND_ROWS: Final[tuple[Verb, ...]] = (delete_prefix, replace)

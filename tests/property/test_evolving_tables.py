@@ -24,8 +24,9 @@ STEPS_BETWEEN_ALL_CHECKS = 4
 @settings(max_examples=examples(0.1))
 @given(seed=st.integers(0, 2**63), is_large=st.booleans())
 def test_every_door_has_the_rows_of_a_table_that_evolves(seed: int, is_large: bool) -> None:
-    """CF-1 to CF-6, DA-1 to DA-4, FM-20, FM-21, RD-4: scans and snapshots, filters, the change feed between any two
-    snapshots, lookups, DuckDB with filters, aggregates and time travel, and a deep verification.
+    """CF-1 to CF-6, CP-35 to CP-37, DA-1 to DA-4, FM-20, FM-21, RD-4: scans and snapshots, filters, the change feed
+    between any two snapshots, lookups, row lineage, DuckDB with filters, aggregates and time travel, a deep
+    verification, and what was staged, held or half-read before the table changed.
 
     Examples are numbers, since what follows from them is too long to be made smaller; the log says what was done.
     """
