@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from pyiceberg.expressions import BooleanExpression
+import numpy as np
+import numpy.typing as npt
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.changes.plan import ChangeTask, ChangeType, change_tasks, entry_of, filters_of, plan_snapshot
@@ -21,7 +24,7 @@ from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.applicable_deletes import reached_data_files
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, only_rows
-from tableformat.merge_on_read.together.first_deletes import first_deletes
+from tableformat.merge_on_read.together.first_deletes import Reached, first_deletes
 from tableformat.merge_on_read.together.joint_positions import deleted_positions_of
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
@@ -31,7 +34,9 @@ from tableformat.storage.side_by_side import reader_count
 
 Entry = tuple[str, int | None]
 """A data file of one age."""
-Deleted = Mapping[int, Sequence[tuple[DataFile, PositionSet]]]
+Positions: TypeAlias = npt.NDArray[np.int64]
+"""Of rows of one data file; rising."""
+Deleted: TypeAlias = Mapping[int, Sequence[tuple[DataFile, Positions]]]
 """By sequence number the rows that its snapshot deleted."""
 
 
@@ -45,13 +50,15 @@ class FoundStretch:
     where: BooleanExpression | None
     context: MergeContext
 
-    def deletes(self, difference: Difference) -> list[tuple[FileScanTask, PositionSet]]:
+    def deletes(self, difference: Difference) -> list[tuple[FileScanTask, Positions]]:
         """The rows that one of the snapshots deleted, less those of files that the filter rules out. The task has what
         is left of the filter, and no deletes."""
         filters = filters_of(self.view, difference.snapshot, self.where)
         rows = self.deleted.get(difference.snapshot.sequence_number or 0, ())
         if not rows or ChangeType.DELETE not in filters:
             return []
+        if isinstance(filters[ChangeType.DELETE], AlwaysTrue):
+            return [(FileScanTask(data_file=data), positions) for data, positions in rows]
         found = {entry_of(data): positions for data, positions in rows}
         files = [data for data, _ in rows]
         tasks, _ = match_deletes(self.view, files, (), self.context, filters[ChangeType.DELETE])
@@ -70,7 +77,7 @@ class FoundStretch:
 
     def tasks(self, difference: Difference) -> Iterator[ChangeTask]:
         """CF-6: all of them, the deletes first."""
-        deletes = (only_rows(task, positions) for task, positions in self.deletes(difference))
+        deletes = (only_rows(task, PositionSet.from_array(rows)) for task, rows in self.deletes(difference))
         yield from change_tasks(difference.snapshot, difference.ordinal, ChangeType.DELETE, deletes)
         yield from self.inserts(difference)
 
@@ -145,18 +152,26 @@ def _first_deleted(
     if found is None:
         return None
     first_number = min(each.snapshot.sequence_number or 0 for each in stretch.differences)
-    hit = [data for data, by_number in zip(reached, found, strict=True) if by_number]
+    hit = [data for data, rows in zip(reached, found, strict=True) if len(rows.positions)]
     dead = _dead_before([data for data in hit if (data.sequence_number or 0) < first_number], before, context, threads)
-    deleted: dict[int, list[tuple[DataFile, PositionSet]]] = {}
-    for data, by_number in zip(reached, found, strict=True):
-        gone = dead.get(entry_of(data), PositionSet.empty())
-        for number, positions in by_number.items():
-            new = positions.minus(gone)
-            gone = gone.union(positions)
-            # What was deleted by the commit that added it never was.
-            if new and number > (data.sequence_number or 0):
-                deleted.setdefault(number, []).append((data, new))
+    deleted: dict[int, list[tuple[DataFile, Positions]]] = {}
+    for data, rows in zip(reached, found, strict=True):
+        for number, positions in _by_number(data, rows, dead.get(entry_of(data))):
+            deleted.setdefault(number, []).append((data, positions))
     return deleted
+
+
+def _by_number(data: DataFile, rows: Reached, dead: PositionSet | None) -> Iterator[tuple[int, Positions]]:
+    """The rows that went, by the number of the delete that took them; what the commit that added a row deleted, too,
+    never was."""
+    went = rows.numbers > (data.sequence_number or 0)
+    if dead:
+        went &= ~dead.mask(0, data.record_count)[rows.positions]
+    positions, numbers = rows.positions[went], rows.numbers[went]
+    order = np.argsort(numbers, kind="stable")
+    distinct, begins = np.unique(numbers[order], return_index=True)
+    parts = np.split(positions[order], begins[1:]) if len(distinct) else []
+    yield from zip(distinct.tolist(), parts, strict=True)
 
 
 def _dead_before(

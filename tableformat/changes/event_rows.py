@@ -9,6 +9,7 @@ together, each file once, and their rows are put into the order of the events (C
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -16,13 +17,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 
-from tableformat.changes.changed_rows import FoundStretch, found_parts, tasks_alone
-from tableformat.changes.plan import ChangeType, constants_of, filters_of
+from tableformat.changes.changed_rows import Entry, FoundStretch, Positions, found_parts, tasks_alone
+from tableformat.changes.plan import ChangeType, constants_of, entry_of, filters_of
 from tableformat.changes.stretches import Difference
 from tableformat.deletes.positions import PositionSet
 from tableformat.filters.bound_filter import BoundFilter, bind_filter
@@ -68,7 +68,7 @@ class _Commit:
 
     stretch: FoundStretch
     difference: Difference
-    deletes: list[tuple[FileScanTask, PositionSet]]
+    deletes: list[tuple[FileScanTask, Positions]]
 
     @property
     def row_count(self) -> int:
@@ -144,16 +144,19 @@ def _bound(commit: _Commit, context: ReadContext) -> BoundFilter | None:
     return None if expression is None else bind_filter(expression, context.schema)
 
 
-def _by_file(group: Sequence[_Commit]) -> tuple[NDArray[np.int64], list[tuple[DataFile, PositionSet]]]:
+def _by_file(group: Sequence[_Commit]) -> tuple[Positions, list[tuple[DataFile, PositionSet]]]:
     """The data files with the rows that any of the commits deleted, and for each row, file by file in the order of
     positions, the number of its commit in the group."""
-    files: dict[tuple[str, int | None], tuple[DataFile, list[NDArray[np.int64]], list[NDArray[np.int64]]]] = {}
+    files: dict[tuple[Entry, int], tuple[DataFile, list[Positions], list[Positions]]] = {}
     for number, commit in enumerate(group):
+        seen: Counter[Entry] = Counter()
         for task, positions in commit.deletes:
-            data = task.data_file
-            _, rows, commits = files.setdefault((data.file_path, data.sequence_number), (data, [], []))
-            rows.append(positions.to_array())
-            commits.append(np.full(len(rows[-1]), number))
+            entry = entry_of(task.data_file)
+            # A path that other writers committed twice has its rows twice (MT-64).
+            _, rows, commits = files.setdefault((entry, seen[entry]), (task.data_file, [], []))
+            seen[entry] += 1
+            rows.append(positions)
+            commits.append(np.full(len(positions), number))
     found, numbers = [], [np.empty(0, np.int64)]
     for data, parts, commits in files.values():
         in_file = np.concatenate(parts)

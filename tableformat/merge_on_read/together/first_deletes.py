@@ -9,10 +9,11 @@ Each file is read once, however many commits deleted rows of it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,10 +32,31 @@ from tableformat.merge_on_read.together.read_key_rows import read_key_rows
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.parquet.key_reader import KeyReader
 
-Reached = Mapping[int, PositionSet]
-"""Rows of a data file by the sequence number of a delete that reaches them, rising. A row may be there more than once,
-for deletes of several kinds or scopes: the smallest number is when it went."""
+Rows = NDArray[np.int64]
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """Rows of a data file that deletes reach."""
+
+    positions: Rows
+    """Rising."""
+    numbers: Rows
+    """For each the smallest sequence number of such a delete."""
+
+    @staticmethod
+    def of(found: Sequence[_Found]) -> Reached:
+        """What several groups of deletes reach; a row may be in more than one."""
+        positions, numbers = (np.concatenate([np.empty(0, np.int64), *column]) for column in zip(*found, strict=True))
+        order = np.lexsort((numbers, positions))
+        positions, numbers = positions[order], numbers[order]
+        is_first = np.append(True, positions[1:] != positions[:-1]) if len(positions) else np.empty(0, np.bool_)
+        return Reached(positions[is_first], numbers[is_first])
+
+
+_Found: TypeAlias = tuple[Rows, Rows]
+"""Positions, rising, and a number for each."""
+_NOTHING: Final[_Found] = (np.empty(0, np.int64), np.empty(0, np.int64))
 _FOUND_BYTES_MAX: Final = 256 * 1024 * 1024
 _POSITIONAL: Final = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 
@@ -50,22 +72,19 @@ def first_deletes(
     positions = PositionDeleteIndex(delete for delete in deletes if delete.kind in _POSITIONAL)
     finder = _Finder(groups, context)
     portions = list(batched(FileScanTask(data_file=data) for data in data_files))
-    by_value: list[_Found] = []
+    by_value: list[list[_Found]] = []
     size_bytes = 0
     with ThreadPoolExecutor(max(1, min(thread_count, len(portions)))) as pool:
         for of_portion in pool.map(finder.of_portion, portions):
             by_value += of_portion
-            size_bytes += sum(positions.size_bytes for found in of_portion for _, positions in found)
+            size_bytes += sum(rows.nbytes + numbers.nbytes for found in of_portion for rows, numbers in found)
             if size_bytes > _FOUND_BYTES_MAX:
                 pool.shutdown(cancel_futures=True)
                 return None
     return [
-        _united([(number, rows) for each in (found, _by_position(data, positions, context)) for number, rows in each])
+        Reached.of([_NOTHING, *found, *_by_position(data, positions, context)])
         for data, found in zip(data_files, by_value, strict=True)
     ]
-
-
-_Found = list[tuple[int, PositionSet]]
 
 
 class _Finder:
@@ -75,7 +94,7 @@ class _Finder:
         self._groups = groups
         self._context = context
 
-    def of_portion(self, portion: RowTask | Batch) -> list[_Found]:
+    def of_portion(self, portion: RowTask | Batch) -> list[list[_Found]]:
         if isinstance(portion, tuple):
             return self._of_small_files(portion)
         return [self._of_large_file(portion.data_file)]
@@ -83,8 +102,8 @@ class _Finder:
     def _groups_of(self, data: DataFile) -> list[DeleteGroup]:
         return [group for group in self._groups if group.reaches(data)]
 
-    def _of_small_files(self, batch: Batch) -> list[_Found]:
-        found: list[_Found] = [[] for _ in batch]
+    def _of_small_files(self, batch: Batch) -> list[list[_Found]]:
+        found: list[list[_Found]] = [[] for _ in batch]
         alike: dict[tuple[int, tuple[pa.DataType, ...]], list[int]] = defaultdict(list)
         files = {}
         for index, task in enumerate(batch):
@@ -102,14 +121,14 @@ class _Finder:
             of_file = np.searchsorted(starts, rows, side="right") - 1
             bounds = np.searchsorted(of_file, np.arange(len(members) + 1)).tolist()
             for index, start, (begin, end) in zip(indexes, starts.tolist(), pairwise(bounds), strict=False):
-                found[index] += _by_number(rows[begin:end] - start, numbers[begin:end])
+                found[index].append((rows[begin:end] - start, numbers[begin:end]))
         return found
 
-    def _of_large_file(self, data: DataFile) -> _Found:
+    def _of_large_file(self, data: DataFile) -> list[_Found]:
         groups = self._groups_of(data)
         if not groups:
             return []
-        found: _Found = []
+        found: list[_Found] = []
         with self._context.open_data_file(data) as file:
             reader = KeyReader(file, missing_values(data, self._context))
             starts = file.row_group_starts
@@ -119,32 +138,18 @@ class _Finder:
                     positions = expanded(starts[row_groups], starts[row_groups + 1])
                     columns = reader.columns(group.field_ids, row_groups.tolist())
                     rows, numbers = group.first(columns, np.full(len(positions), begin))
-                    found += _by_number(positions[rows], numbers)
+                    found.append((positions[rows], numbers))
         return found
 
 
-def _by_position(
-    data: DataFile, deletes: PositionDeleteIndex, context: MergeContext
-) -> Iterator[tuple[int, PositionSet]]:
+def _by_position(data: DataFile, deletes: PositionDeleteIndex, context: MergeContext) -> Iterator[_Found]:
     """DA-1, DA-7: the rows that position deletes and deletion vectors name."""
     vector = deletes.vector_of(data)
     if vector is not None:
-        yield committed_sequence_number(vector), context.loader.vector(vector)
+        yield _of_one(vector, context.loader.vector(vector))
     for delete in deletes.position_deletes_of(data):
-        yield committed_sequence_number(delete), context.loader.positions(delete, data.file_path)
+        yield _of_one(delete, context.loader.positions(delete, data.file_path))
 
 
-def _by_number(positions: NDArray[np.int64], numbers: NDArray[np.int64]) -> _Found:
-    """Positions, rising, by their numbers."""
-    order = np.argsort(numbers, kind="stable")
-    distinct, begins = np.unique(numbers[order], return_index=True)
-    parts = np.split(positions[order], begins[1:]) if len(distinct) else []
-    return [(number, PositionSet.from_array(part)) for number, part in zip(distinct.tolist(), parts, strict=True)]
-
-
-def _united(found: _Found) -> Reached:
-    by_number: dict[int, list[PositionSet]] = defaultdict(list)
-    for number, positions in found:
-        if positions:
-            by_number[number].append(positions)
-    return {number: PositionSet.union_of(by_number[number]) for number in sorted(by_number)}
+def _of_one(delete: DeleteFile, positions: PositionSet) -> _Found:
+    return positions.to_array(), np.full(len(positions), committed_sequence_number(delete))

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table.snapshots import Operation
 from v3_tables import new_catalog, new_table, rows
 
 import tableformat as tf
 from tableformat.changes import event_rows, stretches
 from tableformat.changes.changes import Changes
 from tableformat.changes.range import change_range
+from tableformat.commit import change
+from tableformat.commit.change import TableChange
+from tableformat.commit.transaction import commit_change
 from tableformat.merge_on_read.together import batches, delete_groups, first_deletes
 from tableformat.parquet import parquet_file
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
 from tableformat.testing.replay import check_feed
 from tableformat.testing.table_files import live_data_files
+from tableformat.testing.table_rows import live_values
 
 LIMITS: dict[str, tuple[tuple[Any, str, int], ...]] = {
     "no limit": (),
@@ -88,6 +94,27 @@ def test_events_are_those_of_snapshots_told_one_by_one(
     for feed, want in feeds:
         assert by_snapshot([feed.to_arrow()]) == want
     assert feed.count() == sum(sum(events.values()) for _, events in want)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_file_that_is_named_more_than_once_has_its_events_as_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """MT-64: entries of two ages, and as a writer without our check has it two of one age."""
+    monkeypatch.setattr(change, "file_keys", list)
+    table = new_table(new_catalog(tmp_path), 2)
+    table.append(rows("A", *range(6)))
+    (data,) = live_data_files(table)
+    again = replace(data, sequence_number=None, file_sequence_number=None)
+    for number in range(2):
+        table.delete_prefix({"region": "A", "id": number})
+        commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=(again,) * times))
+        table.refresh()
+    table.delete_prefix({"region": "A", "id": 2})
+    table.delete_rows(pa.table({"id": pa.array([0, 3], pa.int64())}))
+    events = check_feed(table.view)
+    assert Counter(events["_change_type"].to_pylist())["delete"] == table.changes("_change_type = 'delete'").count()
+    assert live_values(table, "id") == sorted([4, 5] * (1 + 2 * times) + [1] * times)
 
 
 def test_few_events_need_few_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
