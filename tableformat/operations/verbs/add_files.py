@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, parquet_file_to_data_file
+from pyiceberg.manifest import DataFile as IcebergDataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import TableProperties
@@ -26,6 +27,7 @@ from tableformat.metadata.snapshot_view import last_sequence_number
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.history.references import set_properties
 from tableformat.operations.ranges.dropped import live_data_files
+from tableformat.parquet.julian_dates import has_julian_dates, may_have_julian_dates
 from tableformat.parquet.metrics_modes import METRICS, only_bounded, only_counted, stated_modes
 from tableformat.storage.location import local_path
 from tableformat.storage.storage import actual_location, open_input, reading, size_bytes
@@ -138,11 +140,12 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
             found = parquet_file_to_data_file(io, _as_read(draft), path)
     except pa.ArrowInvalid as error:
         raise CorruptFileError(path, f"it is no Parquet file ({error}).") from error
-    except (ValueError, KeyError, NotImplementedError) as error:
+    except (ValueError, KeyError, NotImplementedError, OverflowError, UnsupportedPyArrowTypeException) as error:
         raise InvalidArgumentError(
             f"{path} cannot be added to {draft.name}: {error}. Nothing was changed. Files need the table's columns and "
             "types, and rows of one partition, which is read off their bounds; append the rows otherwise."
         ) from error
+    _refuse_julian_dates(draft, path, found)
     modes = draft.context.metrics_modes
     data = DataFile(
         file_path=path,
@@ -162,6 +165,19 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     if _rows_may_be_refused(draft, data):
         _hold_rows_against_the_table(draft, path, stated)
     return data
+
+
+def _refuse_julian_dates(draft: Draft, path: str, found: IcebergDataFile) -> None:
+    """LK-10: a reader of the table takes days for those of the proleptic Gregorian calendar (SP-49)."""
+    if not may_have_julian_dates(draft.schema, found.lower_bounds or {}):
+        return
+    with open_input(draft.view.io, path) as stream, closing(pq.ParquetFile(stream)) as file:
+        if has_julian_dates(file.metadata):
+            raise InvalidArgumentError(
+                f"{path} cannot be added to {draft.name}: Spark wrote its dates by the Julian calendar, and those "
+                "before 1582-10-15, times before 1900, would be other ones in the table. Nothing was changed. Read the "
+                "file by Spark and append its rows."
+            )
 
 
 def _partition(draft: Draft, path: str, found: Sequence[Any], stated: Mapping[int, Any]) -> tuple[Any, ...]:

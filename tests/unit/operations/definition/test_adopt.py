@@ -174,6 +174,47 @@ def test_rows_that_an_append_refuses_are_refused(catalog: tf.Catalog, tmp_path: 
     assert table.scan().count() == 0
 
 
+@pytest.mark.parametrize("footer", [{"org.apache.spark.legacyDateTime": ""}, {"org.apache.spark.version": "2.4.8"}])
+def test_dates_of_the_julian_calendar_are_refused(catalog: tf.Catalog, tmp_path: Path, footer: dict[str, str]) -> None:
+    """LK-10: they became other days. Later ones are the same by both calendars."""
+    times = pa.timestamp("us", "UTC")
+    schema = pa.schema([("day", pa.date32()), ("s", pa.struct([("ts", times)]))])
+    table = catalog.create_table("db.days", schema)
+    path = str(tmp_path / "a.parquet")
+    old, new = datetime(1899, 12, 31, 23, tzinfo=UTC), datetime(1900, 1, 1, tzinfo=UTC)
+    for day, at, is_refused in (
+        (date(1582, 10, 15), new, False),
+        (date(1582, 10, 14), new, True),
+        (date(1582, 10, 15), old, True),
+        (None, None, False),
+    ):
+        written = pa.table({"day": [day], "s": [{"ts": at}]}, schema=schema)
+        pq.write_table(written, path)
+        assert table.add_files([path], check_duplicate_files=False).added_row_count == 1
+        pq.write_table(written.replace_schema_metadata(footer), path)
+        if is_refused:
+            with pytest.raises(InvalidArgumentError, match="Julian calendar"):
+                table.add_files([path], check_duplicate_files=False)
+        else:
+            table.add_files([path], check_duplicate_files=False)
+
+
+def test_types_that_no_table_has_are_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
+    """LK-10: PyIceberg's own error came through for nanoseconds, which pandas writes, and for INT96, and Python's for
+    days before the year 1."""
+    table = catalog.create_table("db.t", pa.schema([("ts", pa.timestamp("us")), ("day", pa.date32())]))
+    moment = pa.array([datetime(2024, 1, 1)], pa.timestamp("ns"))
+    for values, options in (
+        ({"ts": moment}, {}),
+        ({"ts": moment}, {"use_deprecated_int96_timestamps": True}),
+        ({"day": pa.array([-800_000], pa.int32()).cast(pa.date32())}, {}),
+    ):
+        pq.write_table(pa.table(values), tmp_path / "a.parquet", **options)
+        with pytest.raises(InvalidArgumentError, match=r"a\.parquet cannot be added"):
+            table.add_files([str(tmp_path / "a.parquet")])
+    assert table.scan().count() == 0
+
+
 def test_files_that_cannot_be_the_tables_say_why(
     catalog: tf.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,70 @@
+"""Files in which Spark has written dates by the calendar of before 1582, as Spark 2 did and later ones do when asked.
+
+Such a file says 1500-02-03 by the number of another day of the proleptic Gregorian calendar, which tables have; what is
+later than the switch has the same number by both. The keys in the footer are Spark's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow.parquet as pq
+from pyiceberg import conversions
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import DateType, IcebergType, LongType, TimestamptzType
+
+_LEGACY: Final = b"org.apache.spark.legacyDateTime"
+_VERSION: Final = b"org.apache.spark.version"
+_FIRST_DAY: Final = -141_427
+"""1582-10-15, from where on days are the same by both calendars."""
+_FIRST_SECOND: Final = -2_208_988_800
+"""1900-01-01, from where on Spark takes times for the same by both calendars."""
+_UNITS_IN_SECOND: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
+
+
+def may_have_julian_dates(schema: Schema, lower_bounds: Mapping[int, bytes]) -> bool:
+    """Whether columns of a file are without a bound, or have one in the years for which the calendar matters."""
+    return any(
+        _is_before(field.field_type, lower_bounds.get(field_id)) for field_id, field in index_by_id(schema).items()
+    )
+
+
+def _is_before(column_type: IcebergType, bound: bytes | None) -> bool:
+    if isinstance(column_type, DateType):
+        return bound is None or int(conversions.from_bytes(DateType(), bound)) < _FIRST_DAY
+    if isinstance(column_type, TimestamptzType):
+        return bound is None or int(conversions.from_bytes(LongType(), bound)) < _FIRST_SECOND * 1_000_000
+    return False
+
+
+def has_julian_dates(footer: pq.FileMetaData) -> bool:
+    """Whether a file says that its dates are by the older calendar, and has or may have some for which that matters."""
+    known = footer.metadata or {}
+    if _LEGACY not in known and not known.get(_VERSION, b"").startswith((b"1.", b"2.")):
+        return False
+    firsts = {place: first for place in range(footer.num_columns) if (first := _first_alike(footer, place)) is not None}
+    return any(
+        _may_be_before(footer.row_group(number).column(place), first)
+        for place, first in firsts.items()
+        for number in range(footer.num_row_groups)
+    )
+
+
+def _first_alike(footer: pq.FileMetaData, place: int) -> int | None:
+    """As the column stores it; None for a column without a calendar, such as local times, which Spark leaves alone."""
+    logical = footer.schema.column(place).logical_type
+    if logical.type == "DATE":
+        return _FIRST_DAY
+    if logical.type != "TIMESTAMP":
+        return None
+    stated = json.loads(logical.to_json())
+    return _FIRST_SECOND * _UNITS_IN_SECOND[stated["timeUnit"]] if stated["isAdjustedToUTC"] else None
+
+
+def _may_be_before(column: pq.ColumnChunkMetaData, first: int) -> bool:
+    statistics = column.statistics
+    if statistics is None or not statistics.has_min_max:
+        return statistics is None or not statistics.has_null_count or statistics.null_count < column.num_values
+    return bool(statistics.min_raw < first)
