@@ -63,7 +63,7 @@ def _about_deletes(health: TableHealth, view: SnapshotView, branch: str) -> Iter
     if ranges >= _RANGE_FILES_MAX:
         yield Finding(
             name="range-delete-files",
-            what=f"{ranges:,} range delete files are opened to plan a scan; where conversion has to wait, merging them "
+            what=f"{ranges:,} range delete files are read to plan a scan; where conversion has to wait, merging them "
             "needs no look at data",
             command="table.maintenance.merge_range_deletes()",
         )

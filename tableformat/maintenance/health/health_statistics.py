@@ -179,7 +179,8 @@ def _read_amplification(
     alive_bytes = round(all_bytes * (1 - min(deleted_ratio, 1.0)))
     if not plan.tasks:
         return 1.0
-    opened = {delete.file_path: delete.file_size_bytes for delete in deletes}
+    # RD-13: spans that entries carry are read with the manifests.
+    opened = {delete.file_path: delete.file_size_bytes for delete in deletes if delete.range_spans is None}
     now = plan.data_bytes + sum(opened.values()) + open_cost * (len(plan.tasks) + len(opened))
     least = alive_bytes + open_cost * max(1, -(-alive_bytes // target_bytes))
     return max(now / least, 1.0)

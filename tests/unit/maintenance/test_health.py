@@ -11,6 +11,7 @@ import pytest
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
+from tableformat.write.delete_files import range_deletes
 
 
 def findings(table: tf.Table) -> dict[str, str]:
@@ -81,6 +82,20 @@ def test_lookup_stays_in_the_partition_that_its_key_names(tmp_path: Path) -> Non
     depth = table.maintenance.health().lookup_depth
     assert depth is not None
     assert depth.largest == 2
+
+
+def test_range_delete_files_whose_entries_carry_them_are_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-20, RD-13"""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(10)))
+    for number in range(4):
+        table.delete_prefix({"id1": "a", "id2": number})
+    assert table.maintenance.health().read_amplification == pytest.approx(1)
+    monkeypatch.setattr(range_deletes, "encode_spans", lambda _: None)
+    table.delete_prefix({"id1": "a", "id2": 7})
+    assert table.maintenance.health().read_amplification == pytest.approx(2, rel=0.1)
 
 
 def test_small_files_and_deleted_rows(tmp_path: Path) -> None:
