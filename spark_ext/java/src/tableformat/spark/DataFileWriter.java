@@ -14,6 +14,8 @@ import org.apache.parquet.hadoop.util.HadoopStreams;
 import org.apache.parquet.io.OutputFile;
 import org.apache.parquet.io.PositionOutputStream;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
 
 /** One Parquet data file while it is written. */
 final class DataFileWriter {
@@ -95,8 +97,10 @@ final class DataFileWriter {
       return this;
     }
 
+    /** SP-49: Spark 3.5 refuses dates before 1582 unless the session says by which calendar; tables have one. */
     @Override protected WriteSupport<InternalRow> getWriteSupport(Configuration configuration) {
-      return new DataFileSupport(plan, floats);
+      SQLConf settings = SessionSettings.with(ParquetOutput.CALENDAR, SQLConf.get());
+      return SQLConf$.MODULE$.withExistingConf(settings, () -> new DataFileSupport(plan, floats));
     }
   }
 

@@ -68,11 +68,9 @@ final class ParquetFiles {
 
   /** SP-66: the settings of a session, of which those that switch batches off are left out. */
   static SQLConf inBatches(SQLConf ofSession) {
-    SQLConf conf = new SQLConf();
-    Scala.entries(ofSession.getAllConfs()).forEach(conf::setConfString);
-    conf.setConfString(SQLConf.PARQUET_VECTORIZED_READER_ENABLED().key(), "true");
-    conf.setConfString(SQLConf.PARQUET_VECTORIZED_READER_NESTED_COLUMN_ENABLED().key(), "true");
-    return conf;
+    return SessionSettings.with(Map.of(
+        SQLConf.PARQUET_VECTORIZED_READER_ENABLED().key(), "true",
+        SQLConf.PARQUET_VECTORIZED_READER_NESTED_COLUMN_ENABLED().key(), "true"), ofSession);
   }
 
   static ParquetPartitionReaderFactory readerFactory(

@@ -2,6 +2,7 @@ package tableformat.spark;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.broadcast.Broadcast;
@@ -13,6 +14,9 @@ import org.apache.spark.util.SerializableConfiguration;
 /** How Spark's Parquet writer is set up; beside `DataFileSupport` the only use of its private classes. */
 final class ParquetOutput {
   private static final String REBASE_MODE = "spark.sql.parquet.datetimeRebaseModeInWrite";
+
+  /** What writers take from the settings of their task. */
+  static final Map<String, String> CALENDAR = Map.of(REBASE_MODE, "CORRECTED");
 
   private ParquetOutput() {}
 
@@ -31,7 +35,7 @@ final class ParquetOutput {
     }
     try {
       Job job = Job.getInstance(hadoop);
-      ParquetOptions options = new ParquetOptions(Scala.map(java.util.Map.<String, String>of()), session);
+      ParquetOptions options = new ParquetOptions(Scala.map(Map.<String, String>of()), session);
       ParquetUtils$.MODULE$.prepareWrite(session, job, plan.stored, options);
       // Which takes these from the session.
       Configuration prepared = job.getConfiguration();

@@ -2,6 +2,7 @@ package tableformat.spark;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Not;
 import org.apache.spark.sql.connector.expressions.filter.Or;
@@ -22,8 +23,7 @@ final class RowGroupFilters {
   private RowGroupFilters() {}
 
   static Filter[] of(Predicate[] predicates) {
-    SQLConf conf = SQLConf.get().clone();
-    conf.setConfString(SQLConf.DATETIME_JAVA8API_ENABLED().key(), "true");
+    SQLConf conf = SessionSettings.with(Map.of(SQLConf.DATETIME_JAVA8API_ENABLED().key(), "true"), SQLConf.get());
     return SQLConf$.MODULE$.withExistingConf(conf, () -> converted(predicates));
   }
 

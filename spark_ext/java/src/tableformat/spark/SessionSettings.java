@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** Iceberg's settings of a session, which stand in for options (SP-64); Python knows which there are. */
+/** Settings of a session: Iceberg's, which stand in for options (SP-64) and of which Python knows which there are, and others put right. */
 final class SessionSettings {
   private static final String PREFIX = "spark.sql.iceberg.";
 
@@ -15,6 +15,14 @@ final class SessionSettings {
   private static volatile Map<String, String> checked = Map.of();
 
   private SessionSettings() {}
+
+  /** The settings with some of them changed, also in a task, whose own cannot be copied or changed. */
+  static SQLConf with(Map<String, String> changes, SQLConf settings) {
+    SQLConf changed = new SQLConf();
+    Scala.entries(settings.getAllConfs()).forEach(changed::setConfString);
+    changes.forEach(changed::setConfString);
+    return changed;
+  }
 
   /** Those that are set, by what comes behind Iceberg's prefix. */
   private static Map<String, String> all() {
