@@ -14,13 +14,13 @@ def move_to_newest(iceberg: IcebergTable) -> None:
         iceberg.refresh()
     except (NoSuchTableError, ValueError):
         # PyIceberg has a plain ValueError for another table under the name.
-        check_is_there(iceberg)
+        newest_of(iceberg)
         raise
 
 
-def check_is_there(iceberg: IcebergTable) -> None:
-    """LK-17: TableNotFoundError where the catalog has no table of the handle's name, or another one than the handle's:
-    it was dropped, or renamed, since it was loaded."""
+def newest_of(iceberg: IcebergTable) -> IcebergTable:
+    """LK-17: the table as the catalog has it. TableNotFoundError where it has none of the handle's name, or another one
+    than the handle's: it was dropped, or renamed, since it was loaded."""
     name = ".".join(iceberg.name())
     try:
         found = iceberg.catalog.load_table(iceberg.name())
@@ -34,3 +34,4 @@ def check_is_there(iceberg: IcebergTable) -> None:
             f"table {name} was dropped or renamed since it was loaded, and another one has its name. Nothing was "
             "changed. Load it again by its name of now."
         )
+    return found

@@ -6,9 +6,11 @@ import random
 from contextlib import nullcontext
 
 import pytest
-from evolving_checks import Checks
-from evolving_steps import act, change_spec, step
-from evolving_tables import EvolvingTable
+from evolving_checks import Checks, same
+from evolving_steps import act, change_key, change_schema, change_spec, run_job, step, upgrade
+from evolving_tables import MAIN, EvolvingTable
+from evolving_values import Rows
+from evolving_verbs import append
 from example_counts import examples
 from fast_lake import fast_lake
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from soak_figures import count
 
 STEPS = 12
 STEPS_BETWEEN_ALL_CHECKS = 4
+INGEST = "ingest"
 
 
 @pytest.mark.slow
@@ -52,3 +55,70 @@ def run(known: EvolvingTable) -> None:
         if number % STEPS_BETWEEN_ALL_CHECKS == 0:
             checks.all()
     checks.close()
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(0.06))
+@given(seed=st.integers(0, 2**63))
+def test_what_is_published_are_the_rows_of_the_branch_and_what_came_to_the_target(seed: int) -> None:
+    """MT-30 to MT-33: whatever columns, partitions and versions there are by the time that it is published."""
+    with fast_lake() as catalog:
+        known = EvolvingTable(catalog, "db.t", random.Random(seed))
+        try:
+            run_publishing(known)
+        except Exception as error:
+            error.add_note("\n".join(known.log))
+            raise
+
+
+def run_publishing(known: EvolvingTable) -> None:
+    known.create()
+    known.branches = [INGEST]
+    table = known.handle()
+    table.set_properties({"tableformat.upkeep": "off"})
+    append_to(known, MAIN)
+    known.handle().create_branch(INGEST).set_properties({f"tableformat.publish-target.{INGEST}": MAIN})
+    evolutions = (change_schema, change_spec, change_key, upgrade)
+    came: Rows = ()
+    for _ in range(STEPS):
+        kind = known.random.choice(("act", "act", "act", "job", "target", "evolve", "evolve", "publish"))
+        if kind == "target":
+            before = known.rows_of(known.handle())
+            came += append_to(known, MAIN)[len(before) :]
+        elif kind == "publish":
+            publish(known, came)
+            came = ()
+        elif kind == "evolve":
+            known.random.choice(evolutions)(known)
+        elif came:
+            # A delete of the branch, which does not have the rows yet, may mean them or not.
+            append_to(known, INGEST)
+        else:
+            (act if kind == "act" else run_job)(known)
+        count("operations")
+        for branch in (MAIN, INGEST):
+            handle = known.handle(branch)
+            same(handle.scan().to_arrow(), known.rows_of(handle), handle.metadata.schema(), f"head of {branch}")
+    publish(known, came)
+    checks = Checks(known)
+    checks.all()
+    checks.close()
+
+
+def append_to(known: EvolvingTable, branch: str) -> Rows:
+    table = known.handle(branch)
+    known.log.append(f"to {branch}:")
+    rows = append(known, table, known.rows_of(table))
+    known.settle(known.handle(branch), rows)
+    return rows
+
+
+def publish(known: EvolvingTable, came: Rows) -> None:
+    known.log.append("publish")
+    rows = known.rows_of(known.handle(INGEST)) + came
+    result = known.handle().maintenance.publish(INGEST)
+    known.settle(known.handle(INGEST), rows)
+    table = known.handle()
+    assert table.snapshot_id == result.snapshot_id
+    same(table.scan().to_arrow(), rows, table.metadata.schema(), "rows that were published")
+    assert not [each for each in table.inspect.delete_files()["kind"].to_pylist() if each in ("range", "equality")]

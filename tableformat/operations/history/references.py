@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableResponse
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
@@ -26,6 +27,7 @@ from tableformat.commit.idempotence import batches_of_snapshots
 from tableformat.commit.metadata_commit import assert_ref
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.retry import retry_lost_races
 from tableformat.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -35,7 +37,7 @@ from tableformat.errors import (
     nearest_hint,
 )
 from tableformat.metadata.new_names import check_new_ref_name
-from tableformat.metadata.newest import check_is_there
+from tableformat.metadata.newest import newest_of
 from tableformat.metadata.snapshot_choice import ancestors, view_at
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
@@ -306,16 +308,40 @@ def exactly_one(**choices: Any) -> None:
 def commit_updates(
     iceberg: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
 ) -> None:
-    """Commit metadata updates of the table and move the handle to the result."""
+    """Commit metadata updates of the table and move the handle to the result. A commit that lost a race is tried again
+    where what it requires still holds; CommitConflictError where it does not, or after too many races."""
     refuse_read_only(iceberg)
     guarded = (AssertTableUUID(uuid=iceberg.metadata.table_uuid), *requirements)
+
+    def attempt() -> CommitTableResponse:
+        try:
+            return iceberg.catalog.commit_table(iceberg, guarded, updates)
+        except CommitFailedException:
+            _check_requirements(iceberg, guarded)
+            raise
+
     try:
-        response = iceberg.catalog.commit_table(iceberg, guarded, updates)
+        response = retry_lost_races(attempt, iceberg)
     except CommitFailedException as error:
-        check_is_there(iceberg)
-        raise CommitConflictError(f"another commit changed {'.'.join(iceberg.name())} meanwhile: {error}") from error
+        raise CommitConflictError(
+            f"the change of {'.'.join(iceberg.name())} lost the race against other writers: {error}. Nothing was "
+            "changed. Try again, or raise commit.retry.num-retries."
+        ) from error
     iceberg.metadata = response.metadata
     iceberg.metadata_location = response.metadata_location
+
+
+def _check_requirements(iceberg: IcebergTable, requirements: tuple[TableRequirement, ...]) -> None:
+    """CommitConflictError where the newest metadata does not meet them, so that no further attempt can succeed."""
+    metadata = newest_of(iceberg).metadata
+    try:
+        for requirement in requirements:
+            requirement.validate(metadata)
+    except CommitFailedException as error:
+        raise CommitConflictError(
+            f"another commit changed {'.'.join(iceberg.name())} meanwhile: {error}. Nothing was changed. Refresh the "
+            "handle and try again."
+        ) from error
 
 
 def check_free_name(iceberg: IcebergTable, name: str, kind: SnapshotRefType) -> None:
