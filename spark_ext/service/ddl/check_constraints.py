@@ -47,7 +47,8 @@ def add_checks(table: Table, checks: Sequence[CheckJson], validated_version: str
     added = check_properties(checks, table.metadata.schema())
     if added:
         requirements = () if validated_version is None else (_still_at(validated_version),)
-        commit_updates(table.iceberg, requirements, (SetPropertiesUpdate(updates=added),))
+        update = SetPropertiesUpdate(updates=added)
+        commit_updates(table.iceberg, requirements, (update,), is_tried_again=False)
 
 
 def drop_constraint(table: Table, name: str, *, if_exists: bool) -> None:

@@ -48,7 +48,9 @@ def add_check(iceberg: IcebergTable, name: str, condition: Where) -> None:
     if not unmoved:
         unmoved = [AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": None})]
     same_columns = AssertCurrentSchemaId.model_validate({"current-schema-id": schema.schema_id})
-    commit_updates(iceberg, (same_columns, *unmoved), (SetPropertiesUpdate(updates=properties),))
+    # A branch or a constraint of this name may have come, too, which no requirement can say.
+    update = SetPropertiesUpdate(updates=properties)
+    commit_updates(iceberg, (same_columns, *unmoved), (update,), is_tried_again=False)
 
 
 def drop_check(iceberg: IcebergTable, name: str) -> None:

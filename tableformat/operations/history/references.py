@@ -306,10 +306,15 @@ def exactly_one(**choices: Any) -> None:
 
 
 def commit_updates(
-    iceberg: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    iceberg: IcebergTable,
+    requirements: tuple[TableRequirement, ...],
+    updates: tuple[TableUpdate, ...],
+    *,
+    is_tried_again: bool = True,
 ) -> None:
     """Commit metadata updates of the table and move the handle to the result. A commit that lost a race is tried again
-    where what it requires still holds; CommitConflictError where it does not, or after too many races."""
+    where what it requires still holds, unless the requirements do not say all that it goes by (`is_tried_again`);
+    CommitConflictError where it does not, or after too many races."""
     refuse_read_only(iceberg)
     guarded = (AssertTableUUID(uuid=iceberg.metadata.table_uuid), *requirements)
 
@@ -321,7 +326,7 @@ def commit_updates(
             raise
 
     try:
-        response = retry_lost_races(attempt, iceberg)
+        response = retry_lost_races(attempt, iceberg) if is_tried_again else attempt()
     except CommitFailedException as error:
         raise CommitConflictError(
             f"the change of {'.'.join(iceberg.name())} lost the race against other writers: {error}. Nothing was "
