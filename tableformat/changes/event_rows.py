@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysFalse, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 
@@ -40,6 +40,8 @@ _GROUP_ROWS: Final = 256 * 1024
 """Deleted rows that are in memory together; a commit that deleted more is read file by file."""
 _GROUP_BYTES: Final = 32 * 1024 * 1024
 """The same in bytes as they are stored."""
+_GROUP_READ_BYTES: Final = 512 * 1024 * 1024
+"""The same in bytes as they are read: a column of texts that lies apart cannot be put into order beyond 2 GB."""
 
 
 def event_rows(
@@ -102,46 +104,65 @@ def _groups(stretch: FoundStretch) -> Iterator[list[_Commit]]:
 
 
 def _of_group(group: Sequence[_Commit], context: ReadContext) -> Iterator[pa.Table]:
-    if len(group) == 1 and (group[0].is_large or not group[0].deletes):
-        yield from read_tables((task.scan for task in group[0].stretch.tasks(group[0].difference)), context)
+    is_alone = len(group) == 1 and (group[0].is_large or not group[0].deletes)
+    deleted = None if is_alone else _DeletedRows.read(group, context)
+    if deleted is None:
+        tasks = (task.scan for commit in group for task in commit.stretch.tasks(commit.difference))
+        yield from read_tables(tasks, context)
         return
-    deleted = _deleted_rows(group, context)
     inserted = _InsertedRows(group, context)
-    for commit in group:
-        yield from next(deleted)
+    for number, commit in enumerate(group):
+        rows = deleted.of(number, commit)
+        if rows.num_rows:
+            yield rows
         yield from inserted.of(commit.difference.snapshot)
 
 
-def _deleted_rows(group: Sequence[_Commit], context: ReadContext) -> Iterator[list[pa.Table]]:
-    """For each commit its deleted rows that match: one table, or none."""
-    bounds = [_bound(commit, context) for commit in group]
-    selected = Schema(*(field for field in context.selected.fields if field not in CHANGE_FIELDS))
-    for bound in bounds:
-        selected = selected if bound is None else with_filter_columns(selected, context.schema, bound)
-    commits, files = _by_file(group)
-    order = np.argsort(commits, kind="stable")
-    ends = np.searchsorted(commits[order], np.arange(len(group) + 1)).tolist()
-    rows: pa.Table | None = None
-    if selected.fields:
+@dataclass(frozen=True, slots=True)
+class _DeletedRows:
+    """The rows that the commits of a group deleted, commit by commit."""
+
+    rows: pa.Table
+    """In the columns to return and those of the filters, less those of the feed."""
+    ends: Sequence[int]
+    """Where the rows of each commit begin, and at the end how many there are."""
+    context: ReadContext
+
+    @classmethod
+    def read(cls, group: Sequence[_Commit], context: ReadContext) -> Self | None:
+        """None where they turn out to be too large to be in memory together."""
+        selected = Schema(*(field for field in context.selected.fields if field not in CHANGE_FIELDS))
+        for commit in group:
+            selected = with_filter_columns(selected, context.schema, _bound(commit, context))
+        commits, files = _by_file(group)
+        order = np.argsort(commits, kind="stable")
+        ends = np.searchsorted(commits[order], np.arange(len(group) + 1)).tolist()
+        if not selected.fields:
+            return cls(pa.table({}), ends, context)
+        tables = []
+        size_bytes = 0
         scans = [only_rows(FileScanTask(data_file=data), positions) for data, positions in files]
-        tables = list(read_tables(scans, replace(context, selected=selected)))
-        rows = pa.concat_tables(tables).take(pa.array(order)) if tables else None
-    for number, (commit, bound) in enumerate(zip(group, bounds, strict=True)):
-        start, end = ends[number], ends[number + 1]
-        if start == end or bound is None:
-            yield []
-            continue
-        alone = pa.table({}) if rows is None else rows.slice(start, end - start)
+        for rows in read_tables(scans, replace(context, selected=selected)):
+            tables.append(rows)
+            size_bytes += rows.nbytes
+            if size_bytes > _GROUP_READ_BYTES:
+                return None
+        together = pa.concat_tables(tables) if tables else arrow_schema(selected).empty_table()
+        return cls(together.take(pa.array(order)), ends, context)
+
+    def of(self, number: int, commit: _Commit) -> pa.Table:
+        """Those of one commit that match."""
+        start, end = self.ends[number], self.ends[number + 1]
         constants = constants_of(commit.difference.snapshot, ChangeType.DELETE)
-        found = filter_rows(bound, _with_constants(alone, end - start, constants))
-        yield [narrowed(found, context.arrow_schema)] if found.num_rows else []
+        rows = _with_constants(self.rows.slice(start, end - start), end - start, constants)
+        return narrowed(filter_rows(_bound(commit, self.context), rows), self.context.arrow_schema)
 
 
-def _bound(commit: _Commit, context: ReadContext) -> BoundFilter | None:
-    """What is left of the filter for the rows that a commit deleted; None: no row matches."""
+def _bound(commit: _Commit, context: ReadContext) -> BoundFilter:
+    """What is left of the filter for the rows that a commit deleted."""
     view, where = commit.stretch.view, commit.stretch.where
-    expression = filters_of(view, commit.difference.snapshot, where).get(ChangeType.DELETE)
-    return None if expression is None else bind_filter(expression, context.schema)
+    expression = filters_of(view, commit.difference.snapshot, where).get(ChangeType.DELETE, AlwaysFalse())
+    return bind_filter(expression, context.schema)
 
 
 def _by_file(group: Sequence[_Commit]) -> tuple[Positions, list[tuple[DataFile, PositionSet]]]:

@@ -76,6 +76,7 @@ class Checks:
 
     def feed(self, table: tf.Table) -> None:
         """CF-1 to CF-6: from any snapshot of the line to any later one, with any filter, in the last one's columns."""
+        self.known.rows_of(table)  # Knows the snapshots that upkeep has made meanwhile.
         line = self.known.line(table)
         if not line:
             return

@@ -35,6 +35,7 @@ LIMITS: dict[str, tuple[tuple[Any, str, int], ...]] = {
     "too many rows": ((first_deletes, "_FOUND_BYTES_MAX", -1),),
     "large commits": ((event_rows, "_GROUP_ROWS", 0),),
     "commits one by one": ((event_rows, "_GROUP_BYTES", 0),),
+    "rows too large to be read together": ((event_rows, "_GROUP_READ_BYTES", 0),),
     "large files": ((batches, "SMALL_FILE_BYTES", -1),),
 }
 
@@ -94,6 +95,21 @@ def test_events_are_those_of_snapshots_told_one_by_one(
     for feed, want in feeds:
         assert by_snapshot([feed.to_arrow()]) == want
     assert feed.count() == sum(sum(events.values()) for _, events in want)
+
+
+@pytest.mark.parametrize("limits", ["no limit", "large commits"])
+def test_events_without_a_column_of_the_table(
+    feeds: list[tuple[Changes, Any]], monkeypatch: pytest.MonkeyPatch, limits: str
+) -> None:
+    """Columns of the feed alone, and conditions that leave nothing."""
+    for module, name, value in LIMITS[limits]:
+        monkeypatch.setattr(module, name, value)
+    feed = feeds[-1][0]
+    events = feed.select(["_change_type"])
+    assert Counter(events.to_arrow()["_change_type"].to_pylist()) == {
+        kind: events.filter(f"_change_type = '{kind}'").count() for kind in ("delete", "insert")
+    }
+    assert feed.filter("_change_type = 'insert' AND _commit_version = 2 AND id = -1").to_arrow().num_rows == 0
 
 
 @pytest.mark.parametrize("times", [1, 2])
