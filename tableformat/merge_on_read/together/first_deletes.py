@@ -28,7 +28,7 @@ from tableformat.merge_on_read.task import FileScanTask, RowTask, scan_of
 from tableformat.merge_on_read.together.batches import Batch, batched
 from tableformat.merge_on_read.together.delete_groups import DeleteGroup, delete_groups
 from tableformat.merge_on_read.together.key_rows import end_to_end, starts_of
-from tableformat.merge_on_read.together.read_key_rows import read_key_rows
+from tableformat.merge_on_read.together.read_key_rows import read_key_rows_of_files
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.parquet.key_reader import KeyReader
 
@@ -105,13 +105,15 @@ class _Finder:
     def _of_small_files(self, batch: Batch) -> list[list[_Found]]:
         found: list[list[_Found]] = [[] for _ in batch]
         alike: dict[tuple[int, tuple[pa.DataType, ...]], list[int]] = defaultdict(list)
-        files = {}
-        for index, task in enumerate(batch):
-            groups = self._groups_of(task.data_file)
-            if groups:
-                field_ids = {field_id for group in groups for field_id in group.field_ids}
-                files[index] = read_key_rows(scan_of(task), field_ids, self._context)
-            for group in groups:
+        groups_of = [self._groups_of(task.data_file) for task in batch]
+        asked = [index for index, groups in enumerate(groups_of) if groups]
+        wanted = [
+            (scan_of(batch[index]), {field_id for group in groups_of[index] for field_id in group.field_ids})
+            for index in asked
+        ]
+        files = dict(zip(asked, read_key_rows_of_files(wanted, self._context), strict=True))
+        for index in asked:
+            for group in groups_of[index]:
                 alike[self._groups.index(group), files[index].stored_types(group.field_ids)].append(index)
         for (place, _), indexes in alike.items():
             group, members = self._groups[place], [files[index] for index in indexes]

@@ -20,7 +20,7 @@ from tableformat.merge_on_read.together.batches import Batch, batched
 from tableformat.merge_on_read.together.joint_equality import PlannedEquality
 from tableformat.merge_on_read.together.joint_spans import columns_of_deletes, joint_span_positions
 from tableformat.merge_on_read.together.key_rows import KeyRows, parted, starts_of
-from tableformat.merge_on_read.together.read_key_rows import read_key_rows
+from tableformat.merge_on_read.together.read_key_rows import read_key_rows_of_files
 
 _IDENTIFIED_DELETES: Final = 64
 """Delete files of one task up to which its positions are kept for the next scan: with more of them it takes as long to
@@ -85,7 +85,8 @@ def deleted_positions_of(
 def _positions_of_batch(batch: Batch, resolver: JointResolver, context: MergeContext) -> list[PositionSet]:
     known = [resolver.known(task) for task in batch]
     open_tasks = [scan_of(task) for task, positions in zip(batch, known, strict=True) if positions is None]
-    found = iter(resolver.resolve([read_key_rows(task, resolver.columns_of(task), context) for task in open_tasks]))
+    keys = read_key_rows_of_files([(task, resolver.columns_of(task)) for task in open_tasks], context)
+    found = iter(resolver.resolve(keys))
     return [next(found) if positions is None else positions for positions in known]
 
 

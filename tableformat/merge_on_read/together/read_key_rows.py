@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import pyarrow as pa
 
@@ -11,6 +13,10 @@ from tableformat.merge_on_read.task import FileScanTask
 from tableformat.merge_on_read.together.key_rows import KeyRows
 from tableformat.parquet.parquet_columns import LeafColumn
 from tableformat.parquet.parquet_file import OpenedFile, leaf_values
+from tableformat.storage.location import local_path
+
+_REMOTE_READERS: Final = 8
+"""Files of a batch that are requested at the same time; batches are, too."""
 
 
 def read_key_rows(task: FileScanTask, field_ids: Iterable[int], context: MergeContext) -> KeyRows:
@@ -19,6 +25,16 @@ def read_key_rows(task: FileScanTask, field_ids: Iterable[int], context: MergeCo
     leaves = {field_id: file.leaves[field_id] for field_id in field_ids if field_id in file.leaves}
     rows = file.read_whole(sorted(leaf.index for leaf in leaves.values()))
     return key_rows_of(task, file, leaves, field_ids, rows, context)
+
+
+def read_key_rows_of_files(tasks: Sequence[tuple[FileScanTask, Iterable[int]]], context: MergeContext) -> list[KeyRows]:
+    """`read_key_rows` of several files, those of an object store side by side."""
+    is_local = local_path(context.metadata.location) is not None
+    if is_local or len(tasks) < 2:
+        return [read_key_rows(task, field_ids, context) for task, field_ids in tasks]
+    with ThreadPoolExecutor(min(_REMOTE_READERS, len(tasks)), thread_name_prefix="keys") as pool:
+        reads = [pool.submit(read_key_rows, task, field_ids, context) for task, field_ids in tasks]
+        return [read.result() for read in reads]
 
 
 def key_rows_of(
