@@ -19,7 +19,7 @@ from pyiceberg.types import DoubleType, FloatType, IcebergType
 
 from tableformat.filters.bound_columns import BoundColumn, bound_column, comparable_literal
 from tableformat.filters.bound_filter import Comparison, Operator
-from tableformat.filters.pruning import nan_matches
+from tableformat.filters.pruning import ColumnStatistics, nan_matches
 from tableformat.keys.byte_search import search_bytes
 from tableformat.metadata.columns.data_columns import DataColumns
 
@@ -136,6 +136,22 @@ def _value_may_match(question: Question, lower: BoundColumn, upper: BoundColumn)
     if operator in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
         return _prefix_may_match(literals[0], lower, upper, is_negated=operator is Operator.NOT_STARTS_WITH)
     return _COMPARES[operator](literals[0], lower, upper)
+
+
+def may_share_value(files: StatisticsColumns, other: ColumnStatistics, column_type: IcebergType) -> Flags:
+    """For each file whether some value, null or NaN of the column may be in it and in what `other` describes; also
+    where the bounds are odd."""
+    shared = files.is_odd
+    if other.may_have_values:
+        in_reach = files.may_have_values
+        if other.upper is not None:
+            in_reach = in_reach & _is(files.lower, "less_equal", comparable_literal(other.upper, column_type))
+        if other.lower is not None:
+            in_reach = in_reach & _is(files.upper, "greater_equal", comparable_literal(other.lower, column_type))
+        shared = shared | in_reach
+    if other.may_be_null:
+        shared = shared | files.may_be_null
+    return shared | files.may_be_nan if other.may_be_nan else shared
 
 
 def _prefix_may_match(prefix: bytes, lower: BoundColumn, upper: BoundColumn, *, is_negated: bool) -> Flags:

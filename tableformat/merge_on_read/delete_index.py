@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.types import IcebergType, NestedField
@@ -22,13 +24,15 @@ from tableformat.deletes.rules import (
     committed_sequence_number,
     is_global,
     keyed_delete_is_new_enough,
+    partition_identity,
     partition_of,
     position_delete_is_new_enough,
     shares_partition,
 )
 from tableformat.errors import CorruptFileError
-from tableformat.merge_on_read.key_overlap import KeyOverlap
+from tableformat.merge_on_read.key_overlap import KeyOverlap, files_in_reach, have_odd_bounds
 from tableformat.merge_on_read.newer_deletes import NewerDeletes, SharedDeletes
+from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 
 Partition = tuple[int, tuple[Any, ...]]
@@ -39,6 +43,9 @@ Scope = Partition | None
 _NO_DELETES: Final[tuple[DeleteFile, ...]] = ()
 SHARED_FROM: Final = 16
 """Equality deletes of one scope from which the newer ones are not listed for a data file that meets most of them."""
+_COMPARED_AT_ONCE: Final = 1 << 24
+"""Pairs of delete and data files that are compared by arrays of one byte each."""
+Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
 """Indexes in a group of delete files, rising."""
 
@@ -91,6 +98,14 @@ class PositionDeleteIndex:
                 found.append(delete)
         return tuple(found)
 
+    def may_reach(self, files: DataColumns) -> Flags:
+        """DA-1, DA-7: the files that are named, and those of partitions whose deletes may name any."""
+        named = pa.array([*self._vectors, *self._by_path], pa.string())
+        reached: Flags = np.array(pc.is_in(files.batch["file_path"], value_set=named))
+        for partition in self._by_partition:
+            reached |= in_scope(files, partition)
+        return reached
+
     def _add_vector(self, vector: DeleteFile) -> None:
         path = vector.referenced_data_file
         if path is None:
@@ -119,13 +134,44 @@ class KeyDeleteIndex:
 
     def shared_deletes_of(self, data: DataFile) -> tuple[DeleteFile, ...] | NewerDeletes:
         """The same, or where most of many newer ones are met by their bounds, all of these in one shared list."""
-        met = self._met(data)
-        if len(met) == 1:
-            group, places = met[0]
-            start = group.first_newer(data)
-            if len(group.shared.deletes) >= SHARED_FROM and 2 * len(places) >= len(group.shared.deletes) - start:
-                return NewerDeletes(group.shared, start)
-        return tuple(delete for group, places in met for delete in group.at(places))
+        return _shared_or_listed(self._met(data), data)
+
+    def shared_deletes_of_all(
+        self, files: DataColumns, data_files: Sequence[DataFile]
+    ) -> dict[int, tuple[DeleteFile, ...] | NewerDeletes]:
+        """`shared_deletes_of` for each of the data files that has any, by its index. Files with the same have one
+        object."""
+        met_by: dict[int, list[tuple[_KeyDeletes, bytes]]] = defaultdict(list)
+        is_odd = np.zeros(len(files), np.bool_)
+        for scope in sorted(self._groups, key=lambda scope: scope is not EVERYWHERE):
+            is_here = in_scope(files, scope)
+            for group in self._groups[scope]:
+                rows = np.flatnonzero(is_here & keyed_delete_is_new_enough(group.newest, files.sequence_numbers))
+                if group.count > len(rows):
+                    is_odd[rows] = True  # Each by itself, as there are fewer of them than of delete files.
+                    continue
+                chosen = files if len(rows) == len(files) else files.take(rows)
+                is_odd[rows] |= group.are_odd(chosen)
+                for begin in range(0, len(rows), max(_COMPARED_AT_ONCE // group.count, 1)):
+                    part = chosen.slice(begin, max(_COMPARED_AT_ONCE // group.count, 1))
+                    for index, places in group.places_in_bits(part):
+                        met_by[int(rows[begin + index])].append((group, places))
+        for index in np.flatnonzero(is_odd).tolist():
+            met_by.pop(index, None)
+        made: dict[object, tuple[DeleteFile, ...] | NewerDeletes] = {}
+        found = {}
+        for index, met in met_by.items():
+            number = committed_sequence_number(data_files[index])
+            identity = (number, *((id(group), places) for group, places in met))
+            if identity not in made:
+                made[identity] = _shared_or_listed(
+                    [(group, group.places_of(bits)) for group, bits in met], data_files[index]
+                )
+            found[index] = made[identity]
+        for index in np.flatnonzero(is_odd).tolist():
+            if deletes := self.shared_deletes_of(data_files[index]):
+                found[index] = deletes
+        return found
 
     def _met(self, data: DataFile) -> list[tuple[_KeyDeletes, Places]]:
         """The groups that the file may be met by, with the places of the deletes in them."""
@@ -143,6 +189,7 @@ class _KeyDeletes:
 
     def __init__(self, deletes: Sequence[DeleteFile], columns: Sequence[tuple[int, IcebergType]]) -> None:
         self.shared = SharedDeletes(deletes)
+        self._columns = columns
         self._overlap = KeyOverlap(self.shared.deletes, columns)
 
     def candidates(self, data: DataFile) -> Places:
@@ -153,6 +200,32 @@ class _KeyDeletes:
             return np.empty(0, np.int64)
         return np.flatnonzero(is_newer & self._overlap.candidates(data))
 
+    @property
+    def count(self) -> int:
+        return len(self.shared.deletes)
+
+    @property
+    def newest(self) -> int:
+        return int(self.shared.numbers[-1])
+
+    def are_odd(self, files: DataColumns) -> Flags:
+        """Files with bounds that are no values of their columns, which have to be looked at by themselves."""
+        return have_odd_bounds(files, self._columns)
+
+    def places_in_bits(self, files: DataColumns) -> Iterator[tuple[int, bytes]]:
+        """DA-2, RD-2: what `candidates` gives, for each file that has any: its index and the places as bits."""
+        is_met = np.zeros((len(files), self.count), np.bool_)
+        for place, delete in enumerate(self.shared.deletes):
+            is_newer = keyed_delete_is_new_enough(committed_sequence_number(delete), files.sequence_numbers)
+            if is_newer.any():
+                is_met[:, place] = is_newer & files_in_reach(files, delete, self._columns)
+        bits = np.packbits(is_met, axis=1)
+        for index in np.flatnonzero(is_met.any(axis=1)).tolist():
+            yield index, bits[index].tobytes()
+
+    def places_of(self, bits: bytes) -> Places:
+        return np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8), count=self.count))
+
     def at(self, places: Places) -> Iterator[DeleteFile]:
         return map(self.shared.deletes.__getitem__, places.tolist())
 
@@ -162,6 +235,26 @@ class _KeyDeletes:
 
     def _is_newer(self, data: DataFile) -> NDArray[np.bool_]:
         return keyed_delete_is_new_enough(self.shared.numbers, committed_sequence_number(data))
+
+
+def in_scope(files: DataColumns, scope: Scope) -> Flags:
+    """DA-3, RD-3: the files in the partition of a delete, or all of them."""
+    if scope is EVERYWHERE:
+        return np.ones(len(files), np.bool_)
+    same = np.array([partition_identity(*partition) == scope for partition in files.partitions], np.bool_)
+    is_here: Flags = same[files.partition_ids]
+    return is_here
+
+
+def _shared_or_listed(
+    met: Sequence[tuple[_KeyDeletes, Places]], data: DataFile
+) -> tuple[DeleteFile, ...] | NewerDeletes:
+    if len(met) == 1:
+        group, places = met[0]
+        start = group.first_newer(data)
+        if group.count >= SHARED_FROM and 2 * len(places) >= group.count - start:
+            return NewerDeletes(group.shared, start)
+    return tuple(delete for group, places in met for delete in group.at(places))
 
 
 def by_scope_and_columns(

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from pyiceberg.types import IcebergType
 
+from tableformat.filters.column_pruning import may_share_value, statistics_columns
 from tableformat.filters.file_statistics import column_statistics
+from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import ContentFile
 
 Mask = npt.NDArray[np.bool_]
@@ -69,6 +71,26 @@ class _ColumnRanks:
         if statistics.may_be_nan:
             shared |= self.may_be_nan
         return shared
+
+
+def files_in_reach(files: DataColumns, other: ContentFile, columns: Sequence[tuple[int, IcebergType]]) -> Mask:
+    """`KeyOverlap(files, columns).candidates(other)`, of data files that are columns; some more where a bound of theirs
+    is no value of its type."""
+    matches = np.ones(len(files), np.bool_)
+    for field_id, column_type in columns:
+        statistics = statistics_columns(files, field_id, column_type)
+        if statistics is not None:
+            matches &= may_share_value(statistics, column_statistics(other, field_id, column_type), column_type)
+    return matches
+
+
+def have_odd_bounds(files: DataColumns, columns: Sequence[tuple[int, IcebergType]]) -> Mask:
+    """Data files of which `files_in_reach` does not decide as `KeyOverlap` does."""
+    found = np.zeros(len(files), np.bool_)
+    for field_id, column_type in columns:
+        statistics = statistics_columns(files, field_id, column_type)
+        found |= True if statistics is None else statistics.is_odd
+    return found
 
 
 class KeyOverlap:

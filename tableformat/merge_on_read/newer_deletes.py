@@ -13,7 +13,7 @@ bounds of the file rule out are not in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate
@@ -86,13 +86,20 @@ class NewerDeletes(Sequence[DeleteFile]):
     @overload
     def __getitem__(self, index: slice) -> tuple[DeleteFile, ...]: ...
     def __getitem__(self, index: int | slice) -> DeleteFile | tuple[DeleteFile, ...]:
-        return self.shared.deletes[self.start :][index]
+        return self._listed[index]
+
+    def __iter__(self) -> Iterator[DeleteFile]:
+        return iter(self._listed)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NewerDeletes) and self.identities == other.identities
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+    @property
+    def _listed(self) -> tuple[DeleteFile, ...]:
+        return self.shared.deletes[self.start :]
 
     @property
     def digest(self) -> bytes:

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 
-from tableformat.deletes.rules import partition_identity
 from tableformat.deletes.spans.coverage import Coverage, classify_for_plan
 from tableformat.deletes.spans.fragment_range import RangeDeletes
 from tableformat.deletes.spans.key_bound_columns import KeyBoundColumns, key_bound_columns
-from tableformat.merge_on_read.delete_index import EVERYWHERE, ColumnTypes, KeyDeleteIndex, Scope, by_scope_and_columns
+from tableformat.merge_on_read.delete_index import ColumnTypes, KeyDeleteIndex, by_scope_and_columns, in_scope
 from tableformat.merge_on_read.delete_loader import DeleteLoader
 from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.columns.data_file_rows import data_files
@@ -58,7 +56,7 @@ def range_coverage(
     numbers = files.sequence_numbers
     assert (numbers >= 0).all(), "a data file has no sequence number before it is committed"
     for (scope, _), members in by_scope_and_columns(deletes, specs).items():
-        reached = np.flatnonzero(_in_scope(files, scope) & ~is_covered)
+        reached = np.flatnonzero(in_scope(files, scope) & ~is_covered)
         fragments = loader.range_fragments(members) if len(reached) else None
         if fragments is None or len(fragments) == 0:
             continue
@@ -74,12 +72,3 @@ def range_coverage(
             else:
                 found.spans.setdefault(data_index, []).append(spans)
     return found
-
-
-def _in_scope(files: DataColumns, scope: Scope) -> npt.NDArray[np.bool_]:
-    """DA-3, RD-3: the files in the partition of a delete, or all of them."""
-    if scope is EVERYWHERE:
-        return np.ones(len(files), np.bool_)
-    same = np.array([partition_identity(*partition) == scope for partition in files.partitions], np.bool_)
-    in_scope: npt.NDArray[np.bool_] = same[files.partition_ids]
-    return in_scope

@@ -234,7 +234,6 @@ class _Planning:
         positional = [*by_kind[DeleteKind.POSITION], *by_kind[DeleteKind.DELETION_VECTOR]]
         positions = PositionDeleteIndex(positional)
         equality = KeyDeleteIndex(by_kind[DeleteKind.EQUALITY], self._specs, column_types)
-        is_asked_of_each = bool(positional or by_kind[DeleteKind.EQUALITY])
         tasks: list[FileScanTask] = []
         covered: list[DataFile] = []
         for part in candidates:
@@ -247,15 +246,16 @@ class _Planning:
                 span_budget=positive_int(self._view.metadata.properties, RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT),
             )
             found = self._clean_tasks(part)
-            reached = range(len(found)) if is_asked_of_each else sorted({*ranges.spans, *ranges.files} - ranges.covered)
-            for index in reached:
+            by_key = equality.shared_deletes_of_all(part.files, part.data_files)
+            named = np.flatnonzero(positions.may_reach(part.files)).tolist()
+            for index in sorted({*ranges.spans, *ranges.files, *by_key, *named} - ranges.covered):
                 task = found[index]
                 data = task.data_file
                 with_deletes = replace(
                     task,
                     deletion_vector=positions.vector_of(data),
                     position_deletes=positions.position_deletes_of(data),
-                    equality_deletes=equality.shared_deletes_of(data),
+                    equality_deletes=by_key.get(index, ()),
                     range_deletes=tuple(ranges.spans.get(index, ())),
                     range_delete_files=ranges.files.get(index, ()),
                 )

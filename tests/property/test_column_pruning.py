@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -38,13 +38,15 @@ from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison, Ope
 from tableformat.filters.file_pruning import FilePruning, residual_by_bounds
 from tableformat.filters.partition_pruning import PartitionPruning
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.merge_on_read import delete_index
+from tableformat.merge_on_read.delete_index import ColumnTypes, KeyDeleteIndex
 from tableformat.metadata.column_bounds import to_bound, truncate_lower, truncate_upper
 from tableformat.metadata.columns import arrow_records
 from tableformat.metadata.columns.data_columns import DataColumns, columns_of_files
 from tableformat.metadata.columns.data_file_rows import data_files
 from tableformat.metadata.columns.live_files import live_files
 from tableformat.metadata.columns.raw_manifest import decode_manifests
-from tableformat.metadata.content_file import PARQUET, DataFile
+from tableformat.metadata.content_file import PARQUET, ContentFile, DataFile, DeleteFile, FileContent
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestEntry
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 
@@ -208,6 +210,56 @@ def test_files_are_pruned_together_as_one_by_one(drawn: Any) -> None:
     # Text that is no UTF-8 has an order as bytes, and none as text: columns alone have an answer.
     if one_by_one is not CorruptFileError or together is CorruptFileError:
         assert same(together, one_by_one)
+
+
+@st.composite
+def keyed_deletes(draw: st.DrawFn, columns: list[int], specs: list[Any]) -> DeleteFile:
+    file = draw(files_with_bounds(columns, specs))
+    described = {each.name: getattr(file, each.name) for each in fields(ContentFile)}
+    ids = tuple(column + 1 for column in draw(st.permutations(columns)))
+    return DeleteFile(**described, content=FileContent.EQUALITY_DELETES, equality_ids=ids)
+
+
+@settings(max_examples=examples(1), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_deletes_of_files_together_are_those_one_by_one(data: st.DataObject) -> None:
+    """DA-2, DA-3: by number, scope and bounds, whether they are listed for each file or shared."""
+    columns = data.draw(st.lists(st.integers(0, len(SOURCES) - 1), min_size=1, max_size=2, unique=True))
+    drawn = data.draw(st.lists(specs_with_partitions(), min_size=1, max_size=2))
+    specs = [
+        (PartitionSpec(*spec.fields, spec_id=spec_id), partitions) for spec_id, (spec, partitions) in enumerate(drawn)
+    ]
+    specs.append((PartitionSpec(spec_id=len(specs)), st.just(())))
+    files = data.draw(st.lists(files_with_bounds(columns, specs), max_size=6))
+    deletes = data.draw(st.lists(keyed_deletes(columns, specs), max_size=6))
+    types = ColumnTypes({column + 1: SOURCES[column][0] for column in columns})
+    by_id = {spec.spec_id: spec for spec, _ in specs}
+
+    def listed() -> list[tuple[DeleteFile, ...]]:
+        index = KeyDeleteIndex(deletes, by_id, types)
+        return [index.deletes_of(file) for file in files]
+
+    def one_by_one() -> list[Any]:
+        index = KeyDeleteIndex(deletes, by_id, types)
+        return [index.shared_deletes_of(file) for file in files]
+
+    def together() -> list[Any]:
+        found = KeyDeleteIndex(deletes, by_id, types).shared_deletes_of_all(columns_of_files(files), files)
+        return [found.get(row, ()) for row in range(len(files))]
+
+    with (
+        mock.patch.object(delete_index, "SHARED_FROM", data.draw(st.sampled_from([2, 16]))),
+        mock.patch.object(delete_index, "_COMPARED_AT_ONCE", data.draw(st.sampled_from([1, 1 << 24]))),
+    ):
+        expected, found = outcome(one_by_one), outcome(together)
+    if expected is CorruptFileError or found is CorruptFileError:
+        # Text that is no UTF-8, as above.
+        assert expected is CorruptFileError
+        return
+    assert list(map(type, found)) == list(map(type, expected))
+    assert list(map(tuple, found)) == list(map(tuple, expected))
+    for met, shared in zip(listed(), found, strict=True):
+        assert set(map(id, met)) <= set(map(id, shared))
 
 
 @settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -102,6 +102,14 @@ class DataColumns:
         files = None if self.files is None else [self.files[row] for row in rows.tolist()]
         return DataColumns(self.batch.take(pa.array(rows)), self.partitions, self.partition_ids[rows], files)
 
+    def slice(self, start: int, count: int) -> DataColumns:
+        """Some files that follow each other; all of them are the same object."""
+        if start == 0 and count >= len(self):
+            return self
+        end = start + count
+        files = None if self.files is None else self.files[start:end]
+        return DataColumns(self.batch.slice(start, count), self.partitions, self.partition_ids[start:end], files)
+
     @staticmethod
     def concat(parts: Sequence[DataColumns]) -> DataColumns:
         """All files, in the order given."""

@@ -17,6 +17,7 @@ from tableformat.merge_on_read.delete_index import (
     KeyDeleteIndex,
     PositionDeleteIndex,
 )
+from tableformat.metadata.columns.data_columns import columns_of_files
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 
 SPECS = {
@@ -233,3 +234,19 @@ class TestEqualityDeletes:
         counts = {"null_value_counts": {1: 0}}
         assert equality_paths([equality("e", 6, **bounds(1, 10, 12))], data(**old, **counts)) == []
         assert equality_paths([equality("e", 6, **bounds(1, 9, 12))], data(**old, **counts)) == ["e"]
+
+
+def test_files_that_no_position_delete_names_are_not_asked_one_by_one() -> None:
+    """DA-1, DA-7: names are exact; a file of positions that may name several is of its partition."""
+    index = PositionDeleteIndex(
+        [
+            position("of-one", 6, referenced_data_file="named"),
+            vector("of-another", 6, "with-vector"),
+            position("many", 6),
+        ]
+    )
+    files = [data(path, partition=(2,)) for path in ("named", "with-vector", "other")] + [
+        data("beside", partition=(1,))
+    ]
+    assert index.may_reach(columns_of_files(files)).tolist() == [True, True, False, True]
+    assert not PositionDeleteIndex([]).may_reach(columns_of_files(files)).any()
