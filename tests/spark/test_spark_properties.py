@@ -52,7 +52,7 @@ def test_snapshots_tell_the_application_and_rows_their_file(spark: SparkSession,
     summaries = [row.summary for row in spark.sql(f"SELECT summary FROM {name}.snapshots").collect()]
     assert len(summaries) == 3
     app = {"engine-name": "spark", "engine-version": spark.version, "app-id": spark.sparkContext.applicationId}
-    app["app-name"] = spark.sparkContext.appName
+    app |= {"app-name": spark.sparkContext.appName, "spark.app.id": spark.sparkContext.applicationId}
     assert all(app.items() <= summary.items() for summary in summaries)
 
 

@@ -282,6 +282,27 @@ def test_merged_columns_are_widened_and_never_made_narrower(spark: SparkSession,
 
 
 @pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
+def test_merged_columns_are_widened_inside_others(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SP-82: on Spark 4.2 and newer it was an error."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT, s STRUCT<x: BIGINT, l: ARRAY<DOUBLE>>, m MAP<BIGINT, STRUCT<d: DOUBLE>>)")
+    rows = spark.sql(
+        """
+        SELECT 1 id, named_struct('l', array(CAST(1.5 AS FLOAT)), 'X', CAST(2 AS SMALLINT), 'new', 'z') s,
+            map(3, named_struct('d', CAST(0.5 AS FLOAT), 'e', 4)) m
+        UNION ALL SELECT 2, NULL, NULL
+        """
+    )
+    rows.writeTo(name).option("mergeSchema", "true").append()
+    assert spark.table(name).dtypes[1:] == [
+        ("s", "struct<x:bigint,l:array<double>,new:string>"),
+        ("m", "map<bigint,struct<d:double,e:int>>"),
+    ]
+    found = spark.sql(f"SELECT id, s.x, s.l, s.new, m[3L].d, m[3L].e FROM {name} ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(1, 2, [1.5], "z", 0.5, 4), (2, None, None, None, None, None)]
+
+
+@pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
 def test_the_session_merges_where_the_tables_owner_accepts_any_columns(spark: SparkSession, table: Table) -> None:
     """SP-82: Iceberg's setting and Iceberg's property, together."""
     name, rows = f"lake.{table.name}", spark.range(20, 21).selectExpr("id", "1 a")

@@ -51,7 +51,10 @@ _IDLE: Final = (
     "compression-strategy",
     "delete-granularity",
     "fanout-enabled",
+    "shred-variants",
     "target-delete-file-size-bytes",
+    "use-merge-append-for-streaming",
+    "variant-inference-buffer-size",
 )
 """Options of Iceberg's source that no row depends on, and that nothing here goes by (SP-27)."""
 _MERGE_SCHEMA: Final = ("merge-schema", "mergeschema")

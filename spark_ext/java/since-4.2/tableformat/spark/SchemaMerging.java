@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -73,9 +74,11 @@ final class SchemaMerging {
       for (StructField field : given.fields()) {
         NamedExpression column = UnresolvedAttribute.quoted(field.name());
         int at = SchemaEvolution.indexOf(table.schema(), field.name());
-        if (at >= 0 && SchemaEvolution.isWider(table.schema().apply(at).dataType(), field.dataType())) {
+        DataType type =
+            at < 0 ? field.dataType() : SchemaEvolution.widened(field.dataType(), table.schema().apply(at).dataType());
+        if (!type.equals(field.dataType())) {
           isAnyNarrower = true;
-          column = named(field.name(), new Cast((Expression) column, table.schema().apply(at).dataType(), Option.empty()));
+          column = named(field.name(), new Cast((Expression) column, type, Option.empty()));
         }
         columns.add(column);
       }

@@ -16,6 +16,7 @@ final class Applications {
     SparkEnv running = SparkEnv.get();
     if (running != null && running.conf().contains("spark.app.id")) {
       environment.put("app-id", running.conf().get("spark.app.id"));
+      environment.put("spark.app.id", running.conf().get("spark.app.id"));
       environment.put("app-name", running.conf().get("spark.app.name"));
     }
     return environment;

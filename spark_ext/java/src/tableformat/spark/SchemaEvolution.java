@@ -114,6 +114,28 @@ final class SchemaEvolution {
         || type.equals(DataTypes.DoubleType) && than.equals(DataTypes.FloatType);
   }
 
+  /** The rows' type, with the table's in the place of each narrower one, at every depth. */
+  static DataType widened(DataType given, DataType stored) {
+    if (given instanceof StructType givenStruct && stored instanceof StructType storedStruct) {
+      StructField[] fields = givenStruct.fields().clone();
+      for (int i = 0; i < fields.length; i++) {
+        int at = indexOf(storedStruct, fields[i].name());
+        DataType type = at < 0 ? fields[i].dataType() : widened(fields[i].dataType(), storedStruct.apply(at).dataType());
+        fields[i] = new StructField(fields[i].name(), type, fields[i].nullable(), fields[i].metadata());
+      }
+      return new StructType(fields);
+    }
+    if (given instanceof ArrayType givenArray && stored instanceof ArrayType storedArray) {
+      return new ArrayType(widened(givenArray.elementType(), storedArray.elementType()), givenArray.containsNull());
+    }
+    if (given instanceof MapType givenMap && stored instanceof MapType storedMap) {
+      return new MapType(
+          widened(givenMap.keyType(), storedMap.keyType()), widened(givenMap.valueType(), storedMap.valueType()),
+          givenMap.valueContainsNull());
+    }
+    return isWider(stored, given) ? stored : given;
+  }
+
   private static List<String> with(List<String> path, String name) {
     List<String> longer = new ArrayList<>(path);
     longer.add(name);
