@@ -22,7 +22,7 @@ from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 def position_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool: ...
 @overload
 def position_delete_is_new_enough(
-    delete_sequence_number: NDArray[np.int64], data_sequence_number: NDArray[np.int64]
+    delete_sequence_number: NDArray[np.int64], data_sequence_number: NDArray[np.int64] | int
 ) -> NDArray[np.bool_]: ...
 def position_delete_is_new_enough(
     delete_sequence_number: NDArray[np.int64] | int, data_sequence_number: NDArray[np.int64] | int

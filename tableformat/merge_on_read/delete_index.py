@@ -7,6 +7,7 @@ range deletes by scope and column list.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,15 +73,15 @@ class PositionDeleteIndex:
     def __init__(self, deletes: Iterable[DeleteFile]) -> None:
         self._vectors: dict[str, DeleteFile] = {}
         self._by_path: dict[str, list[DeleteFile]] = defaultdict(list)
-        self._by_partition: dict[Partition, list[tuple[DeleteFile, str | None, str | None]]] = defaultdict(list)
+        by_partition: dict[Partition, list[DeleteFile]] = defaultdict(list)
         for delete in deletes:
             if delete.kind is DeleteKind.DELETION_VECTOR:
                 self._add_vector(delete)
             elif (path := named_data_file(delete)) is not None:
                 self._by_path[path].append(delete)
             else:
-                lower, upper = _path_bounds(delete)
-                self._by_partition[partition_of(delete)].append((delete, lower, upper))
+                by_partition[partition_of(delete)].append(delete)
+        self._by_partition = {partition: _NamingSeveral(members) for partition, members in by_partition.items()}
 
     def vector_of(self, data: DataFile) -> DeleteFile | None:
         """DA-7: the deletion vector of the data file."""
@@ -92,11 +93,8 @@ class PositionDeleteIndex:
         if self.vector_of(data) is not None:
             return _NO_DELETES
         found = [delete for delete in self._by_path.get(data.file_path, ()) if _position_delete_applies(delete, data)]
-        for delete, lower, upper in self._by_partition.get(partition_of(data), ()):
-            is_named = (lower is None or lower <= data.file_path) and (upper is None or data.file_path <= upper)
-            if is_named and _position_delete_applies(delete, data):
-                found.append(delete)
-        return tuple(found)
+        here = self._by_partition.get(partition_of(data))
+        return tuple(found) if here is None else (*found, *here.candidates(data))
 
     def may_reach(self, files: DataColumns) -> Flags:
         """DA-1, DA-7: the files that are named, and those of partitions whose deletes may name any."""
@@ -115,6 +113,28 @@ class PositionDeleteIndex:
                 vector.file_path, f"{path} has a second deletion vector, in {self._vectors[path].file_path}."
             )
         self._vectors[path] = vector
+
+
+class _NamingSeveral:
+    """Position delete files of one partition that may name rows of several data files: what other writers leave."""
+
+    def __init__(self, deletes: Sequence[DeleteFile]) -> None:
+        self._deletes = deletes
+        self._numbers = np.array([committed_sequence_number(delete) for delete in deletes], np.int64)
+        bounds = [_path_bounds(delete) for delete in deletes]
+        self._distinct = distinct = sorted({path for pair in bounds for path in pair if path is not None})
+        ranks = {path: rank for rank, path in enumerate(distinct)}
+        self._lower = np.array([-1 if lower is None else ranks[lower] for lower, _ in bounds], np.int64)
+        self._upper = np.array([len(distinct) if upper is None else ranks[upper] for _, upper in bounds], np.int64)
+
+    def candidates(self, data: DataFile) -> Iterator[DeleteFile]:
+        """DA-1: those not older than the data file, of its partition, whose bounds of the path hold its path."""
+        path = data.file_path
+        is_named = (self._lower < bisect_right(self._distinct, path)) & (
+            self._upper >= bisect_left(self._distinct, path)
+        )
+        is_new_enough = position_delete_is_new_enough(self._numbers, committed_sequence_number(data))
+        return map(self._deletes.__getitem__, np.flatnonzero(is_named & is_new_enough).tolist())
 
 
 class KeyDeleteIndex:

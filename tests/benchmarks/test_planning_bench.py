@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from many_files import partner, table_of_many_files
 from measuring import Contender, Timing, against_target, bytes_under, heading, race, show, show_all
@@ -28,6 +30,7 @@ _SNAPSHOTS = 2_000
 _FILES = 10_000
 _ROUNDS = 9
 _COMMITS_AT_EACH_END = 100
+_VERY_MANY = 100_000
 
 
 def small_files(count: int) -> Iterator[DataFile]:
@@ -166,6 +169,32 @@ def test_plans_of_very_many_files_in_processes_of_their_own(benchmark: Any, tmp_
         for name, where, count in (("one partner", one, 1), ("no filter", "", file_count)):
             show(f"PyIceberg, {name}", tuple(plan(where, count, "pyiceberg")["first"]))
     benchmark.pedantic(lambda: plan(one, 1), rounds=1)
+
+
+@pytest.mark.parametrize("key_count", [1, 100])
+def test_plans_of_very_many_files_with_few_equality_deletes(benchmark: Any, tmp_path: Path, key_count: int) -> None:
+    """Ten delete files of one key, each in one data file, or of 100 keys, which by their bounds may be in any."""
+    table = table_of_many_files(tmp_path, _VERY_MANY)
+
+    def plan(_: None) -> None:
+        assert len(table.scan().plan().tasks) == _VERY_MANY
+
+    def delete() -> None:
+        for number in range(10):
+            ids = [partner(number * 9_000 + step * 90_000 // max(key_count, 2)) for step in range(key_count)]
+            zeros, ones = pa.array([0] * key_count, pa.int64()), pa.array([1] * key_count, pa.int32())
+            table.delete_rows(pa.table({"id1": ids, "id2": zeros, "num_cal": ones}))
+
+    clean = Timing()
+    for _ in range(_ROUNDS):
+        started = time.process_time()
+        plan(None)
+        clean.cpu_seconds.append(time.process_time() - started)
+    delete()
+    timings = race(benchmark, {"with deletes": Contender(plan)}, rounds=_ROUNDS)
+    heading(f"plans of {_VERY_MANY:,} files, 10 equality delete files of {key_count} keys, again in the process")
+    show("clean, CPU ms", f"{clean.cpu * 1000:.0f}")
+    show_all(timings)
 
 
 def run_alone(script: str, *arguments: str, **variables: str) -> Any:

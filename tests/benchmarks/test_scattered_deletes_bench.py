@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def messages(ids: Any, seed: int) -> pa.Table:
     return pa.table({"id": repeated, "part": numbers, "amount": np.random.default_rng(seed).random(len(repeated))})
 
 
-def replaced_table(lake: Path, commits: int) -> tf.Table:
+def replaced_table(lake: Path, commits: int, *, by_key: bool = False) -> tf.Table:
     catalog = tf.open_catalog(str(lake))
     catalog.create_namespace("db")
     loaded = messages(np.arange(MESSAGES), 0)
@@ -41,7 +42,11 @@ def replaced_table(lake: Path, commits: int) -> tf.Table:
     random = np.random.default_rng(1)
     for number in range(commits):
         replaced = np.sort(random.choice(MESSAGES, REPLACED, replace=False))
-        table.replace(messages(replaced, number), prefix=["id"])
+        rows = messages(replaced, number)
+        if by_key:
+            table.upsert(rows)
+        else:
+            table.replace(rows, prefix=["id"])
     return table
 
 
@@ -63,6 +68,40 @@ def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, comm
     for name, timing in timings.items():
         show(name, timing)
     show("CPU, scan / pyarrow", f"{timings['scan'].cpu / timings['pyarrow'].cpu:.2f}")
+    show("largest memory of the process, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+@pytest.mark.parametrize("commits", STOPS)
+def test_verbs_after_scattered_upserts(benchmark: Any, tmp_path: Path, commits: int) -> None:
+    """Every file meets nearly all equality deletes that came after it (decision 44)."""
+    table = replaced_table(tmp_path / "lake", commits, by_key=True)
+    paths = [local_path(path) for path in table.inspect.data_files().column("file_path").to_pylist()]
+
+    def raw(_: None) -> None:
+        for path in paths:
+            pq.ParquetFile(path).read()
+
+    def of_fresh(verb: Callable[[tf.Table], object]) -> Contender:
+        def run(_: None) -> None:
+            with tf.open_catalog(str(tmp_path / "lake")) as fresh:
+                assert verb(fresh.load_table("db.t"))
+
+        return Contender(run)
+
+    contenders = {
+        "pyarrow": Contender(raw),
+        "plan": of_fresh(lambda fresh: fresh.scan().plan()),
+        "scan": of_fresh(lambda fresh: fresh.scan().to_arrow().num_rows == MESSAGES * ROWS_EACH),
+        "ten times get": of_fresh(lambda fresh: [fresh.get((key * 317, 3)) for key in range(10)]),
+        "conversion, dry": of_fresh(lambda fresh: fresh.maintenance.convert_deletes(dry_run=True)),
+        "update, dry": of_fresh(lambda fresh: fresh.update(where="id = 400", set={"amount": "1.0"}, dry_run=True)),
+        "plan of a compaction": of_fresh(lambda fresh: fresh.maintenance.compact(dry_run=True)),
+    }
+    timings = race(benchmark, contenders, rounds=3)
+    heading(f"{commits:,} commits of {REPLACED} scattered messages by upsert, {len(paths):,} files")
+    for name, timing in timings.items():
+        show(name, timing)
+        show(f"CPU, {name} / pyarrow", f"{timing.cpu / timings['pyarrow'].cpu:.2f}")
     show("largest memory of the process, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 

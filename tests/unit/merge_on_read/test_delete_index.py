@@ -122,6 +122,8 @@ class TestPositionDeletes:
             ]
         )
         assert paths(index.position_deletes_of(data())) == ["around"]
+        assert paths(index.position_deletes_of(data("b"))) == ["around", "below"], "a bound is in the file"
+        assert paths(index.position_deletes_of(data("x"))) == ["above", "around"]
 
     def test_that_name_a_file_of_another_partition_are_corrupt_metadata(self) -> None:
         index = PositionDeleteIndex([position("p", 6, partition=(2,), referenced_data_file="data.parquet")])
