@@ -102,13 +102,20 @@ def commit_staged(known: EvolvingTable) -> None:
         table.commit(found.write, [found.staged])
     except (InvalidArgumentError, InvalidKeyError, UnsupportedFeatureError) as error:
         is_fixed = isinstance(error, UnsupportedFeatureError) and "fixed" in str(error)
-        if has_columns and not is_fixed and not isinstance(error, InvalidKeyError):
+        if has_columns and not is_fixed and _leads_the_key(found, table):
             raise
         known.log.append(f"  refused: {error}")
         after = before
     else:
         assert has_columns, "rows were replaced by a column that is gone"
     known.settle(known.handle(branch), after)
+
+
+def _leads_the_key(found: StagedRows, table: tf.Table) -> bool:
+    """RD-5: whether the prefixes of a replacement are some of the table as it is."""
+    schema = table.metadata.schema()
+    lead = {schema.find_field(name).field_id for name in table.key[: len(found.columns)]}
+    return found.bounds is not None or {each.field_id for each in found.columns} == lead
 
 
 def stage_snapshot(known: EvolvingTable) -> None:

@@ -107,6 +107,35 @@ def change_schema(known: EvolvingTable) -> None:
         known.log.append(f"  refused: {error}")
 
 
+def stage_rows_and_rename(known: EvolvingTable) -> None:
+    """What staged rows replace goes by the columns of the key: one of them gets another name, or that of another."""
+    stage_rows(known)
+    key, pick = known.handle().key, known.random
+    if len(key) > 1:
+        exchange_names(known)
+    elif key and key[0] != NUMBER_COLUMN:
+        taken = {each.name.casefold() for each in known.handle().metadata.schema().fields}
+        free = pick.choice([name for name in NAMES if name.casefold() not in taken])
+        known.log.append(f"rename {key[0]} of the key to {free}")
+        with known.handle().update_schema() as update:
+            update.rename_column((key[0],), free)
+    commit_staged(known)
+
+
+def exchange_names(known: EvolvingTable) -> None:
+    """Of two columns, those of the key as often as not."""
+    table, pick = known.handle(), known.random
+    names = [each.name for each in table.metadata.schema().fields if each.name != NUMBER_COLUMN]
+    if len(names) < 2:
+        return
+    of_key = [name for name in table.key if name in names]
+    one, other = pick.sample(of_key if len(of_key) > 1 and pick.random() < 0.7 else names, 2)
+    known.log.append(f"exchange the names of {one} and {other}")
+    for old, new in ((one, "for a moment"), (other, one), ("for a moment", other)):
+        with known.handle().update_schema() as update:
+            update.rename_column((old,), new)
+
+
 def _rename(_known: EvolvingTable, builder: Any, column: NestedField, free: str) -> None:
     builder.rename_column((column.name,), free)
 
@@ -234,7 +263,9 @@ _STEPS: Final[dict[Callable[[EvolvingTable], None], int]] = {
     move_branch: 1,
     expire: 1,
     change_key: 1,
+    exchange_names: 1,
     stage_rows: 2,
+    stage_rows_and_rename: 1,
     commit_staged: 2,
     stage_snapshot: 1,
     publish_snapshot: 1,

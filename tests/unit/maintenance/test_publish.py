@@ -420,6 +420,22 @@ def test_base_survives_expiry_before_the_first_publish(tmp_path: Path) -> None:
     assert base not in {snapshot.snapshot_id for snapshot in main.metadata.snapshots}
 
 
+def test_a_target_that_is_not_there_and_one_of_which_nothing_is_known(tmp_path: Path) -> None:
+    """MT-1, MT-32: expiry keeps nothing for it, and publishing says why it does nothing."""
+    main = keyed_table(tmp_path)
+    main.create_branch("ingest").set_properties(**TARGET)
+    ingest = opened(tmp_path, "ingest")
+    ingest.append(rows("a", [1]))
+    assert main.maintenance.expire_snapshots(older_than=10**15).expired_snapshots_count == 1
+    with pytest.raises(PublishRefusedError, match="no branch 'main' with a snapshot"):
+        main.maintenance.publish()
+    main.refresh().append(rows("m", [1]))
+    assert main.maintenance.expire_snapshots(older_than=10**15).expired_snapshots_count == 0
+    with pytest.raises(PublishRefusedError, match="not known what 'main' got since"):
+        main.maintenance.publish()
+    assert (live_tuples(main.refresh()), live_tuples(ingest.refresh())) == ([("m", 1, "x")], [("a", 1, "x")])
+
+
 def test_version_3_keeps_row_ids(tmp_path: Path) -> None:
     """FM-20, MT-31: a carried file brings its row ids along."""
     main, ingest = branched(tmp_path, properties={"format-version": "3"})

@@ -1,0 +1,48 @@
+"""What a commit that drops snapshots requires of refs, in catalogs of this process and in catalog servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table.update import AssertRefSnapshotId, TableRequirement
+
+import tableformat as tf
+from tableformat.commit import metadata_commit
+from tableformat.commit.metadata_commit import refs_are_unchanged
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    made = catalog.create_table("db.t", pa.schema({"id": pa.int64()}))
+    made.append(pa.table({"id": [1]}))
+    return made.create_tag("first")
+
+
+def named(requirements: Sequence[TableRequirement]) -> dict[str, int | None]:
+    return {each.ref: each.snapshot_id for each in requirements if isinstance(each, AssertRefSnapshotId)}
+
+
+def test_a_catalog_server_is_asked_for_names_that_it_knows(table: tf.Table) -> None:
+    """MT-2: refs where they are, and names of dropped refs, whose records of batches go, still free."""
+    with mock.patch.object(metadata_commit, "is_rest", lambda catalog: catalog is table.iceberg.catalog):
+        found = refs_are_unchanged(table.iceberg, but_gone=["late", "first"])
+    assert named(found) == {"main": table.snapshot_id, "first": table.snapshot_id, "late": None}
+    assert len(found) == 3
+
+
+def test_a_catalog_of_this_process_takes_no_ref_that_came(table: tf.Table) -> None:
+    """MT-2"""
+    found = refs_are_unchanged(table.iceberg, but_gone=["late"])
+    assert named(found) == {"main": table.snapshot_id, "first": table.snapshot_id, "late": None}
+    for requirement in found:
+        requirement.validate(table.metadata)
+    table.create_tag("others").create_branch("another")
+    with pytest.raises(CommitFailedException, match="another, others was created concurrently"):
+        found[-1].validate(table.metadata)
