@@ -23,6 +23,9 @@ final class RowGroupFilters {
   private RowGroupFilters() {}
 
   static Filter[] of(Predicate[] predicates) {
+    if (predicates.length == 0) {
+      return new Filter[0];
+    }
     SQLConf conf = SessionSettings.with(Map.of(SQLConf.DATETIME_JAVA8API_ENABLED().key(), "true"), SQLConf.get());
     return SQLConf$.MODULE$.withExistingConf(conf, () -> converted(predicates));
   }

@@ -16,8 +16,11 @@ final class SessionSettings {
 
   private SessionSettings() {}
 
-  /** The settings with some of them changed, also in a task, whose own cannot be copied or changed. */
+  /** The settings with some of them changed, where they are otherwise; also in a task, whose own cannot be changed. */
   static SQLConf with(Map<String, String> changes, SQLConf settings) {
+    if (changes.entrySet().stream().allMatch(each -> settings.getConfString(each.getKey()).equals(each.getValue()))) {
+      return settings;
+    }
     SQLConf changed = new SQLConf();
     Scala.entries(settings.getAllConfs()).forEach(changed::setConfString);
     changes.forEach(changed::setConfString);
