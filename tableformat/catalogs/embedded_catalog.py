@@ -249,7 +249,14 @@ class EmbeddedCatalog(SqlCatalog):
             )
         if root is None:
             root = f"{self.properties[WAREHOUSE_LOCATION].rstrip('/')}/{directory_of(database_name)}"
-        return f"{root.rstrip('/')}/{directory_of(table_name)}"
+        location = f"{root.rstrip('/')}/{directory_of(table_name)}"
+        return f"{location}-{uuid.uuid4().hex[:8]}" if self._is_taken(location) else location
+
+    def _is_taken(self, location: str) -> bool:
+        """LK-18: whether the metadata of a table of this database lies in the directory: one that was renamed."""
+        there = IcebergTables.metadata_location.startswith(f"{location}/", autoescape=True)
+        with self.engine.connect() as connection:
+            return connection.execute(select(IcebergTables.table_name).where(there).limit(1)).first() is not None
 
     @staticmethod
     def identifier_to_database_and_table(

@@ -64,3 +64,26 @@ def test_no_call_of_the_old_handle_touches_the_table_of_its_name(
         if how != "gone":
             assert live_values(catalog.load_table("db.t"), "id") == [9]
         assert live_values(old, "id") == [1, 2]
+
+
+def test_a_table_gets_no_directory_of_one_that_was_renamed(tmp_path: Path) -> None:
+    """LK-18: orphan removal was refused for both of them."""
+    catalog = tf.open_catalog(str(tmp_path))
+    catalog.create_namespace("db")
+    first = catalog.create_table("db.a_%", pa.schema({"id": pa.int64()}))
+    first.append(pa.table({"id": [1]}))
+    renamed = catalog.rename_table("db.a_%", "db.b")
+    tables = [
+        catalog.create_table("db.a_%", pa.schema({"id": pa.int64()})),
+        catalog.create_table("db.a__", pa.schema({"id": pa.int64()})),
+    ]
+    places = [table.location for table in (renamed, *tables)]
+    assert len(set(places)) == 3
+    assert places[1].startswith(f"{places[0]}-")
+    assert places[2].endswith("/db/a__")
+    for number, table in enumerate((renamed, *tables)):
+        table.append(pa.table({"id": [number]}))
+        table.maintenance.remove_orphan_files(older_than=2**42, allow_recent=True)
+    assert [table.refresh().scan().count() for table in (renamed, *tables)] == [2, 1, 1]
+    catalog.drop_table("db.b", purge=True)
+    assert tables[0].refresh().scan().count() == 1
