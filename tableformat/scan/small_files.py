@@ -99,7 +99,7 @@ class SmallFileReader:
         with self._context.measure(Step.DECODE) as done:
             decoded = [self._decoded(each) for each in run.files]
             rows = _projected(run, [stored for stored, _ in decoded])
-            if self._context.row_lineage:
+            if self._context.row_lineage and not self._context.has_stored_lineage:
                 rows = self._with_lineage(rows, run.files)
             _told_of(run.files, done)
         deleted = self._deleted(run, [keys for _, keys in decoded if keys is not None])

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.types import LongType
+from pyiceberg.types import LongType, StringType
 
 import tableformat as tf
 from tableformat.deletes.codecs.deletion_vector import MAGIC, decode_positions, decode_vector
@@ -185,8 +185,9 @@ def vectors() -> list[bytes]:
 
 def inline_spans() -> list[bytes]:
     few = [each for each in _inline_spans() if each is not None]
-    unpacked = KeyColumns((1,), ("id",), (LongType(),))
-    packed = [pack_spans(spans_of_prefixes(unpacked, pa.table({"id": list(range(count))}))) for count in (1, 7)]
+    key = KeyColumns((1, 2), ("id1", "id2"), (StringType(), LongType()))
+    prefixes = pa.table({"id1": ["A"], "id2": [3]})
+    packed = [pack_spans(spans_of_prefixes(key, prefixes.select(names))) for names in (["id1"], ["id1", "id2"])]
     return few + [each for each in packed if each is not None]
 
 
