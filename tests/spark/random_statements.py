@@ -65,10 +65,12 @@ def _insert(tables: ThreeTables, rows: Sequence[Row]) -> None:
 
 
 def insert_some_columns(tables: ThreeTables, draw: Draw) -> None:
-    """Columns that are not named are null."""
+    """Columns that are not named are null; before Spark 4.1 each has to be named."""
     rows = rows_for(tables, draw, max_size=2)
     free = [column for column in tables.columns if column.ident not in (*tables.key, "row")]
     named = draw(st.lists(st.sampled_from(free), unique=True)) if free else []
+    if tuple(map(int, tables.spark.version.split(".")[:2])) < (4, 1):
+        named = draw(st.permutations(free))
     chosen = [*named, *(tables.column(ident) for ident in (*tables.key, "row"))]
     texts = [
         f"INSERT INTO {tables.named(d)} ({', '.join(column.told(d) for column in chosen)}) "
