@@ -24,6 +24,16 @@ def rows(number: int) -> pa.Table:
     return pa.table({"id": ids, "part": [number] * len(ids), "note": ["x" * 50] * len(ids)}, schema=SCHEMA)
 
 
+def catalog_of_small_commits(directory: Path, name: str, verb: str, options: dict[str, str]) -> tf.Catalog:
+    """A table to which each of `FILES` commits added a small data file, and deletes but for the first."""
+    catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(directory / "catalog.db"), **options)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id"])
+    for number in range(FILES):
+        table.replace(rows(number), prefix=["id"]) if verb == "replace" else table.upsert(rows(number))
+    return catalog
+
+
 @pytest.mark.parametrize(("file_io", "verb"), crossed(FILE_IOS, ["replace", "upsert"]))
 def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, file_io: str, verb: str) -> None:  # noqa: F811
     """Each data file is read once, and so is each equality delete file; spans are in the entries of theirs (RD-13). To
@@ -31,11 +41,7 @@ def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, fi
     name = f"{verb}-{file_io.rsplit('.', 1)[1].lower()}"
     with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
         options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}
-        catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
-        catalog.create_namespace("db")
-        table = catalog.create_table("db.t", SCHEMA, key=["id"])
-        for number in range(FILES):
-            table.replace(rows(number), prefix=["id"]) if verb == "replace" else table.upsert(rows(number))
+        catalog = catalog_of_small_commits(tmp_path, name, verb, options)
         with proxy.armed():
             assert live_values(catalog.load_table("db.t"), "id") == list(range(4 * FILES + 2))
             asked = Counter(_of_parquet(request) for request in proxy.requests if ".parquet" in request)
@@ -58,11 +64,8 @@ def test_a_change_feed_reads_a_small_file_for_its_keys_and_its_rows(
     name = f"feed-{verb}-{file_io.rsplit('.', 1)[1].lower()}"
     with FaultProxy(s3_options["s3.endpoint"]).running() as proxy:
         options = {**s3_options, "s3.endpoint": proxy.address, "py-io-impl": file_io}
-        catalog = tf.open_catalog(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
-        catalog.create_namespace("db")
-        table = catalog.create_table("db.t", SCHEMA, key=["id"])
-        for number in range(FILES):
-            table.replace(rows(number), prefix=["id"]) if verb == "replace" else table.upsert(rows(number))
+        catalog = catalog_of_small_commits(tmp_path, name, verb, options)
+        table = catalog.load_table("db.t")
         begin = table.metadata.snapshots[1].snapshot_id
         data_files = {urlparse(path).path.lstrip("/") for path in table.inspect.data_files()["file_path"].to_pylist()}
         with proxy.armed():
