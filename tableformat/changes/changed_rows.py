@@ -21,6 +21,7 @@ from tableformat.changes.stretches import Difference, Stretch, parts_of
 from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.commit.table_diff import live_files, manifests_of_snapshot
 from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.rules import committed_sequence_number, delete_is_of_a_later_commit
 from tableformat.merge_on_read.applicable_deletes import reached_data_files
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, only_rows
@@ -47,13 +48,12 @@ class FoundStretch:
     stretch: Stretch
     deleted: Deleted
     view: SnapshotView
-    where: BooleanExpression | None
     context: MergeContext
 
     def deletes(self, difference: Difference) -> list[tuple[FileScanTask, Positions]]:
         """The rows that one of the snapshots deleted, less those of files that the filter rules out. The task has what
         is left of the filter, and no deletes."""
-        filters = filters_of(self.view, difference.snapshot, self.where)
+        filters = difference.filters
         rows = self.deleted.get(difference.snapshot.sequence_number or 0, ())
         if not rows or ChangeType.DELETE not in filters:
             return []
@@ -66,8 +66,7 @@ class FoundStretch:
 
     def inserts(self, difference: Difference) -> Iterator[ChangeTask]:
         """The rows that one of the snapshots added."""
-        snapshot, added = difference.snapshot, difference.diff.added_data_files
-        filters = filters_of(self.view, snapshot, self.where)
+        snapshot, filters, added = difference.snapshot, difference.filters, difference.diff.added_data_files
         if not added or ChangeType.INSERT not in filters:
             return
         after = replace(self.view, snapshot=snapshot)
@@ -120,14 +119,14 @@ def found_parts(
 ) -> Iterator[FoundStretch | Difference]:
     """The parts of a range in their order, without snapshots that have no event which may match (`parts_of`)."""
     asked = [
-        (ordinal, snapshot)
+        (ordinal, snapshot, filters)
         for ordinal, snapshot in enumerate(snapshots)
-        if not changes_no_row(snapshot) and filters_of(view, snapshot, where)
+        if not changes_no_row(snapshot) and (filters := filters_of(view, snapshot, where))
     ]
     for part in parts_of(view, asked, is_hasty=is_hasty):
         deleted = _first_deleted(part, view, where, context) if isinstance(part, Stretch) else None
         if isinstance(part, Stretch) and deleted is not None:
-            yield FoundStretch(part, deleted, view, where, context)
+            yield FoundStretch(part, deleted, view, context)
         else:
             yield from part.differences if isinstance(part, Stretch) else (part,)
 
@@ -138,7 +137,7 @@ def _first_deleted(
     """CF-10: a row went in the snapshot whose delete is the first to reach it, unless it was dead before the stretch or
     since it was added. None where the deletes cannot be told apart by their numbers (`first_deletes`)."""
     deletes = stretch.delete_files
-    wants_deletes = any(ChangeType.DELETE in filters_of(view, each.snapshot, where) for each in stretch.differences)
+    wants_deletes = any(ChangeType.DELETE in each.filters for each in stretch.differences)
     if not (deletes and wants_deletes):
         return {}
     before = replace(view, snapshot=stretch.before)
@@ -162,9 +161,8 @@ def _first_deleted(
 
 
 def _by_number(data: DataFile, rows: Reached, dead: PositionSet | None) -> Iterator[tuple[int, Positions]]:
-    """The rows that went, by the number of the delete that took them; what the commit that added a row deleted, too,
-    never was."""
-    went = rows.numbers > (data.sequence_number or 0)
+    """The rows that went, by the number of the delete that took them."""
+    went = delete_is_of_a_later_commit(rows.numbers, committed_sequence_number(data))
     if dead:
         went &= ~dead.mask(0, data.record_count)[rows.positions]
     positions, numbers = rows.positions[went], rows.numbers[went]

@@ -22,7 +22,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.changes.changed_rows import Entry, FoundStretch, Positions, found_parts, tasks_alone
-from tableformat.changes.plan import ChangeType, constants_of, entry_of, filters_of
+from tableformat.changes.plan import ChangeType, constants_of, entry_of
 from tableformat.changes.stretches import Difference
 from tableformat.deletes.positions import PositionSet
 from tableformat.filters.bound_filter import BoundFilter, bind_filter
@@ -160,9 +160,7 @@ class _DeletedRows:
 
 def _bound(commit: _Commit, context: ReadContext) -> BoundFilter:
     """What is left of the filter for the rows that a commit deleted."""
-    view, where = commit.stretch.view, commit.stretch.where
-    expression = filters_of(view, commit.difference.snapshot, where).get(ChangeType.DELETE, AlwaysFalse())
-    return bind_filter(expression, context.schema)
+    return bind_filter(commit.difference.filters.get(ChangeType.DELETE, AlwaysFalse()), context.schema)
 
 
 def _by_file(group: Sequence[_Commit]) -> tuple[Positions, list[tuple[DataFile, PositionSet]]]:

@@ -6,14 +6,16 @@ was alive before. Streams write nothing else; jobs and verbs that take files awa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Final, TypeAlias
 
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.snapshots import Snapshot
 
+from tableformat.changes.plan import ChangeType
 from tableformat.changes.range import parent_of
 from tableformat.commit.table_diff import TableDiff, diff_snapshots
 from tableformat.metadata.content_file import DataFile, DeleteFile
@@ -26,6 +28,11 @@ STRETCH_FILES: Final = 100_000
 _FIRST_SNAPSHOTS: Final = 8
 
 
+Filters: TypeAlias = Mapping[ChangeType, BooleanExpression]
+"""What is left of the feed's filter for the deleted and the inserted rows of a snapshot; nothing for what it rules
+out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A snapshot, and what it added to its parent and took away."""
@@ -33,6 +40,7 @@ class Difference:
     ordinal: int
     """Its number in the range."""
     snapshot: Snapshot
+    filters: Filters
     parent: Snapshot | None
     diff: TableDiff
 
@@ -70,9 +78,10 @@ Part: TypeAlias = Stretch | Difference
 
 
 def parts_of(
-    view: SnapshotView, snapshots: Sequence[tuple[int, Snapshot]], *, is_hasty: bool = False
+    view: SnapshotView, snapshots: Sequence[tuple[int, Snapshot, Filters]], *, is_hasty: bool = False
 ) -> Iterator[Part]:
-    """The snapshots, each with its number in the range, in their order: as stretches, and those alone that are none.
+    """The snapshots, each with its number in the range and its filters, in their order: as stretches, and those alone
+    that are none.
     `is_hasty`: few rows may be enough, so that the first stretches are short.
 
     Reads the manifests in which a snapshot and its parent differ. SnapshotNotFoundError where a parent has expired.
@@ -80,10 +89,10 @@ def parts_of(
     gathered: list[Difference] = []
     longest = min(_FIRST_SNAPSHOTS, STRETCH_SNAPSHOTS) if is_hasty else STRETCH_SNAPSHOTS
     deletes = files = 0
-    for ordinal, snapshot in snapshots:
+    for ordinal, snapshot, filters in snapshots:
         parent = parent_of(view, snapshot)
         diff = diff_snapshots(view.io, view.metadata, parent, snapshot)
-        difference = Difference(ordinal, snapshot, parent, diff)
+        difference = Difference(ordinal, snapshot, filters, parent, diff)
         new_deletes = sum(delete.record_count for delete in diff.added_delete_files)
         deletes, files = deletes + new_deletes, files + len(diff.added_data_files)
         is_next = bool(gathered) and parent is not None and parent.snapshot_id == gathered[-1].snapshot.snapshot_id

@@ -60,6 +60,14 @@ def range_delete_is_new_enough(
     return data_sequence_number < delete_sequence_number
 
 
+def delete_is_of_a_later_commit(
+    delete_sequence_number: NDArray[np.int64], data_sequence_number: int
+) -> NDArray[np.bool_]:
+    """CF-10: of deletes that apply to a data file, which took rows that had been there: what the commit that added a
+    row deleted, too, as position deletes may (DA-1), never was."""
+    return data_sequence_number < delete_sequence_number
+
+
 @overload
 def keyed_delete_is_new_enough(delete_sequence_number: int, data_sequence_number: int) -> bool: ...
 @overload
