@@ -145,13 +145,23 @@ def may_share_value(files: StatisticsColumns, other: ColumnStatistics, column_ty
     if other.may_have_values:
         in_reach = files.may_have_values
         if other.upper is not None:
-            in_reach = in_reach & _is(files.lower, "less_equal", comparable_literal(other.upper, column_type))
+            in_reach = in_reach & _reaches(files.lower, "less_equal", other.upper, column_type)
         if other.lower is not None:
-            in_reach = in_reach & _is(files.upper, "greater_equal", comparable_literal(other.lower, column_type))
+            in_reach = in_reach & _reaches(files.upper, "greater_equal", other.lower, column_type)
         shared = shared | in_reach
     if other.may_be_null:
         shared = shared | files.may_be_null
     return shared | files.may_be_nan if other.may_be_nan else shared
+
+
+def _reaches(bound: BoundColumn, comparison: str, value: Any, column_type: IcebergType) -> Flags:
+    """`_is` for a bound of a delete file; one that is too large for its type lies beyond all values on its side."""
+    try:
+        literal = comparable_literal(value, column_type)
+    except OverflowError:
+        is_beyond = (value > 0) == (comparison == "less_equal")
+        return np.full(len(bound.is_known), is_beyond) | ~bound.is_known
+    return _is(bound, comparison, literal)
 
 
 def _prefix_may_match(prefix: bytes, lower: BoundColumn, upper: BoundColumn, *, is_negated: bool) -> Flags:
