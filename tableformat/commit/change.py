@@ -91,6 +91,11 @@ class TableChange:
     reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
     """SCAN_BASED: the paths of those data files, which the change replaces or deletes rows of, in which one of these
     equality and range deletes of others reaches a row that the change deletes or carries over. None: all of them."""
+    relied_data_files: Callable[[], Sequence[DataFile]] | None = None
+    """SCAN_BASED: the data files with rows because of which the change adds no others (CP-38). None: there are none."""
+    relied_reached: Callable[[Sequence[DeleteFile], Sequence[DataFile]], frozenset[str]] | None = None
+    """SCAN_BASED: the paths of those of `relied_data_files` in which one of these deletes of others, of any kind, takes
+    a row because of which the change adds no other (CP-38). None: all of them."""
 
     def __post_init__(self) -> None:
         if self.operation is Operation.APPEND and (

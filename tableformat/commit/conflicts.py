@@ -5,7 +5,7 @@
     ----------------+------------------------------------------------------------------------------------------------
     blind           | retry           retry         retry            retry              retry         retry
     row delta       | retry           CP-4          CP-10            CP-4               retry         retry
-    scan based      | CP-5, SP-20     CP-4          CP-6, CP-10      CP-4               CP-6          retry
+    scan based      | CP-5, SP-20     CP-4, CP-38   CP-6, 10, 38     CP-4               CP-6, CP-38   retry
     rewrite         | retry           CP-4          CP-8             retry              retry         CP-9
     delete rewrite  | retry           CP-4          CP-10            CP-4               retry         CP-4
     conversion      | CP-11           CP-4          CP-10            CP-4, CP-21        retry         CP-4
@@ -128,6 +128,25 @@ def removed_data_met_no_new_delete(evidence: Evidence) -> Iterator[str]:
         yield f"{deletes} rows of {hit}, which this change replaces"
 
 
+def rows_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
+    """CP-38: because a row was there the change adds no other, so after a delete of it there would be neither."""
+    change, diff = evidence.change, evidence.diff
+    relied = {data.file_path: data for data in (change.relied_data_files or tuple)()}
+    gone = [data.file_path for data in diff.removed_data_files if data.file_path in relied]
+    if gone:
+        yield f"{_some(gone)} left the table, with rows because of which others are not added"
+    left = [data for path, data in relied.items() if path not in gone]
+    applying = [each for each in diff.added_delete_files if any(_applies(evidence, each, data) for data in left)]
+    if not applying:
+        return
+    reached = change.relied_reached
+    met = sorted(data.file_path for data in left) if reached is None else sorted(reached(applying, left))
+    if met:
+        paths = [delete.file_path for delete in applying]
+        verb = "deletes" if len(paths) == 1 else "delete"
+        yield f"{_some(paths)} {verb} rows of {_some(met)} because of which others are not added"
+
+
 def rewritten_data_met_no_new_position_delete(evidence: Evidence) -> Iterator[str]:
     """CP-8: positions name rows of the replaced file; nothing carries them over to the new one."""
     for delete in evidence.diff.added_delete_files:
@@ -207,10 +226,10 @@ CONFLICT_TABLE: Final[Mapping[ChangeKind, Mapping[Theirs, tuple[Rule, ...]]]] = 
     },
     ChangeKind.SCAN_BASED: {
         Theirs.DATA_ADDED: (rows_read_are_unchanged, rows_deleted_were_not_changed),
-        Theirs.DATA_REMOVED: (files_named_are_live,),
-        Theirs.POSITIONS_ADDED: (removed_data_met_no_new_delete, vector_has_the_last_word),
+        Theirs.DATA_REMOVED: (files_named_are_live, rows_relied_on_are_there),
+        Theirs.POSITIONS_ADDED: (removed_data_met_no_new_delete, vector_has_the_last_word, rows_relied_on_are_there),
         Theirs.POSITIONS_REMOVED: (files_named_are_live,),
-        Theirs.KEYED_ADDED: (removed_data_met_no_new_delete,),
+        Theirs.KEYED_ADDED: (removed_data_met_no_new_delete, rows_relied_on_are_there),
     },
     ChangeKind.REWRITE: {
         Theirs.DATA_REMOVED: (files_named_are_live,),
@@ -248,7 +267,8 @@ def check_conflicts(change: TableChange, head: SnapshotView, subject: str) -> No
     found = list(_not_in_history(head, change.planned_snapshot_id))
     if not found:
         evidence = _collect_evidence(change, head)
-        found = list(dict.fromkeys(sentence for rule in _rules_to_ask(rules, evidence) for sentence in rule(evidence)))
+        asked = dict.fromkeys(_rules_to_ask(rules, evidence))
+        found = list(dict.fromkeys(sentence for rule in asked for sentence in rule(evidence)))
     if found:
         raise CommitConflictError(
             f"{change.kind.value} change of {subject} cannot commit: since snapshot {change.planned_snapshot_id}, on "

@@ -373,35 +373,22 @@ class TableMachine(RuleBasedStateMachine):
         except CommitConflictError:
             assert may_conflict or was_moved, f"{act} met a conflict although nobody else committed, or gave up"
         except (DuplicateKeyError, InvalidArgumentError, RowsRefusedError) as error:
-            refusals = self._outcomes(handle, act, seen)
+            # A refusal is as old as what the handle has seen.
+            before = (self.snapshots[self.heads[handle.branch]], self.snapshots[seen])
+            refusals = [rows_after(act.verbs, rows) for rows in before]
             if not any(isinstance(error, type(refusal)) for refusal in refusals if isinstance(refusal, Exception)):
                 raise AssertionError(f"{act} was refused, and the model has {refusals!r}") from error
         else:
-            self._settle(handle, act, snapshot_id, seen)
+            self._settle(handle, act, snapshot_id)
 
-    def _outcomes(self, handle: Table, act: Act, seen: int | None) -> list[Rows | Exception]:
-        """What may come of an act that comes last: it applies to the rows that were there just before it.
-
-        CP-5: which keys were there it may have seen in the snapshot that it was planned on, where nothing but deletes
-        came since.
-        """
+    def _settle(self, handle: Table, act: Act, snapshot_id: int | None) -> None:
+        """What is committed last applies to the rows that were there just before it (CP-5, CP-38)."""
         before = self.snapshots[self.heads[handle.branch]]
-        decides = any(verb.decides_by_reading for verb in act.verbs)
-        return [
-            rows_after(act.verbs, before, read) for read in ((before, self.snapshots[seen]) if decides else (before,))
-        ]
-
-    def _settle(self, handle: Table, act: Act, snapshot_id: int | None, seen: int | None) -> None:
-        before = self.snapshots[self.heads[handle.branch]]
-        outcomes = [rows for rows in self._outcomes(handle, act, seen) if not isinstance(rows, Exception)]
-        assert outcomes, f"{act} should have been refused"
+        expected = rows_after(act.verbs, before)
+        assert not isinstance(expected, Exception), f"{act} should have been refused: {expected}"
         if snapshot_id in self.snapshots:
-            assert any(_are_equal(before, rows) for rows in outcomes), f"{act} changes rows but committed nothing"
+            assert _are_equal(before, expected), f"{act} changes rows but committed nothing"
             return
-        expected = outcomes[0]
-        if len(outcomes) > 1:
-            found = self.readers[MAIN].refresh().scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
-            expected = next((rows for rows in outcomes if _are_equal(tuple(found), rows)), expected)
         # A job may have committed several snapshots, all with the same rows.
         new = [
             snapshot.snapshot_id for snapshot in handle.metadata.snapshots if snapshot.snapshot_id not in self.snapshots
@@ -426,18 +413,12 @@ def check(found: pa.Table, rows: Sequence[Row], subject: str) -> None:
     assert have == want, f"{subject}: missing {dict(want - have)}, too many {dict(have - want)}"
 
 
-def rows_after(verbs: Sequence[Verb], rows: Rows, read: Rows) -> Rows | Exception:
-    """The rows after the verbs, or why one of them must be refused; which keys are there is asked of the rows read."""
+def rows_after(verbs: Sequence[Verb], rows: Rows) -> Rows | Exception:
+    """The rows after the verbs, or why one of them must be refused."""
     model = ModelVerbs(tuple(SCHEMA.names), KEY, list(rows))
-    reader = ModelVerbs(tuple(SCHEMA.names), KEY, list(read))
     try:
         for verb in verbs:
-            known_count = len(reader.current)
-            verb.apply_to_model(reader)
-            if verb.decides_by_reading:
-                model.append(reader.current[known_count:])
-            else:
-                verb.apply_to_model(model)
+            verb.apply_to_model(model)
     except (DuplicateKeyError, InvalidArgumentError, RowsRefusedError) as refusal:
         return refusal
     return tuple(model.current)

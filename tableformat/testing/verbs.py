@@ -64,11 +64,6 @@ class Verb:
     clauses: tuple[MergeClause, ...] = ()
     """Of `merge`, on the key."""
 
-    @property
-    def decides_by_reading(self) -> bool:
-        """Whether the outcome depends on rows that are there, so that it is as old as the handle."""
-        return self.options.get("on_duplicate") in ("error", "ignore")
-
     def numbered(self, numbers: Iterator[int]) -> Verb:
         """The verb with rows that no other call writes."""
         if self.name in ("delete_prefix", "delete_rows"):

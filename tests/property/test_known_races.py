@@ -1,4 +1,5 @@
-"""The two ways in which other engines are known to lose deletes to upkeep, step by step."""
+"""Races that lost rows or brought them back: the two ways in which other engines are known to lose deletes to upkeep,
+step by step, and those that the model has found here."""
 
 from __future__ import annotations
 
@@ -58,3 +59,24 @@ def test_positions_deleted_between_plan_and_commit_of_a_compaction(tmp_path: Pat
     job.finish()
     assert job.error is None
     assert live_values(table.refresh(), "id") == [number for number in range(20) if number != 3]
+
+
+@pytest.mark.parametrize("upkeep", ["off", "writer"])
+@pytest.mark.parametrize("verb", ["merge", "append"])
+def test_a_handle_that_has_not_seen_a_delete_inserts_what_it_took(tmp_path: Path, upkeep: str, verb: str) -> None:
+    """CP-38: the row was there when the handle was loaded, so nothing was inserted, and the table had neither."""
+    table = two_files(tmp_path)
+    table.set_properties({"tableformat.upkeep": upkeep})
+    assert table.catalog is not None
+    stale = table.catalog.load_table("db.t")
+    table.refresh().delete(where="id = 3", mode="scan")
+    given = pa.table({"id": [3, 4], "payload": ["y", "y"]}, schema=SCHEMA)
+    if verb == "append":
+        stale.append(given, on_duplicate="ignore")
+    else:
+        stale.merge(given, on=["id"]).when_not_matched_insert_all().execute()
+    rows = table.refresh().scan().to_arrow()
+    assert dict(zip(rows["id"].to_pylist(), rows["payload"].to_pylist(), strict=True)) == {
+        **dict.fromkeys(range(20), "x"),
+        3: "y",
+    }

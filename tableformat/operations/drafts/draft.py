@@ -312,6 +312,11 @@ class Draft:
                     self.carried_row_count += staged.row_count
                     self._change.replace_file(carried[index].task, carried[index].deleted, staged.data_files)
 
+    def rely_on(self, find: Callable[[], Iterable[tuple[RowTask, PositionSet]]], row_count: int) -> None:
+        """CP-38: because these live rows of planned files are there, the verb leaves out rows that it was given; see
+        `StagedChange.rely_on`."""
+        self._change.rely_on(find, row_count)
+
     def say(self, name: str, value: str) -> None:
         """Let the summary of the snapshot have a property besides those of the options."""
         self._said[name] = value

@@ -24,6 +24,7 @@ from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.operations.drafts.reached_rows import ReachedRows
+from tableformat.operations.drafts.relied_rows import ReliedRows
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.properties import RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
@@ -72,6 +73,7 @@ class StagedChange:
         self._isolation = SERIALIZABLE
         """How much of what others do meanwhile matters to the current verb (SP-20)."""
         self._reached_rows = ReachedRows()
+        self._relied = ReliedRows()
         self._counted_row_count = 0
         self._is_uncounted = False
         """Files were removed of which deletes had deleted some rows already."""
@@ -187,6 +189,18 @@ class StagedChange:
         if len(deleted_positions(task, self._context).union(positions)) == data.record_count:
             self._remove(scan)
 
+    def rely_on(self, find: Callable[[], Iterable[tuple[RowTask, PositionSet]]], row_count: int) -> None:
+        """CP-38: because these rows of planned files are there, the current verb adds no others. `row_count`: of how
+        many rows `find` holds the keys; it may be called by the commit."""
+        if self._isolation == SERIALIZABLE:
+            self._relied.add(lambda: self._committed(find()), row_count)
+
+    def _committed(self, found: Iterable[tuple[RowTask, PositionSet]]) -> Iterator[tuple[DataFile, PositionSet]]:
+        """Without rows that the draft itself adds."""
+        for task, positions in found:
+            if positions and not self.is_staged(task):
+                yield task.data_file, positions
+
     def may_leave(self, task: RowTask) -> bool:
         """Whether the file can be replaced by others: not where another entry names it too (MT-64)."""
         return task.data_file.file_path not in self._named_twice
@@ -250,8 +264,9 @@ class StagedChange:
         )
 
     def judged_by(self, change: TableChange, head: SnapshotView) -> TableChange:
-        """CP-5, CP-6, SP-20: the change, with what it read said in the types and specs of the head that it meets:
-        others may have added files under a spec, or with wider columns, that the planned metadata does not know."""
+        """CP-5, CP-6, CP-38, SP-20: the change, with what it read said in the types and specs of the head that it
+        meets: others may have added files under a spec, or with wider columns, that the planned metadata does not
+        know."""
         if not self._reads:
             return change
         removed = {data.file_path for data in change.removed_data_files}
@@ -261,6 +276,8 @@ class StagedChange:
             may_match=self._read_at(SERIALIZABLE, head),
             may_hold_moved_rows=self._read_at(SNAPSHOT, head),
             reached=lambda deletes, data_files: self._reached_rows.files(head, deletes, data_files, rows),
+            relied_data_files=self._relied.data_files,
+            relied_reached=lambda deletes, data_files: self._relied.reached(head, deletes, data_files),
         )
 
     def _read_at(self, level: str, head: SnapshotView) -> Callable[[DataFile], bool]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.spans import sort_and_merge, spans_of_prefixes
 from tableformat.errors import DuplicateKeyError
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.merge_on_read.task import RowTask
+from tableformat.operations.drafts.covered_positions import covered_by, in_threads
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.finding.exact_nanoseconds import as_numbers
 from tableformat.operations.finding.key_rows import portions, within_bounds
@@ -24,20 +32,23 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
     """
     key = draft.key_names
     for portion in portions(rows):
-        new = _is_new(draft, portion, key)
+        tasks = draft.plan(within_bounds(portion.column(key[0]), draft.schema.find_field(key[0])))
+        new = _is_new(draft, tasks, portion, key)
         if fail and not new.all():
             raise _duplicate(portion, ~new, key)
+        if not new.all():
+            given = portion.select(list(key)).filter(pa.array(~new))
+            draft.rely_on(partial(_stored, draft, tasks, given), given.num_rows)
         fresh = portion.filter(pa.array(new))
         if fresh.num_rows:
             draft.add_batches(fresh.to_batches())
     draft.note_refused(rows)
 
 
-def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
+def _is_new(draft: Draft, tasks: Sequence[RowTask], portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
     """For each row whether it is the first one with its key, in the table and in the portion."""
     import duckdb
 
-    tasks = draft.plan(within_bounds(portion.column(key[0]), draft.schema.find_field(key[0])))
     context = ReadContext.of(draft.view, key)
     present = (batch for table in read_tables(tasks, context) for batch in as_numbers(table).to_batches())
     columns = ", ".join(map(quoted, key))
@@ -53,6 +64,14 @@ def _is_new(draft: Draft, portion: pa.Table, key: tuple[str, ...]) -> np.ndarray
     new = np.zeros(portion.num_rows, np.bool_)
     new[first.column("row").to_numpy()] = True
     return new
+
+
+def _stored(draft: Draft, tasks: Sequence[RowTask], keys: pa.Table) -> Iterator[tuple[RowTask, PositionSet]]:
+    """The live rows of the tasks that have one of the keys."""
+    spans = sort_and_merge(spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), keys))
+    newest = spans.with_sequence_number(draft.next_sequence_number)
+    for task, (_, found) in in_threads(tasks, covered_by(newest, draft.merge_context)):
+        yield task, found
 
 
 def _duplicate(portion: pa.Table, is_duplicate: np.ndarray, key: tuple[str, ...]) -> DuplicateKeyError:

@@ -72,6 +72,9 @@ def merge(draft: Draft, *, source: Any, statement: MergeStatement) -> None:
     tasks = [only_rows(task, found) for task, found in zip(targets.tasks, targets.positions, strict=True)]
     matches = find_matches(sides, context.arrow_schema, read_tables(tasks, context))
     _check_one_match(draft, sides, targets, matches)
+    if statement.has(When.NOT_MATCHED):
+        matched = np.unique(matches.target[matches.source >= 0])
+        draft.rely_on(lambda: targets.chosen(matched), len(matched))
     chosen = clause_of_unmatched(sides, matches)
     changed = _stage_targets(draft, sides, targets, matches, written)
     added = (

@@ -166,3 +166,60 @@ def test_deletes_of_other_rows_of_a_file_are_no_conflict_at_snapshot_isolation(t
         result = table.delete("id = 2 AND v <> 'x'", mode="scan")
     assert (result.attempts == 1) == (table.metadata.format_version == 2)
     assert live_values(table.refresh(), "id") == [3]
+
+
+INSERTING: dict[str, Callable[[tf.Table], Any]] = {
+    "append": lambda table: table.append(rows_of(1, 4, v="new"), on_duplicate="ignore"),
+    "merge": lambda table: table.merge(rows_of(1, 4, v="new"), on=["id"]).when_not_matched_insert_all().execute(),
+    "merge, no update": lambda table: (
+        table.merge(rows_of(1, 4, v="new"), on=["id"])
+        .when_matched_update({"v": "'never'"}, "target.v = 'another'")
+        .when_not_matched_insert_all()
+        .execute()
+    ),
+}
+DELETES: dict[str, Callable[[tf.Table, int], object]] = {
+    "range delete": KEYED["range delete"],
+    "equality delete": KEYED["equality delete"],
+    "positions": lambda other, key: other.delete(f"id = {key}", mode="scan"),
+    "whole file": lambda other, key: other.delete("id = 3" if key == 3 else "id < 3", mode="scan"),
+    "and converted": lambda other, key: (
+        other.delete_prefix({"id": key}),
+        other.maintenance.convert_deletes(),
+        other.maintenance.drop_dead_deletes(),
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", INSERTING)
+@pytest.mark.parametrize("kind", DELETES)
+def test_a_row_because_of_which_none_was_inserted_is_not_deleted_meanwhile(
+    table: tf.Table, verb: str, kind: str
+) -> None:
+    """CP-38: otherwise neither the old row is in the table nor the new one."""
+    with meanwhile(table, lambda other: DELETES[kind](other, 1)):
+        result = INSERTING[verb](table)
+    assert result.attempts > 1
+    others = {} if kind == "whole file" else {2: "old"}
+    assert values(table) == {1: "new", 3: "kept", 4: "new", **others}
+
+
+@pytest.mark.parametrize("verb", INSERTING)
+@pytest.mark.parametrize("kind", [kind for kind in DELETES if kind != "whole file"])
+def test_deletes_of_other_rows_let_an_insert_of_missing_ones_through(table: tf.Table, verb: str, kind: str) -> None:
+    """CP-38: it is about rows, whatever kind of delete others leave in their files."""
+    with meanwhile(table, lambda other: DELETES[kind](other, 2)):
+        result = INSERTING[verb](table)
+    assert result.attempts == 1
+    assert values(table) == {1: "old", 3: "kept", 4: "new"}
+
+
+@pytest.mark.parametrize("kind", DELETES)
+def test_at_snapshot_isolation_a_merge_inserts_what_was_missing_when_it_read(table: tf.Table, kind: str) -> None:
+    """SP-20."""
+    table.set_properties({"write.merge.isolation-level": "snapshot"})
+    with meanwhile(table, lambda other: DELETES[kind](other, 1)):
+        result = INSERTING["merge"](table)
+    assert result.attempts == 1
+    others = {} if kind == "whole file" else {2: "old"}
+    assert values(table) == {3: "kept", 4: "new", **others}
