@@ -16,7 +16,7 @@ import itertools
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import ClassVar, Final, TypeAlias
 
@@ -44,10 +44,10 @@ from tableformat.testing.acts import (
 )
 from tableformat.testing.key_order import Row, fingerprint
 from tableformat.testing.lineage import LineageBook
-from tableformat.testing.model import ModelVerbs
+from tableformat.testing.model import ModelClause, ModelVerbs
 from tableformat.testing.replay import EVENT_COLUMNS, oldest_beginning, replayed
 from tableformat.testing.strategies import IDS, KEY, NUMBERS, SCHEMA, Filter, filter_of_key, filters
-from tableformat.testing.verbs import Verb, verbs
+from tableformat.testing.verbs import MergeClause, Verb, verbs
 
 Rows: TypeAlias = tuple[Row, ...]
 MAIN: Final = "main"
@@ -233,6 +233,15 @@ class TableMachine(RuleBasedStateMachine):
         self.handle(at).refresh()
         self.perform(1 - at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
         self.perform(at, planned)
+
+    @precondition(lambda self: self.rows_of_main)
+    @rule(at=st.integers(0, 1), pick=st.integers(0, 15), kind=KINDS_OF_DELETE, merges=st.booleans())
+    def insert_after_unseen_delete(self, at: int, pick: int, kind: str, merges: bool) -> None:
+        """CP-38: a handle that has not seen the delete of a row inserts what is missing."""
+        row = self.rows_of_main[pick % len(self.rows_of_main)]
+        self.handle(at).refresh()
+        self.perform(1 - at, OneVerb(delete_of(self.rows_of_main, pick, kind)))
+        self.perform(at, OneVerb(inserting_merge(row) if merges else unique_append(row, "ignore")))
 
     @precondition(lambda self: self.heads[MAIN] is not None)
     @rule(at=st.integers(0, 2), pick=st.integers(0, 7))
@@ -431,6 +440,12 @@ def _are_equal(some: Rows, others: Rows) -> bool:
 def unique_append(row: Row, on_duplicate: str) -> Verb:
     """An append of the row, if its key is free, and of one with another key."""
     return Verb("append", (row, {**row, "number": row["number"] ^ 1}), {"on_duplicate": on_duplicate})
+
+
+def inserting_merge(row: Row) -> Verb:
+    """A merge that inserts the row, if its key is free, and one with another key."""
+    clause = MergeClause("when_not_matched_insert_all", (), ModelClause("not_matched", lambda _, source: source))
+    return replace(unique_append(row, "ignore"), name="merge", options={}, clauses=(clause,))
 
 
 def _append_beside(row: Row) -> Verb:

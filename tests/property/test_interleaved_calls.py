@@ -28,6 +28,7 @@ from tableformat.testing.machine import (
     Variant,
     delete_of,
     filter_of_key,
+    inserting_merge,
     unique_append,
 )
 from tableformat.testing.strategies import KEY, SCHEMA
@@ -118,6 +119,7 @@ def overtaken(draw: st.DrawFn) -> Scenario:
             [
                 OneVerb(unique_append(row, "ignore")),
                 OneVerb(unique_append(row, "error")),
+                OneVerb(inserting_merge(row)),
                 OneVerb(delete_of(FIXED_ROWS, pick, "scan")),
                 OneVerb(Verb("update", where=filter_of_key(row), change=CHANGE)),
                 InTransaction((delete_of(FIXED_ROWS, pick, "scan"), unique_append(row, "ignore"))),
