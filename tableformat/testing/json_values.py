@@ -3,6 +3,7 @@
 float, double            number, or "NaN", "Infinity", "-Infinity", "-0.0"
 decimal(P, S)            "1.50"
 date, time, timestamp    "2026-01-31", "12:00:00", "2026-01-31T12:00:00", timestamptz with its offset
+timestamp_ns             nanoseconds since 1970, and so timestamptz_ns
 uuid                     "00000000-0000-0000-0000-000000000001"
 binary, fixed[L]         hexadecimal digits: "00ff"
 struct, list, map        {"field": value}, [value], [[key, value]]

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.catalogs.catalog import Catalog
@@ -61,7 +62,7 @@ VERBS: Final = (
     "merge",
     "overwrite",
 )
-_ABOUT_THE_STEP: Final = ("as", "on_branch", "error", "note", "refused")
+_ABOUT_THE_STEP: Final = ("as", "on_branch", "handle_of", "error", "note", "refused")
 """Entries of a step that are not options of its verb."""
 
 Runner: TypeAlias = "Callable[[BuiltTable, Table, Any, dict[str, Any]], CommitResult | None]"
@@ -78,6 +79,8 @@ class BuiltTable:
     """By the name that a step's "as" gives to the snapshot after it."""
     data_files: dict[str, list[DataFile]] = field(default_factory=dict)
     """Likewise, the data files that the step added."""
+    metadata: dict[str, tuple[TableMetadata, str]] = field(default_factory=dict)
+    """Likewise, the metadata of after the step and its location: what a writer knows that has not looked since."""
     refused: list[list[dict[str, Any]]] = field(default_factory=list)
     """The rows that came back from each step with "refused", in the order of the steps."""
     writes: dict[str, tuple[StagedWrite, list[StagedFiles]]] = field(default_factory=dict)
@@ -99,6 +102,8 @@ class BuiltTable:
         table = self.catalog.load_table(self.identifier, branch=branch)
         before = {file.file_path for file in live_data_files(table)}
         name, argument, options = split_step(step)
+        if "handle_of" in step:
+            table.iceberg.metadata, table.iceberg.metadata_location = self.metadata[step["handle_of"]]
         result = _RUNNERS[name](self, table, argument, options)
         if "refused" in step:
             diverted = None if result is None else result.refused
@@ -107,6 +112,7 @@ class BuiltTable:
             self.refused.append([] if diverted is None else diverted.select(names).to_pylist())
         if "as" in step:
             head = self.catalog.load_table(self.identifier, branch=branch)
+            self.metadata[step["as"]] = (head.metadata, head.iceberg.metadata_location)
             if head.snapshot_id is not None:
                 self.snapshot_ids[step["as"]] = head.snapshot_id
             added = [file for file in live_data_files(head) if file.file_path not in before]
