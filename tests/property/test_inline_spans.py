@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from key_cases import Cut, key_of, keyed_cases, span_array
 from pyiceberg.types import LongType
 
-from tableformat.deletes.codecs.inline_spans import decode_spans, encode_spans
+from tableformat.deletes.codecs.inline_spans import decode_spans, decode_spans_of_files, encode_spans
 from tableformat.deletes.codecs.packed_spans import MARK, pack_spans
 from tableformat.deletes.codecs.range_file import spans_from_parquet, write_spans
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, spans_of_prefixes
@@ -72,7 +73,7 @@ def test_packed_spans_are_those_of_their_files(cases: list[Case]) -> None:
     """RD-13, RD-8: files of one key are decoded together, those of others by themselves; each has its own number."""
     spans = [sort_and_merge(span_array(key, pairs)) for key, _, pairs in cases]
     entries = [entry(each, pack_spans(each), number) for number, each in enumerate(spans, 3)]
-    found = decode_spans(entries, None)
+    found = decode_spans_of_files(entries, None)
     for number, (each, decoded) in enumerate(zip(spans, found, strict=True), 3):
         assert same(decoded, of_the_file(each))
         assert decoded.sequence_numbers is not None
@@ -107,6 +108,29 @@ def test_packed_bytes_of_another_kind_are_errors() -> None:
         stated = spans.slice(0, 5) if damaged is packed else spans
         with pytest.raises(CorruptFileError, match=words):
             decode_spans([entry(stated, damaged)], None)
+
+
+def test_of_packed_files_that_are_decoded_together_the_damaged_one_is_named() -> None:
+    """DA-8, RD-13: and a stream of other batches than our own is read alone."""
+    spans = spans_of_prefixes(key_of([LongType()]), pa.table({"k0": list(range(6))}))
+    packed = pack_spans(spans)
+    assert packed is not None
+    stored = zlib.decompress(packed[len(MARK) :])
+    rows = pa.ipc.open_stream(stored).read_all()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=2)
+    in_batches = MARK + zlib.compress(sink.getvalue())
+    unsorted = MARK + zlib.compress(stored.replace(bytes([3, 0, 0, 0, 0, 0, 0, 0]), bytes([9, 0, 0, 0, 0, 0, 0, 0])))
+    good, other = entry(spans, packed, 3), entry(spans, in_batches, 4)
+    found = decode_spans_of_files([good, other, good], None)
+    assert [same(each, of_the_file(spans)) for each in found] == [True] * 3
+    assert [each.sequence_numbers.tolist() for each in found if each.sequence_numbers is not None] == [
+        [number] * 6 for number in (3, 4, 3)
+    ]
+    wrong = replace(entry(spans, unsorted, 5), file_path="deletes/wrong.parquet")
+    with pytest.raises(CorruptFileError, match=r"deletes/wrong\.parquet"):
+        decode_spans([good, wrong, good], None)
 
 
 @settings(max_examples=examples(1), deadline=None)

@@ -88,8 +88,9 @@ def _encode_few(spans: SpanArray) -> bytes | None:
 def decode_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
     """RD-13, RD-8: the numbered spans of files with one list of delete columns whose entries carry them.
 
-    One array for each packed file, and for each list of types that the others were written with; key columns take names
-    and types as `spans_from_parquet` gives them. CorruptFileError names the delete file whose spans make no sense.
+    One array for all packed files of one key, and for each list of types that the others were written with; key columns
+    take names and types as `spans_from_parquet` gives them. CorruptFileError names the delete file whose spans make no
+    sense.
     """
     return [spans for _, spans in _decode(deletes, schema)]
 
@@ -116,7 +117,7 @@ def _decode(deletes: Sequence[DeleteFile], schema: Schema | None) -> _Decoded:
     found: _Decoded = []
     if packed:
         unpacked = unpack_spans([deletes[number] for number in packed], schema)
-        found += (([number], spans) for number, spans in zip(packed, unpacked, strict=True))
+        found += (([packed[index] for index in indexes], spans) for indexes, spans in unpacked)
     if few:
         try:
             found += _decode_few(deletes, few, schema)

@@ -13,10 +13,15 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
-from tableformat.deletes.codecs.range_file import spans_from_parquets, spans_to_parquet_table
+from tableformat.deletes.codecs.range_file import (
+    spans_from_parquet,
+    spans_of_files,
+    spans_to_parquet_table,
+)
 from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
@@ -29,6 +34,10 @@ MAX_BYTES: Final = 16 * 1024
 """Packed. Entries are read and written again with their manifests, whether a reader needs their spans or not."""
 _MAX_UNPACKED_BYTES: Final = 16 * 1024 * 1024
 """What `MAX_BYTES` can become: zlib packs up to a thousand bytes into one."""
+_PREFIX_BYTES: Final = 8
+"""Of a message of an Arrow stream: its mark, and the length of what says what it is."""
+_END: Final = bytes.fromhex("ff ff ff ff 00 00 00 00")
+"""Of an Arrow stream."""
 
 
 def pack_spans(spans: SpanArray) -> bytes | None:
@@ -43,33 +52,77 @@ def pack_spans(spans: SpanArray) -> bytes | None:
     return packed if len(packed) <= MAX_BYTES else None
 
 
-def unpack_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[SpanArray]:
-    """RD-8: the numbered spans of each file, with names and types as `spans_from_parquet` gives them. CorruptFileError
-    names the file whose bytes make no sense."""
-    tables = [_table(delete) for delete in deletes]
-    found = spans_from_parquets(tables, [delete.file_path for delete in deletes], schema)
-    return [
-        spans.with_sequence_number(committed_sequence_number(delete))
-        for spans, delete in zip(found, deletes, strict=True)
-    ]
+def unpack_spans(deletes: Sequence[DeleteFile], schema: Schema | None) -> list[tuple[list[int], SpanArray]]:
+    """RD-8: the numbered spans of the files, with names and types as `spans_from_parquet` gives them, and the indexes
+    of the files that they are of, one after the other: those of one key are one array. CorruptFileError names the file
+    whose bytes make no sense."""
+    streams = [_unpacked(delete) for delete in deletes]
+    together = _of_one_key(deletes, streams, schema)
+    if together is not None:
+        return [(list(range(len(deletes))), together)]
+    found = []
+    for number, (delete, stream) in enumerate(zip(deletes, streams, strict=True)):
+        spans = spans_from_parquet(_table(delete, stream), delete.file_path, schema)
+        found.append(([number], spans.with_sequence_number(committed_sequence_number(delete))))
+    return found
 
 
-def _table(delete: DeleteFile) -> pa.Table:
+def _of_one_key(deletes: Sequence[DeleteFile], streams: Sequence[bytes], schema: Schema | None) -> SpanArray | None:
+    """The spans of all files by one pass; None where they are of several keys, or one of them is not right."""
+    joined = _joined(streams)
+    if joined is None:
+        return None
+    counts = [delete.record_count for delete in deletes]
+    try:
+        with pa.ipc.open_stream(joined) as reader:
+            batches = list(reader)
+        if [len(batch) for batch in batches] != counts:
+            return None
+        rows = pa.Table.from_batches(batches)
+        rows.validate(full=True)
+        spans = spans_of_files(rows, counts, schema)
+    except (ValueError, OSError, pa.ArrowException, CorruptFileError):
+        return None  # Decoded alone the file raises the error that names it.
+    numbers = np.repeat([committed_sequence_number(delete) for delete in deletes], counts)
+    return spans.with_sequence_numbers(numbers)
+
+
+def _joined(streams: Sequence[bytes]) -> bytes | None:
+    """One Arrow stream of the batches of all; None where their schemas differ.
+
+    schema  batch 0  end          schema  batch 1  end          ->          schema  batch 0  batch 1  end
+    """
+    schema = streams[0][: _PREFIX_BYTES + int.from_bytes(streams[0][4:_PREFIX_BYTES], "little")]
+    if not all(stream.startswith(schema) and stream.endswith(_END) for stream in streams):
+        return None
+    return b"".join([schema, *(stream[len(schema) : -len(_END)] for stream in streams), _END])
+
+
+def _unpacked(delete: DeleteFile) -> bytes:
     packed = delete.range_spans or b""
     try:
         unpacking = zlib.decompressobj()
-        stored = unpacking.decompress(packed[len(MARK) :], _MAX_UNPACKED_BYTES)
+        stream = unpacking.decompress(packed[len(MARK) :], _MAX_UNPACKED_BYTES)
         if not unpacking.eof:
             raise ValueError("the packed bytes have no end")
-        with pa.ipc.open_stream(stored) as reader:
+    except (zlib.error, ValueError) as error:
+        raise _unreadable(delete, error) from error
+    return stream
+
+
+def _table(delete: DeleteFile, stream: bytes) -> pa.Table:
+    try:
+        with pa.ipc.open_stream(stream) as reader:
             table = reader.read_all()
         table.validate(full=True)
-    except (zlib.error, ValueError, OSError, pa.ArrowException) as error:
-        raise CorruptFileError(
-            delete.file_path, f"its manifest entry carries spans that cannot be read: {error}"
-        ) from error
+    except (ValueError, OSError, pa.ArrowException) as error:
+        raise _unreadable(delete, error) from error
     if len(table) != delete.record_count:
         raise CorruptFileError(
             delete.file_path, f"its manifest entry states {delete.record_count} spans and carries {len(table)}."
         )
     return table
+
+
+def _unreadable(delete: DeleteFile, error: Exception) -> CorruptFileError:
+    return CorruptFileError(delete.file_path, f"its manifest entry carries spans that cannot be read: {error}")

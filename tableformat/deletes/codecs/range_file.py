@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -111,15 +112,23 @@ def spans_from_parquets(
     writers feed has thousands of files of a few spans.
     """
     if len({table.schema.metadata[FOOTER_KEY] for table in tables if FOOTER_KEY in (table.schema.metadata or {})}) == 1:
-        ends = np.cumsum([len(table) for table in tables])
-        starts = ends - [len(table) for table in tables]
+        counts = [len(table) for table in tables]
         try:
-            together = _decoded(pa.concat_tables(tables), "", schema, starts)
+            together = spans_of_files(pa.concat_tables(tables), counts, schema)
         except (CorruptFileError, pa.ArrowInvalid):
             pass  # One of the files is not right: decoded alone it raises the error that names it.
         else:
-            return [together.slice(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
+            bounds = pairwise(np.cumsum([0, *counts]).tolist())
+            return [together.slice(start, end) for start, end in bounds]
     return [spans_from_parquet(table, location, schema) for table, location in zip(tables, locations, strict=True)]
+
+
+def spans_of_files(rows: pa.Table, counts: Sequence[int], schema: Schema | None = None) -> SpanArray:
+    """The spans of files of one key, `counts` of each, whose tables are put end to end.
+
+    CorruptFileError or ArrowInvalid, which name no file, where one of them is not right.
+    """
+    return _decoded(rows.combine_chunks(), "", schema, np.cumsum([0, *counts[:-1]]))
 
 
 def _decoded(table: pa.Table, location: str, schema: Schema | None, first_spans: npt.NDArray[np.int64]) -> SpanArray:

@@ -68,12 +68,16 @@ class SpanArray:
 
     def with_sequence_number(self, sequence_number: int) -> SpanArray:
         """RD-8: spans without a number of their own inherit the manifest entry's."""
+        return self.with_sequence_numbers(np.full(len(self), sequence_number, np.int64))
+
+    def with_sequence_numbers(self, inherited: npt.NDArray[np.int64]) -> SpanArray:
+        """RD-8: the same for spans of several entries, with the number that each would inherit."""
         if self.sequence_numbers is None:
-            return replace(self, sequence_numbers=np.full(len(self), sequence_number, np.int64))
+            return replace(self, sequence_numbers=inherited)
         inherits = self.sequence_numbers == INHERITED
         if not inherits.any():
             return self
-        return replace(self, sequence_numbers=np.where(inherits, np.int64(sequence_number), self.sequence_numbers))
+        return replace(self, sequence_numbers=np.where(inherits, inherited, self.sequence_numbers))
 
     @staticmethod
     def empty(key: KeyColumns) -> SpanArray:
