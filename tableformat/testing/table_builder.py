@@ -32,6 +32,7 @@ from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.drafts.result import CommitResult
+from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.operations.staged_write import StagedWrite
 from tableformat.range_partitions.definition_text import range_partitions_of_text
 from tableformat.range_partitions.model import RangePartitions
@@ -365,6 +366,19 @@ def _define_range_partitions(_built: BuiltTable, table: Table, given: Any, _opti
     table.range_partitions.define(_partitions(given, table.metadata.schema()))
 
 
+def _retire(_built: BuiltTable, table: Table, pair: Any, _options: dict[str, Any]) -> None:
+    lower, upper = _bound(pair, table.metadata.schema(), table.range_partitions.on)
+    table.range_partitions.retire(lower, upper)
+
+
+def _restore(_built: BuiltTable, table: Table, tag: Any, _options: dict[str, Any]) -> None:
+    table.range_partitions.restore(tag)
+
+
+def _cherrypick(built: BuiltTable, table: Table, name: Any, _options: dict[str, Any]) -> None:
+    cherrypick(table.iceberg, table.branch, built.snapshot_ids[name])
+
+
 def _set_key(_built: BuiltTable, table: Table, columns: Any, _options: dict[str, Any]) -> None:
     table.set_key(columns)
 
@@ -389,6 +403,9 @@ _RUNNERS: Final[Mapping[str, Runner]] = {
     "set_properties": _set_properties,
     "alter_range_partitions": _alter_range_partitions,
     "define_range_partitions": _define_range_partitions,
+    "retire": _retire,
+    "restore": _restore,
+    "cherrypick": _cherrypick,
     "set_key": _set_key,
     "damage": _damage,
 }

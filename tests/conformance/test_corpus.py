@@ -237,7 +237,7 @@ def test_what_cannot_be_read_is_an_error_that_names_it(
 
 NOT_MODELLED = {
     *("raw", "update_schema", "set_key", "damage", "alter_range_partitions", "define_range_partitions", "publish"),
-    *("stage_write", "commit_write"),
+    *("stage_write", "commit_write", "retire", "restore", "cherrypick"),
 }
 """Steps that say how rows are stored, or change the schema. A case states "model": false where it is about storage."""
 MODELLED = [

@@ -20,6 +20,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.snapshot_choice import view_at
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.history.older_files import met_by_deletes
 
 START_SNAPSHOT_ID: Final = "start-snapshot-id"
 END_SNAPSHOT_ID: Final = "end-snapshot-id"
@@ -70,7 +71,7 @@ def _appends(snapshot: Snapshot) -> bool:
 
 def _added(view: SnapshotView, snapshot: Snapshot) -> list[DataFile]:
     of_snapshot = view_at(view.metadata, view.io, snapshot.snapshot_id)
-    return [
+    added = [
         entry.file
         for manifest in manifests_of(of_snapshot)
         if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id
@@ -78,3 +79,10 @@ def _added(view: SnapshotView, snapshot: Snapshot) -> list[DataFile]:
         if entry.status is EntryStatus.ADDED and entry.snapshot_id == snapshot.snapshot_id
         if isinstance(entry.file, DataFile)
     ]
+    if met := met_by_deletes(of_snapshot, added):
+        raise UnsupportedFeatureError(
+            f"snapshot {snapshot.snapshot_id} restored or carried {len(met)} data files of which deletes took rows, "
+            f"such as {met[0].file_path}, and a read of what was appended knows no deletes. Read the changes: "
+            "SELECT ... FROM t CHANGES FROM VERSION ... TO VERSION ..., or read between other snapshots."
+        )
+    return added

@@ -21,8 +21,9 @@ from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.newest import move_to_newest
-from tableformat.metadata.snapshot_choice import ancestors, head_view
+from tableformat.metadata.snapshot_choice import ancestors, head_view, view_at
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.history.older_files import met_by_deletes
 from tableformat.operations.history.references import move_to_child
 from tableformat.operations.options import CommitOptions
 
@@ -141,6 +142,12 @@ def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[Dat
     added = diff_snapshots(iceberg.io, metadata, parent, picked).added_data_files
     if not added:
         raise InvalidArgumentError(f"{subject}: it added no file.")
+    if met := met_by_deletes(view_at(metadata, iceberg.io, picked.snapshot_id), added):
+        raise InvalidArgumentError(
+            f"{subject}: it restored or carried {len(met)} data files with older numbers, such as {met[0].file_path}, "
+            "of which deletes took rows. As new ones they would escape those deletes. Nothing was changed. Append the "
+            f"rows that the snapshot has: scan(snapshot_id={picked.snapshot_id})."
+        )
     return tuple(replace(data, sequence_number=None, file_sequence_number=None, first_row_id=None) for data in added)
 
 
