@@ -165,6 +165,7 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     refuse_changed_checks(write.context.properties, draft.context.properties, table=write.context.table_location)
     merged = StagedFiles.merge(staged)
     _refuse_parts(merged)
+    _refuse_changed_key(write, draft)
     draft.begin_verb()
     draft.adopt_files(merged, since=write.planned_sequence_number, held_against=write.context.properties)
     if merged.prefixes is not None and merged.prefixes.num_rows:
@@ -172,6 +173,19 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     if write.inside is not None and len(write.inside.spans):
         names_by_now(write.inside.spans.key.names, write.context.schema, draft.schema)
         draft.replace_spans(write.inside.spans)
+
+
+def _refuse_changed_key(write: StagedWrite, draft: Draft) -> None:
+    """CP-36: what was written to replace the rows of its keys does so by the key of then, as the table has it still."""
+    schema, key = write.context.schema, write.context.key_field_ids
+    by_key = write.kind == "replace" and {schema.find_field(name).field_id for name in write.prefix} == set(key)
+    if by_key and set(key) != set(draft.context.key_field_ids):
+        now = ", ".join(key_names(draft.schema, draft.context.key_field_ids)) or "nothing"
+        raise InvalidArgumentError(
+            f"the staged rows replace the rows with their keys, by {', '.join(key_names(schema, key))}, and the key of "
+            f"{draft.name} was changed since they were written: it is {now} now, and rows that are different by it "
+            "would go. Nothing was changed. Stage the rows again."
+        )
 
 
 def _interval(schema: Schema, on: str | Sequence[str] | None, lower: Any, upper: Any) -> InsideSpans:

@@ -272,6 +272,10 @@ class Draft:
         """Delete the rows that the spans cover, by a range delete."""
         self._blind.add_spans(spans)
 
+    def replaces_whole_rows(self) -> None:
+        """CP-27: the current verb was given every column of the table, and is committed while those are all."""
+        self._change.replaces_whole_rows = True
+
     def replace_spans(self, spans: SpanArray) -> None:
         """RP-19: delete what the spans cover, as the commit finds it. For drafts of one verb."""
         if self.blind_deletes != BLIND_DELETES_DEFAULT:

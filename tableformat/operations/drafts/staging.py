@@ -83,6 +83,8 @@ class StagedChange:
         """Files that other processes staged, each with the table's last sequence number before it was written."""
         self.replaced: ReplacedSpans | None = None
         """What the head of each attempt is asked for; the draft has no other verb then."""
+        self.replaces_whole_rows = False
+        """CP-27: rows with the same keys go, with whatever values the columns have that these rows do not know."""
         self._named_twice: frozenset[str] = frozenset()
         """Planned data files that stay in the table even without a row (MT-64)."""
 
@@ -366,6 +368,8 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         replaced = self._staged.replaced
         if change.scoped_deletes:
             self._refuse_changed_key(head)
+        if change.added_data_files and self._staged.replaces_whole_rows:
+            self._refuse_new_columns(head)
         if replaced is None:
             return change
         check_columns_are_there(replaced.field_ids, head, self._table)
@@ -380,6 +384,16 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             raise CommitConflictError(
                 f"the key of {self._table} was changed meanwhile, and is {names} now: deletes by the key of before "
                 "would take rows that are different by it. Nothing was changed. Run the operation again."
+            )
+
+    def _refuse_new_columns(self, head: SnapshotView) -> None:
+        """CP-27: CommitConflictError where the table has columns that the rows could not have."""
+        known = {field.field_id for field in self._context.schema.fields}
+        new = [field.name for field in head.metadata.schema().fields if field.field_id not in known]
+        if new:
+            raise CommitConflictError(
+                f"{', '.join(map(repr, new))} came into {self._table} meanwhile: the rows to upsert lack it, and would "
+                "replace rows that may have it. Nothing was changed. Run the operation again."
             )
 
     def committed(self, outcome: CommitOutcome, io: FileIO) -> TableChange | None:

@@ -45,6 +45,7 @@ def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail", missing: str = 
     conformed = draft.conformed(reader, on_refused, whole_groups=key)
     if missing == "error":
         _refuse_lacking(_lacking(draft, reader))
+        draft.replaces_whole_rows()
     # Rows are held here while others are written (MT-63).
     half = draft.context.memory_bytes // 2
     newest = last_row_per_key(conformed.to_reader(), key, memory_bytes=half // _COPIES)

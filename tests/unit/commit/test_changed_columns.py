@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.types import StringType
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, UnknownColumnError
@@ -158,6 +160,64 @@ def test_a_reader_of_rows_cannot_be_replaced_by_another_key(table: tf.Table) -> 
     with pytest.raises(CommitConflictError, match=r"the key of db\.t was changed meanwhile, and is a, b now"):
         table.upsert(rows({"a": 1, "b": 9, "note": None}).to_reader())
     assert len(live_rows(another(table))) == 3
+
+
+@pytest.mark.parametrize("encoding", ["range", "equality"])
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_staged_rows_are_not_replaced_by_another_key(table: tf.Table, refreshed: bool, encoding: str) -> None:
+    """CP-36: by the key of when the rows were written (7, 1) and (7, 2) would go; a prefix that is no whole key says
+    itself what it takes."""
+    table.set_properties({"write.delete.prefix-encoding": encoding})
+    by_prefix = table.new_write(kind="replace", prefix=["a"])
+    table.set_key(["a"])
+    by_key = table.new_write(kind="replace")
+    new = [write.write(rows({"a": 7, "b": 9, "note": None})) for write in (by_key, by_prefix)]
+    other = another(table).set_key(["a", "b"])
+    other.append(rows({"a": 7, "b": 1, "note": None}, {"a": 7, "b": 2, "note": None}))
+    handle = another(table) if refreshed else table
+    with pytest.raises(InvalidArgumentError, match=r"by a, and the key of db\.t was changed .* it is a, b now"):
+        handle.commit(by_key, [new[0]])
+    assert [row["b"] for row in live_rows(another(table), "a = 7")] == [1, 2]
+    handle.commit(by_prefix, [new[1]])
+    assert [row["b"] for row in live_rows(another(table), "a = 7")] == [9]
+
+
+def add_color(table: tf.Table) -> None:
+    with another(table).update_schema() as update:
+        update.add_column("color", StringType())
+    another(table).upsert(pa.table({"a": [1], "b": [2], "note": ["p"], "color": ["red"]}))
+
+
+def upsert_in_a_transaction(table: tf.Table, new: pa.Table) -> None:
+    with table.transaction() as transaction:
+        transaction.upsert(new)
+
+
+UPSERTS: dict[str, Callable[[tf.Table, pa.Table], Any]] = {
+    "upsert": lambda table, new: table.upsert(new),
+    "append": lambda table, new: table.append(new, on_duplicate="replace"),
+    "of a stream": lambda table, new: table.upsert(new.to_reader()),
+    "transaction": upsert_in_a_transaction,
+}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("deletes", ["range", "off"])
+@pytest.mark.parametrize("upsert", UPSERTS.values(), ids=UPSERTS)
+def test_an_upsert_loses_no_value_of_a_column_that_it_does_not_know(
+    table: tf.Table, upsert: Callable[[tf.Table, pa.Table], Any], deletes: str, is_late: bool
+) -> None:
+    """CP-27: every column was given when the rows were, and another one came, with a value for this key."""
+    table.set_properties({"write.delete.blind": deletes})
+    new = rows({"a": 1, "b": 2, "note": "new"})
+    with interrupted_by(lambda: add_color(table)) if is_late else nullcontext():
+        if not is_late:
+            add_color(table)
+        with pytest.raises((InvalidArgumentError, CommitConflictError), match=r"'color'|may hold rows"):
+            upsert(table, new)
+    assert [row["color"] for row in live_rows(another(table), "a = 1")] == ["red"]
+    another(table).upsert(new, missing="keep")
+    assert live_rows(another(table), "a = 1") == [{"a": 1, "b": 2, "note": "new", "color": "red"}]
 
 
 @pytest.mark.parametrize("verb", ["append", "update", "delete", "merge", "upsert some columns"])
