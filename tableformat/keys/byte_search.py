@@ -33,6 +33,48 @@ class EncodedStrings(Sequence[bytes]):
         return value
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedStrings:
+    """Byte strings in the order of unsigned bytes, none of them null, prepared to be searched many times."""
+
+    strings: pa.LargeBinaryArray
+    shared: bytes
+    """What all of them begin with."""
+    words: npt.NDArray[np.int64]
+    """The eight bytes behind that as a number."""
+
+    @staticmethod
+    def of(strings: pa.LargeBinaryArray) -> SortedStrings:
+        shared = _shared_beginning(strings[0].as_py(), strings[-1].as_py()) if len(strings) else b""
+        return SortedStrings(strings, shared, _words(strings, len(shared)))
+
+    def search(self, questions: pa.LargeBinaryArray, *, right: bool) -> npt.NDArray[np.int64]:
+        """For each question how many of the strings are below it; with `right`, below it or equal."""
+        ordered, shared, count = self.strings, self.shared, len(questions)
+        if len(ordered) == 0 or count == 0:
+            return np.zeros(count, np.int64)
+        begins_so = np.asarray(pc.starts_with(questions, pattern=shared)) if shared else np.ones(count, np.bool_)
+        is_above = np.asarray(pc.greater(questions, pa.scalar(shared, pa.large_binary())))
+        low = np.where(is_above, len(ordered), 0)
+        inside = np.flatnonzero(begins_so)
+        if len(inside) == 0:
+            return low
+        asked = _words(questions if len(inside) == count else questions.take(pa.array(inside)), len(shared))
+        begin, end = _equal_runs(self.words, asked)
+        low[inside] = begin
+        alone = np.flatnonzero(end - begin == 1)
+        if len(alone):
+            neighbours, chosen = ordered.take(pa.array(begin[alone])), questions.take(pa.array(inside[alone]))
+            low[inside[alone]] += np.asarray((pc.less_equal if right else pc.less)(neighbours, chosen))
+        bisect = bisect_right if right else bisect_left
+        decoded = EncodedStrings(ordered)
+        for place in np.flatnonzero(end - begin > 1).tolist():
+            row = int(inside[place])
+            question: bytes = questions[row].as_py()
+            low[row] = bisect(decoded, question, int(begin[place]), int(end[place]))
+        return low
+
+
 def search_bytes(ordered: pa.LargeBinaryArray, questions: pa.LargeBinaryArray, *, right: bool) -> npt.NDArray[np.int64]:
     """For each question how many of the ordered strings are below it; with `right`, below it or equal.
 
@@ -44,31 +86,24 @@ def search_bytes(ordered: pa.LargeBinaryArray, questions: pa.LargeBinaryArray, *
     >>> search_bytes(ordered, pa.array([b"", b"ab", b"abd", b"c"], pa.large_binary()), right=False).tolist()
     [0, 0, 2, 3]
     """
-    count = len(questions)
-    if len(ordered) == 0 or count == 0:
-        return np.zeros(count, np.int64)
-    shared = _shared_beginning(ordered[0].as_py(), ordered[-1].as_py())
-    begins_so = np.asarray(pc.starts_with(questions, pattern=shared)) if shared else np.ones(count, np.bool_)
-    is_above = np.asarray(pc.greater(questions, pa.scalar(shared, pa.large_binary())))
-    low = np.where(is_above, len(ordered), 0)
-    inside = np.flatnonzero(begins_so)
-    if len(inside) == 0:
-        return low
-    known = _words(ordered, len(shared))
-    asked = _words(questions if len(inside) == count else questions.take(pa.array(inside)), len(shared))
-    begin, end = np.searchsorted(known, asked, side="left"), np.searchsorted(known, asked, side="right")
-    low[inside] = begin
-    alone = np.flatnonzero(end - begin == 1)
-    if len(alone):
-        neighbours, chosen = ordered.take(pa.array(begin[alone])), questions.take(pa.array(inside[alone]))
-        low[inside[alone]] += np.asarray((pc.less_equal if right else pc.less)(neighbours, chosen))
-    bisect = bisect_right if right else bisect_left
-    decoded = EncodedStrings(ordered)
-    for place in np.flatnonzero(end - begin > 1).tolist():
-        row = int(inside[place])
-        question: bytes = questions[row].as_py()
-        low[row] = bisect(decoded, question, int(begin[place]), int(end[place]))
-    return low
+    return SortedStrings.of(ordered).search(questions, right=right)
+
+
+def _equal_runs(
+    known: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where in the sorted words those begin and end that are equal to each of the others. One search tells both where
+    no word is there twice.
+
+    >>> [bounds.tolist() for bounds in _equal_runs(np.array([3, 5, 5, 7]), np.array([4, 5, 7, 9]))]
+    [[1, 1, 3, 4], [1, 3, 4, 4]]
+    """
+    begin = np.searchsorted(known, asked, side="left")
+    last = len(known) - 1
+    end = begin + ((known[np.minimum(begin, last)] == asked) & (begin <= last))
+    goes_on = np.flatnonzero((known[np.minimum(end, last)] == asked) & (begin < end) & (end <= last))
+    end[goes_on] = np.searchsorted(known, asked[goes_on], side="right")
+    return begin, end
 
 
 def _shared_beginning(first: bytes, last: bytes) -> bytes:

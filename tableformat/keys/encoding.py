@@ -35,6 +35,7 @@ AFTER_MARKER: Final = b"\xff"
 ESCAPED_ZERO: Final = b"\x00\xff"
 TERMINATOR: Final = b"\x00\x01"
 _SIGN_BIT: Final = np.uint64(1 << 63)
+_NO_BORDERS: Final[npt.NDArray[np.int64]] = np.empty(0, np.int64)
 _EMPTY: Final = pa.scalar(b"", pa.large_binary())
 _NULL: Final = pa.scalar(NULL_MARKER, pa.large_binary())
 _VALUE: Final = pa.scalar(VALUE_MARKER, pa.large_binary())
@@ -62,16 +63,19 @@ def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[P
 
 
 def encode_runs(
-    columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[PrimitiveType]
+    columns: Sequence[pa.Array | pa.ChunkedArray],
+    types: Sequence[PrimitiveType],
+    borders: npt.NDArray[np.int64] = _NO_BORDERS,
 ) -> tuple[pa.LargeBinaryArray, npt.NDArray[np.int64]]:
-    """RD-4: the keys of runs of equal rows that follow each other, and for each row the number of its run.
+    """RD-4: the keys of runs of equal rows that follow each other, and where each run begins.
 
-    Rows of one prefix mostly stand together. Two runs that touch may have one key.
+    Rows of one prefix mostly stand together. Two runs that touch may have one key; no run goes on over one of the
+    `borders`.
 
     >>> from pyiceberg.types import LongType
-    >>> keys, runs = encode_runs([pa.array([7, 7, 9, 9, 9, 7])], (LongType(),))
-    >>> len(keys), runs.tolist()
-    (3, [0, 0, 1, 1, 1, 2])
+    >>> keys, begins = encode_runs([pa.array([7, 7, 9, 9, 9, 7])], (LongType(),), np.array([4]))
+    >>> len(keys), begins.tolist()
+    (4, [0, 2, 4, 5])
     """
     arrays = [
         as_key_array(column, key_type, name=f"column {position}")
@@ -79,12 +83,13 @@ def encode_runs(
     ]
     is_first = np.zeros(len(arrays[0]), np.bool_)
     is_first[:1] = True
+    is_first[borders[borders < len(is_first)]] = True
     for array in arrays:
         # Values that are equal have one encoding, zeros of either sign included; a null or a NaN begins a run.
         is_first[1:] |= np.asarray(pc.not_equal(array[1:], array[:-1]).fill_null(True))
     chosen = pa.array(is_first)
     pieces = [encode_column(array.filter(chosen), key_type) for array, key_type in zip(arrays, types, strict=True)]
-    return join_pieces(pieces), np.cumsum(is_first) - 1
+    return join_pieces(pieces), np.flatnonzero(is_first)
 
 
 def encode_values(values: tuple[Any, ...], types: Sequence[PrimitiveType]) -> bytes:

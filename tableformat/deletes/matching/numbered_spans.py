@@ -67,8 +67,8 @@ class NumberedSpans:
         `columns` are those of `field_ids`, in types that promote to the key's; `begin` for each row a place in
         `deletes.numbers`.
         """
-        keys, runs = encode_runs(columns, self.intervals.key.types[: len(self.field_ids)])
-        of_row = (search_bytes(self.cuts, keys, right=True) - 1)[runs]
+        keys, begins = encode_runs(columns, self.intervals.key.types[: len(self.field_ids)])
+        of_row = np.repeat(search_bytes(self.cuts, keys, right=True) - 1, np.diff(begins, append=len(begin)))
         rows = np.flatnonzero(of_row >= 0)
         numbers = self.deletes.first(of_row[rows], begin[rows])
         is_deleted = numbers != NO_DELETE

@@ -25,6 +25,7 @@ from tableformat.deletes.positions import expanded
 from tableformat.deletes.rules import range_delete_is_new_enough
 from tableformat.deletes.spans.extremes import extremes
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.keys.byte_search import SortedStrings
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
@@ -48,6 +49,11 @@ class Skyline:
         gaps = np.zeros(len(self.fragments), np.int64)
         gaps[1:] = np.asarray(pc.not_equal(upper[:-1], lower[1:]))
         return np.cumsum(gaps)
+
+    @cached_property
+    def begins(self) -> SortedStrings:
+        """Where the fragments begin, to look keys up in."""
+        return SortedStrings.of(self.fragments.lower.encoded)
 
     @cached_property
     def depth(self) -> int:

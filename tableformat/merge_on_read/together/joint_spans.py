@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.types import LongType, PrimitiveType
 
 from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
@@ -31,7 +31,6 @@ from tableformat.deletes.rules import range_delete_is_new_enough
 from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.fragment_range import FragmentRange, RangeDeletes
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.keys.byte_search import search_bytes
 from tableformat.keys.encoding import encode_runs
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.span_positions import bound_columns, positions_in_file
@@ -73,8 +72,7 @@ def joint_span_positions(files: Sequence[KeyRows]) -> PositionSet:
         found.append(PositionSet.from_runs(*positions_in_file(starts, numbers, runs.starts, runs.ends)))
     for of_one_skyline in ranges.values():
         numbers = np.array([number for number, _ in of_one_skyline])
-        mask = _newer_fragments([files[number] for number in numbers], [each for _, each in of_one_skyline])
-        runs = PositionSet.from_mask(mask)
+        runs = _newer_fragments([files[number] for number in numbers], [each for _, each in of_one_skyline])
         found.append(PositionSet.from_runs(*positions_in_file(starts, numbers, runs.starts, runs.ends)))
     return PositionSet.union_of(found)
 
@@ -86,22 +84,24 @@ def columns_of_deletes(deletes: RangeDeletes) -> tuple[int, ...]:
     return bound_columns(deletes)
 
 
-def _newer_fragments(files: Sequence[KeyRows], ranges: Sequence[FragmentRange]) -> npt.NDArray[np.bool_]:
+def _newer_fragments(files: Sequence[KeyRows], ranges: Sequence[FragmentRange]) -> PositionSet:
     """RD-1, RD-2: which rows, counted over these files end to end, lie in a fragment of their file's range that is
     newer than the file. All ranges are of one skyline."""
     skyline = ranges[0].skyline
     fragments, field_ids = skyline.fragments, columns_of_deletes(ranges[0])
-    row_counts = [file.row_count for file in files]
-    keys, runs = encode_runs(end_to_end(files, field_ids), fragments.key.types[: len(field_ids)])
-    begun = search_bytes(fragments.lower.encoded, keys, right=True)
-    ended = search_bytes(fragments.upper.encoded, keys, right=True)
-    fragment, is_inside = (begun - 1)[runs], (begun > ended)[runs]
-    begin, end, newer_than = (
-        np.repeat([getattr(each, name) for each in ranges], row_counts) for name in ("begin", "end", "newer_than")
+    starts = starts_of(file.row_count for file in files)
+    keys, begins = encode_runs(end_to_end(files, field_ids), fragments.key.types[: len(field_ids)], starts)
+    fragment = skyline.begins.search(keys, right=True) - 1
+    ends = fragments.upper.encoded.take(pa.array(np.maximum(fragment, 0)))
+    is_inside = np.asarray(pc.less(keys, ends))
+    range_of = np.searchsorted(starts, begins, side="right") - 1
+    first, last, newer_than = (
+        np.array([getattr(each, name) for each in ranges])[range_of] for name in ("begin", "end", "newer_than")
     )
     is_newer = range_delete_is_new_enough(skyline.numbers[fragment], newer_than)
-    covered: npt.NDArray[np.bool_] = is_inside & (begin <= fragment) & (fragment < end) & is_newer
-    return covered
+    is_covered = is_inside & (first <= fragment) & (fragment < last) & is_newer
+    stops = np.append(begins[1:], starts[-1])
+    return PositionSet.from_runs(begins[is_covered], stops[is_covered])
 
 
 def _covered_runs(alike: _Alike, files: Sequence[KeyRows], spans: Sequence[SpanArray]) -> PositionSet:
