@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from tableformat.keys.encoding import ENCODING_VERSION
@@ -26,8 +27,12 @@ def sorted_by(key_value_metadata: Mapping[bytes, bytes] | None) -> tuple[int, ..
     A marker that cannot be read is no promise: rows are then compared one by one, which is right for any order.
     """
     stored = (key_value_metadata or {}).get(SORTED_BY)
-    if stored is None:
-        return None
+    return None if stored is None else _promised(stored)
+
+
+@lru_cache(maxsize=256)
+def _promised(stored: bytes) -> tuple[int, ...] | None:
+    """What a marker says; files of one table have one."""
     try:
         marker = json.loads(stored)
     except (ValueError, RecursionError):

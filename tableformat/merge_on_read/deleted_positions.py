@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
@@ -50,6 +50,7 @@ FOOTER_CACHE_BYTES: Final = 64 * 1024 * 1024
 _ENTRY_BYTES: Final = 500
 _DELETE_BYTES: Final = 300
 """What the identity of a delete file costs."""
+_NOTHING: Final[frozenset[Any]] = frozenset()
 _SHARED_BYTES: Final = 16
 """What it costs where it is shared."""
 
@@ -139,12 +140,11 @@ class MergeContext:
         )
 
     def read_data_file(self, file: ContentFile) -> OpenedFile:
-        """A small data file as every reader of the table opens it, in memory; its footer is kept."""
+        """A small data file as every reader of the table opens it, in memory."""
         return read_parquet(
             self.io,
             file,
             name_mapping=self.name_mapping,
-            footers=self.caches.footers,
             verify_checksums=self.verify_checksums,
         )
 
@@ -337,9 +337,9 @@ def deletes_identity(task: FileScanTask, context: MergeContext) -> tuple[object,
     equality = task.equality_deletes
     shared = equality.digest if isinstance(equality, NewerDeletes) else None
     files = task.delete_files if shared is None else replace(task, equality_deletes=()).delete_files
-    deletes = frozenset((each.file_path, each.sequence_number, each.content_offset) for each in files)
+    deletes = frozenset([(each.file_path, each.sequence_number, each.content_offset) for each in files])
     spans = frozenset(map(_identity, task.range_deletes))
-    columns = frozenset(_columns(task.equality_deletes, context).items())
+    columns = frozenset(_columns(equality, context).items()) if equality else _NOTHING
     mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
     return data.file_path, data.sequence_number, deletes, shared, spans, columns, mapping
 

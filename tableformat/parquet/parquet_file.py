@@ -68,11 +68,15 @@ class OpenedFile:
         return sorted_by(self.metadata.metadata)
 
     @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """The schema as the file has it."""
+        with unreadable_as_corrupt(self.location):
+            return self.metadata.schema.to_arrow_schema()
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """The file's schema with a field id on every column that has one (`PARQUET:field_id`), also by name mapping."""
-        with unreadable_as_corrupt(self.location):
-            stored = self.metadata.schema.to_arrow_schema()
-        return with_field_ids(stored, self.name_mapping, self.location)
+        return with_field_ids(self.stored_schema, self.name_mapping, self.location)
 
     @cached_property
     def leaves(self) -> dict[int, LeafColumn]:
@@ -172,19 +176,16 @@ def read_parquet(
     file: ContentFile,
     *,
     name_mapping: NameMapping | None = None,
-    footers: FooterCache | None = None,
     verify_checksums: bool = False,
 ) -> OpenedFile:
-    """What `open_parquet` gives, for a small file: its bytes are read here, in one piece, and held while it is."""
+    """What `open_parquet` gives, for a small file: its bytes are read here, in one piece, and held while it is. Its
+    footer, which is decoded as quickly as it is found in a cache, is not kept."""
     _check_is_parquet(file)
     is_delete = isinstance(file, DeleteFile)
-    key = (file.file_path, file.file_size_bytes)
-    known = None if footers is None else footers.held(key)
     with unreadable_as_corrupt(file.file_path):
         source = _in_memory(io, file)
         reader = pq.ParquetFile(
             source,
-            metadata=known,
             pre_buffer=False,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=is_delete or verify_checksums,
@@ -192,8 +193,6 @@ def read_parquet(
     metadata = reader.metadata
     if is_delete:
         _check_row_count(metadata, file)
-    if footers is not None and known is None:
-        footers.hold(key, metadata)
     return OpenedFile(file.file_path, metadata, source, name_mapping, is_delete or verify_checksums, reader)
 
 
@@ -218,7 +217,7 @@ def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
 
 def _in_memory(io: FileIO, file: ContentFile) -> pa.BufferReader:
     """A small file in one read: Parquet asks for the footer and every column chunk by itself."""
-    data = read_bytes(io, file.file_path)
+    data = read_bytes(io, file.file_path, file.file_size_bytes)
     if len(data) < file.file_size_bytes:
         raise CorruptFileError(
             file.file_path,

@@ -26,7 +26,8 @@ class FileShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _KnownSchema:
-    schema: pa.Schema
+    stored: pa.Schema
+    """As the files have it: what it means follows from it, and from the name mapping that all of them have."""
     leaves: Mapping[int, LeafColumn]
     shapes: dict[tuple[tuple[int, Any], ...], FileShape] = field(default_factory=dict)
     """By the constants that the projection takes."""
@@ -65,7 +66,7 @@ class FileShapes:
 
     def _schema_of(self, file: OpenedFile) -> _KnownSchema:
         for known in self._known:
-            if known.schema.equals(file.schema, check_metadata=True):
+            if known.stored.equals(file.stored_schema, check_metadata=True):
                 return known
-        self._known.append(_KnownSchema(file.schema, file.leaves))
+        self._known.append(_KnownSchema(file.stored_schema, file.leaves))
         return self._known[-1]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,10 @@ from tableformat.scan.file_shapes import FileShape, FileShapes
 from tableformat.scan.measures import Step, StepCall
 from tableformat.scan.row_groups import is_ruled_out
 from tableformat.scan.row_lineage_columns import with_inherited_lineage
+
+_KeyColumns: TypeAlias = tuple[Mapping[int, LeafColumn], Sequence[int], Sequence[int] | None]
+"""Of the columns by which deletes find rows: where those are that the file has, by field id; the Parquet columns to
+read, the keys among them; or the keys to read by themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +79,7 @@ class SmallFileReader:
         self._run_bytes = run_bytes
         self._fetchers = fetchers
         self._shapes_of_selected = FileShapes(context.selected, context.arrow_schema)
+        self._known_key_columns: dict[tuple[FileShape, frozenset[int]], _KeyColumns] = {}
 
     def prepare(self, batch: Batch) -> list[SmallFilesRun]:
         """The files of the batch that may have a row to return, read."""
@@ -156,14 +161,17 @@ class SmallFileReader:
         if small.deleted is not None:
             return small.file.read_whole(wanted), None
         field_ids = self._resolver.columns_of(small.task)
-        leaves = {field_id: small.shape.leaves[field_id] for field_id in field_ids if field_id in small.shape.leaves}
-        key_indices = {leaf.index for leaf in leaves.values()}
-        if any(_are_apart(leaf, wanted) for leaf in leaves.values()):
-            stored = small.file.read_whole(wanted)
-            keys = small.file.read_whole(sorted(key_indices))
-        else:
-            stored = keys = small.file.read_whole(sorted(key_indices.union(wanted)))
+        leaves, indices, keys_apart = self._key_columns(small.shape, field_ids)
+        stored = keys = small.file.read_whole(indices)
+        if keys_apart is not None:
+            keys = small.file.read_whole(keys_apart)
         return stored, key_rows_of(small.task, small.file, leaves, field_ids, keys, self._context.merge)
+
+    def _key_columns(self, shape: FileShape, field_ids: frozenset[int]) -> _KeyColumns:
+        known = self._known_key_columns.get((shape, field_ids))
+        if known is None:
+            known = self._known_key_columns[shape, field_ids] = _key_columns(shape, field_ids)
+        return known
 
     def _with_lineage(self, rows: pa.Table, files: Sequence[SmallFile]) -> pa.Table:
         names = self._context.row_lineage
@@ -214,6 +222,15 @@ def _split(files: Sequence[SmallFile], run_bytes: int) -> Iterator[tuple[SmallFi
     bytes_before = np.cumsum([0, *sizes[:-1]])
     for _, numbered in groupby(enumerate(files), key=lambda pair: bytes_before[pair[0]] // run_bytes):
         yield tuple(small for _, small in numbered)
+
+
+def _key_columns(shape: FileShape, field_ids: frozenset[int]) -> _KeyColumns:
+    wanted = shape.projection.leaf_indices
+    leaves = {field_id: shape.leaves[field_id] for field_id in field_ids if field_id in shape.leaves}
+    key_indices = {leaf.index for leaf in leaves.values()}
+    if any(_are_apart(leaf, wanted) for leaf in leaves.values()):
+        return leaves, wanted, sorted(key_indices)
+    return leaves, sorted(key_indices.union(wanted)), None
 
 
 def _are_apart(leaf: LeafColumn, wanted: Sequence[int]) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tableformat.deletes.codecs.deletion_vector import decode_vector, encode_vector
 from tableformat.deletes.positions import PositionSet
+from tableformat.merge_on_read.together.key_rows import joined, parted, starts_of
 
 small = st.integers(0, 60)
 any_position = st.one_of(small, st.integers(0, 2**20), st.integers(2**32 - 40, 2**32 + 40), st.integers(0, 2**62))
@@ -33,6 +34,24 @@ def test_runs_make_the_set_of_their_positions(runs: list[tuple[int, int]]) -> No
     assert positions == PositionSet.from_array(np.array(sorted(model, reverse=True), np.int64))
     assert len(positions) == len(model)
     assert bool(positions) == bool(model)
+
+
+@given(st.lists(st.tuples(run_lists, st.integers(0, 20)), max_size=6))
+def test_sets_of_files_end_to_end_are_those_of_each_file(files: list[tuple[list[tuple[int, int]], int]]) -> None:
+    """Of files without rows too; what lies beyond a file's end is of no file."""
+    sets, counts = [set_of(runs)[0] for runs, _ in files], [count for _, count in files]
+    starts = starts_of(counts)
+    together = joined(sets, starts)
+    assert is_canonical(together)
+    windows = [PositionSet.from_runs(*each.runs(0, count)) for each, count in zip(sets, counts, strict=True)]
+    assert together == PositionSet.union_of(
+        each.shifted(start) for each, start in zip(windows, starts.tolist(), strict=False)
+    )
+    found = parted(together, starts)
+    assert found == windows
+    assert all(map(is_canonical, found))
+    beyond = PositionSet.from_array(np.array([0, 2**63 - 2]))
+    assert joined([beyond, beyond], np.array([0, 5, 9])).to_array().tolist() == [0, 5]
 
 
 @given(run_lists, small, small)

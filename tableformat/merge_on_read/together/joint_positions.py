@@ -53,11 +53,13 @@ class JointResolver:
         starts = starts_of(file.row_count for file in files)
         by_value = joint_span_positions(files).union(self._equality.positions(files))
         found = []
-        for file, positions in zip(files, parted(by_value, starts), strict=True):
-            named = row_positions(file.task, self._context.loader)
-            found.append(PositionSet.union_of([named, positions]))
-            if _is_identified(file.task):
-                self._context.caches.positions.hold(deletes_identity(file.task, self._context), found[-1])
+        for file, of_values in zip(files, parted(by_value, starts), strict=True):
+            task, positions = file.task, of_values
+            if task.position_deletes or task.deletion_vector is not None:
+                positions = of_values.union(row_positions(task, self._context.loader))
+            found.append(positions)
+            if _is_identified(task):
+                self._context.caches.positions.hold(deletes_identity(task, self._context), positions)
         return found
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.positions import PositionSet, expanded
 from tableformat.merge_on_read.task import FileScanTask
 
 
@@ -52,20 +53,24 @@ def starts_of(row_counts: Iterable[int]) -> NDArray[np.int64]:
 
 def joined(positions: Sequence[PositionSet], starts: NDArray[np.int64]) -> PositionSet:
     """Positions of each file as positions in the rows of all; those at or beyond a file's end name no row."""
-    found = [
-        (each.runs(0, row_count), start)
-        for each, start, row_count in zip(positions, starts[:-1].tolist(), np.diff(starts).tolist(), strict=True)
-        if each
-    ]
-    if not found:
+    if not any(positions):
         return PositionSet.empty()
-    run_starts = np.concatenate([runs[0] + start for runs, start in found])
-    return PositionSet.from_runs(run_starts, np.concatenate([runs[1] + start for runs, start in found]))
+    run_counts = [each.run_count for each in positions]
+    begins, row_counts = np.repeat(starts[:-1], run_counts), np.repeat(np.diff(starts), run_counts)
+    run_starts = np.minimum(np.concatenate([each.starts for each in positions]), row_counts)
+    run_ends = np.minimum(np.concatenate([each.ends for each in positions]), row_counts)
+    return PositionSet.from_runs(run_starts + begins, run_ends + begins)
 
 
 def parted(positions: PositionSet, starts: NDArray[np.int64]) -> list[PositionSet]:
     """Positions in the rows of all files as positions of each."""
-    return [
-        PositionSet(*positions.runs(start, row_count))
-        for start, row_count in zip(starts[:-1].tolist(), np.diff(starts).tolist(), strict=True)
-    ]
+    first = np.searchsorted(positions.ends, starts[:-1], side="right")
+    stop = np.searchsorted(positions.starts, starts[1:], side="left")
+    # A run that goes on in the next file is one of both.
+    run_counts = np.where(starts[:-1] < starts[1:], stop - first, 0)
+    runs = expanded(first, first + run_counts)
+    begins, ends = np.repeat(starts[:-1], run_counts), np.repeat(starts[1:], run_counts)
+    run_starts = np.maximum(positions.starts[runs], begins) - begins
+    run_ends = np.minimum(positions.ends[runs], ends) - begins
+    bounds = pairwise(np.cumsum([0, *run_counts]).tolist())
+    return [PositionSet(run_starts[begin:end], run_ends[begin:end]) for begin, end in bounds]

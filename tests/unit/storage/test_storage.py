@@ -104,6 +104,8 @@ def test_what_was_written_is_read(place: tuple[FileIO, str]) -> None:
     assert storage.write_bytes(io, location, b"some bytes") == 10
     assert storage.exists(io, location)
     assert storage.read_bytes(io, location) == b"some bytes"
+    for stated_size_bytes in (10, 0, 3, 11, -1, 1_000_000):
+        assert storage.read_bytes(io, location, stated_size_bytes) == b"some bytes"
     with storage.open_input(io, location, 10) as file:
         assert isinstance(file, pa.NativeFile)
         file.seek(5)
