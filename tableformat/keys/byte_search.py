@@ -1,13 +1,12 @@
 """Where many byte strings lie among some sorted ones.
 
 The sorted strings mostly share a beginning, as keys do. The eight bytes behind it are one number for each string, which
-numpy searches for all questions at once; what they leave open, in the order of bytes, is searched string by string.
+numpy searches for all questions at once; what they leave open is halved, for all that are open at once, in the order of
+bytes.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,20 +16,6 @@ import pyarrow.compute as pc
 from pyiceberg.types import BinaryType
 
 from tableformat.keys.sort_words import ByteWords, sort_words_of
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedStrings(Sequence[bytes]):
-    """Byte strings that are decoded when they are looked at: a search looks at few."""
-
-    encoded: pa.LargeBinaryArray
-
-    def __len__(self) -> int:
-        return len(self.encoded)
-
-    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]  # A search asks for no slice.
-        value: bytes = self.encoded[index].as_py()
-        return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,16 +47,10 @@ class SortedStrings:
         asked = _words(questions if len(inside) == count else questions.take(pa.array(inside)), len(shared))
         begin, end = _equal_runs(self.words, asked)
         low[inside] = begin
-        alone = np.flatnonzero(end - begin == 1)
-        if len(alone):
-            neighbours, chosen = ordered.take(pa.array(begin[alone])), questions.take(pa.array(inside[alone]))
-            low[inside[alone]] += np.asarray((pc.less_equal if right else pc.less)(neighbours, chosen))
-        bisect = bisect_right if right else bisect_left
-        decoded = EncodedStrings(ordered)
-        for place in np.flatnonzero(end - begin > 1).tolist():
-            row = int(inside[place])
-            question: bytes = questions[row].as_py()
-            low[row] = bisect(decoded, question, int(begin[place]), int(end[place]))
+        alike = np.flatnonzero(end > begin)
+        if len(alike):
+            asked_again = questions.take(pa.array(inside[alike]))
+            low[inside[alike]] = _below(ordered, asked_again, begin[alike], end[alike], right=right)
         return low
 
 
@@ -104,6 +83,28 @@ def _equal_runs(
     goes_on = np.flatnonzero((known[np.minimum(end, last)] == asked) & (begin < end) & (end <= last))
     end[goes_on] = np.searchsorted(known, asked[goes_on], side="right")
     return begin, end
+
+
+def _below(
+    ordered: pa.LargeBinaryArray,
+    questions: pa.LargeBinaryArray,
+    begin: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    *,
+    right: bool,
+) -> npt.NDArray[np.int64]:
+    """What `search` gives for questions of which it is known that they lie in these ranges: halved for all at once."""
+    low, high = begin.copy(), end.copy()
+    is_below = pc.less_equal if right else pc.less
+    still_open = np.arange(len(low))
+    while len(still_open):
+        middle = (low[still_open] + high[still_open]) // 2
+        asked = questions if len(still_open) == len(low) else questions.take(pa.array(still_open))
+        goes_up = np.asarray(is_below(ordered.take(pa.array(middle)), asked))
+        low[still_open] = np.where(goes_up, middle + 1, low[still_open])
+        high[still_open] = np.where(goes_up, high[still_open], middle)
+        still_open = np.flatnonzero(low < high)
+    return low
 
 
 def _shared_beginning(first: bytes, last: bytes) -> bytes:

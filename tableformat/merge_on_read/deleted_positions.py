@@ -174,7 +174,8 @@ def deleted_positions(task: RowTask, context: MergeContext) -> PositionSet:
     if not task.has_deletes:
         return PositionSet.empty()
     scan = scan_of(task)
-    found = context.caches.positions.get_or_load(deletes_identity(scan, context), lambda: _find(scan, context))
+    identity = deletes_identity(scan, context, is_exact=True)
+    found = context.caches.positions.get_or_load(identity, lambda: _find(scan, context))
     return found if scan is task else found.union(_narrowed(task, context))
 
 
@@ -330,22 +331,24 @@ def equality_ids(delete: DeleteFile) -> tuple[int, ...]:
     return delete.equality_ids
 
 
-def deletes_identity(task: FileScanTask, context: MergeContext) -> tuple[object, ...]:
+def deletes_identity(task: FileScanTask, context: MergeContext, *, is_exact: bool = False) -> tuple[object, ...]:
     """Everything that the positions of the task's deletes depend on: files never change, so their paths and sequence
-    numbers stand for them."""
+    numbers stand for them. A skyline stands for each range of its fragments, which is told quickly where many files
+    share one; with `is_exact` the fragments do, so that others may come and go."""
     data = task.data_file
     equality = task.equality_deletes
     shared = equality.digest if isinstance(equality, NewerDeletes) else None
     files = task.delete_files if shared is None else replace(task, equality_deletes=()).delete_files
     deletes = frozenset([(each.file_path, each.sequence_number, each.content_offset) for each in files])
-    spans = frozenset(map(_identity, task.range_deletes))
+    spans = frozenset(_identity(each, is_exact) for each in task.range_deletes)
     columns = frozenset(_columns(equality, context).items()) if equality else _NOTHING
     mapping = context.metadata.properties.get(NAME_MAPPING_PROPERTY)
     return data.file_path, data.sequence_number, deletes, shared, spans, columns, mapping
 
 
-def _identity(deletes: RangeDeletes) -> tuple[object, ...]:
+def _identity(deletes: RangeDeletes, is_exact: bool) -> tuple[object, ...]:
     if isinstance(deletes, FragmentRange):
-        skyline = deletes.skyline
-        return skyline.fragments.key.field_ids, skyline.digest, deletes.begin, deletes.end, deletes.newer_than
+        skyline, begin, end = deletes.skyline, deletes.begin, deletes.end
+        fragments = skyline.digest_of(begin, end) if is_exact else (skyline.digest, begin, end)
+        return skyline.fragments.key.field_ids, fragments, deletes.newer_than
     return deletes.key.field_ids, deletes.lower.digest, deletes.upper.digest

@@ -102,6 +102,20 @@ def test_files_get_the_joined_spans_that_reach_them(
             assert again.upper.encoded.equals(of_file.upper.encoded)
 
 
+@pytest.mark.parametrize(("each", "total_max", "shares"), [(2, 100, True), (3, 100, False), (3, 8, True)])
+def test_files_share_a_skyline_where_each_would_have_many_spans(each: int, total_max: int, shares: bool) -> None:
+    """Of three files, each of which three spans reach."""
+    array = skyline(span_array(KEY, [(((a,), False), ((a + 1,), False)) for a in (0, 2, 4)], [7, 7, 7]))
+    lower, upper = encoded(-1), encoded(9) + AFTER_MARKER
+    bounds = KeyBoundColumns(pa.array([lower] * 3, pa.large_binary()), pa.array([upper] * 3, pa.large_binary()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coverage, "_FEW_SPANS_OF_FILES", 1)
+        patch.setattr(coverage, "_SPANS_OF_A_FILE", each)
+        patch.setattr(coverage, "_SPANS_OF_FILES_MAX", total_max)
+        found = classify_for_plan(array, bounds, np.array([4, 5, 6], np.int64))
+    assert [isinstance(deletes, FragmentRange) for _, deletes in found.values()] == [shares] * 3
+
+
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.data())
 def test_extremes_are_those_of_each_range(numbers: list[int], data: st.DataObject) -> None:
     ends = st.tuples(st.integers(0, len(numbers) - 1), st.integers(1, len(numbers)))

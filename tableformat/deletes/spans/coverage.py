@@ -33,6 +33,10 @@ _FRAGMENTS_AT_ONCE: Final = 1 << 20
 """Fragments that are compared with the numbers of files together: bounds the memory for that."""
 _SPANS_OF_FILES_MAX: Final = 200_000
 """Spans of all files of a plan together up to which each file gets its own."""
+_FEW_SPANS_OF_FILES: Final = 20_000
+"""Up to so many each file gets its own whatever their number is."""
+_SPANS_OF_A_FILE: Final = 256
+"""Up to so many for each file, between these two. With more of them it is quicker to look up rows than spans."""
 
 
 class Coverage(Enum):
@@ -99,7 +103,8 @@ def classify_for_plan(
     those of each file."""
     verdicts, wanted, index = _classified(fragments, bounds, numbers)
     found: Mapping[_Wanted, RangeDeletes]
-    if sum(end - begin for begin, end, _ in wanted.values()) > _SPANS_OF_FILES_MAX:
+    of_their_own = min(_SPANS_OF_FILES_MAX, max(_FEW_SPANS_OF_FILES, _SPANS_OF_A_FILE * len(wanted)))
+    if sum(end - begin for begin, end, _ in wanted.values()) > of_their_own:
         everything = int(index.numbers.min()) - 1
         found = {
             each: FragmentRange(index, each[0], each[1], everything if each[2] is None else each[2])

@@ -63,7 +63,12 @@ class Skyline:
     @cached_property
     def digest(self) -> bytes:
         """A few bytes that skylines of the same fragments and numbers have in common, and others do not."""
-        parts = (self.fragments.lower.digest, self.fragments.upper.digest, self.numbers.tobytes())
+        return self.digest_of(0, len(self.fragments))
+
+    def digest_of(self, begin: int, end: int) -> bytes:
+        """The same of some of the fragments, wherever they are in a skyline."""
+        fragments = self.fragments.slice(begin, end)
+        parts = (fragments.lower.digest, fragments.upper.digest, self.numbers[begin:end].tobytes())
         return hashlib.blake2b(b"".join(parts), digest_size=20).digest()
 
     def gaps_inside(self, first: Indices, last: Indices) -> Indices:

@@ -11,7 +11,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tableformat.deletes.spans.spans import SpanArray
-from tableformat.keys.byte_search import EncodedStrings, search_bytes
+from tableformat.keys.byte_search import search_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedStrings(Sequence[bytes]):
+    """Byte strings that are decoded when they are looked at: a search looks at few."""
+
+    encoded: pa.LargeBinaryArray
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]  # A search asks for no slice.
+        value: bytes = self.encoded[index].as_py()
+        return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

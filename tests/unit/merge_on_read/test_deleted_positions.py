@@ -19,6 +19,7 @@ from resolve_tables import context_of, data_file, delete_file, with_ids, write
 from tableformat.deletes.codecs.deletion_vector import encode_vector
 from tableformat.deletes.codecs.range_file import spans_to_parquet_table
 from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.fragment_range import FragmentRange, Skyline
 from tableformat.deletes.spans.spans import SpanArray, span_of_bounds, spans_of_prefixes
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
@@ -388,6 +389,24 @@ def test_a_result_is_kept_for_the_same_files_and_not_for_others(tmp_path: Path, 
     assert deleted(FileScanTask(data_file=data, range_deletes=(prefixes(("c0", 1)),)), context) == [4, 5, 6, 7]
     assert len(groups_read) == 2
     assert deleted(first, pickle.loads(pickle.dumps(context))) == [0, 1, 2, 3]
+
+
+def test_positions_of_a_range_of_fragments_are_kept_while_others_come(tmp_path: Path) -> None:
+    """RD-2: deletes that do not meet the file's bounds leave what was found for it."""
+    data, context = data_file(sorted_data(tmp_path)), context_of(SCHEMA)
+
+    def task(firsts: list[str], begin: int, end: int) -> FileScanTask:
+        prefixes = pa.table({"id1": firsts})
+        spans = spans_of_prefixes(KeyColumns.of(SCHEMA, (1,)), prefixes).with_sequence_number(8)
+        return FileScanTask(data_file=data, range_deletes=(FragmentRange(Skyline(spans), begin, end, 4),))
+
+    found = deleted_positions(task(["c1", "c2"], 0, 2), context)
+    assert found.to_array().tolist() == [*range(20, 60)]
+    assert deleted_positions(task(["a", "c1", "c2", "d"], 1, 3), context) is found
+    assert deleted_positions(task(["a", "c1", "c3", "d"], 1, 3), context).to_array().tolist() == [
+        *range(20, 40),
+        *range(60, 80),
+    ]
 
 
 def test_a_file_without_deletes_is_not_opened(tmp_path: Path) -> None:
