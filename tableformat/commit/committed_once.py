@@ -39,7 +39,7 @@ def check_committed_once(change: TableChange, head: SnapshotView, subject: str) 
 
     `subject` names the table and branch for the message.
     """
-    for snapshot, paths in _named_since(head, change.adopted_since) if change.adopted_paths else ():
+    for snapshot, paths in named_since(head, change.adopted_since) if change.adopted_paths else ():
         found = sorted(change.adopted_paths & paths)
         if found:
             raise AlreadyCommittedError(
@@ -84,7 +84,7 @@ def _may_be_there(paths: list[str], where: str, subject: str, snapshot_id: int |
     )
 
 
-def _named_since(head: SnapshotView, sequence_number: int) -> Iterator[tuple[Snapshot, frozenset[str]]]:
+def named_since(head: SnapshotView, sequence_number: int) -> Iterator[tuple[Snapshot, frozenset[str]]]:
     """The snapshots of the head's line after that number, oldest first, each with the paths that it added or removed;
     the oldest retained one with all that it lists."""
     line: list[Snapshot] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, PrimitiveType
 
 from tableformat.arguments import shown
+from tableformat.commit.committed_once import named_since
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.content_file import PARQUET, DataFile
@@ -29,7 +30,7 @@ from tableformat.operations.history.references import set_properties
 from tableformat.operations.ranges.dropped import live_data_files
 from tableformat.parquet.julian_dates import has_julian_dates, may_have_julian_dates
 from tableformat.parquet.metrics_modes import METRICS, only_bounded, only_counted, stated_modes
-from tableformat.storage.location import local_path
+from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.storage import actual_location, open_input, reading, size_bytes
 from tableformat.write.rows.checks import row_checks
 from tableformat.write.staged import StagedFiles
@@ -61,7 +62,7 @@ def add_files(
             f"partitions has {len(partitions)} values for {len(file_paths)} files; give one for each, {{}} for none."
         )
     file_paths = [_whole(path) for path in file_paths]
-    if len(set(file_paths)) != len(file_paths):
+    if len(set(map(_place, file_paths))) != len(file_paths):
         raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
     draft.begin_verb()
     if check_duplicate_files:
@@ -81,13 +82,34 @@ def _whole(location: str) -> str:
     return os.path.abspath(location) if path == location else location
 
 
+def _place(location: str) -> str:
+    """One text for a file, however it is spelt and through whatever links of directories."""
+    local = local_path(location)
+    return one_spelling(location) if local is None else os.path.realpath(local)
+
+
 def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
-    present = {file.file_path for file in live_data_files(draft.view)} & set(file_paths)
-    if present:
+    """LK-10: AlreadyExistsError for a file that is live, and for one that a retained snapshot of the branch added: its
+    rows may be in other files by now."""
+    given = {_place(path): path for path in file_paths}
+    names = {os.path.basename(path) for path in given}
+
+    def among(paths: Iterable[str]) -> list[str]:
+        found = {_place(path) for path in paths if os.path.basename(path) in names}
+        return sorted(given[place] for place in given.keys() & found)
+
+    if present := among(file.file_path for file in live_data_files(draft.view)):
         raise AlreadyExistsError(
-            f"{', '.join(sorted(present)[:3])}: in table {draft.name} already. Nothing was changed; leave out what the "
-            "table has."
+            f"{', '.join(present[:3])}: in table {draft.name} already. Nothing was changed; leave out what the table "
+            "has."
         )
+    for snapshot, paths in named_since(draft.view, 0):
+        if added := among(paths):
+            raise AlreadyExistsError(
+                f"{', '.join(added[:3])}: in table {draft.name} since snapshot {snapshot.snapshot_id} or one before, "
+                "and its rows were written to other files since, or deleted. Nothing was changed. Leave it out; "
+                "check_duplicate_files=False adds its rows once more."
+            )
 
 
 def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[int, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,52 @@ def test_files_are_added_where_they_are(catalog: tf.Catalog, tmp_path: Path, ver
     assert table.iceberg.scan().to_arrow().num_rows == 2
     table.maintenance.compact()
     assert all(os.path.exists(path.removeprefix("file://")) for path in paths)
+
+
+JOBS: dict[str, Callable[[tf.Table], Any]] = {
+    "compacted": lambda table: table.maintenance.compact(rewrite_all=True),
+    "deleted": lambda table: table.overwrite(rows(7, 8)),
+    "compacted, and expired behind it": lambda table: (
+        table.maintenance.compact(rewrite_all=True),
+        table.maintenance.expire_snapshots(older_than=2**42, retain_last=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_file_whose_rows_are_in_other_files_is_not_added_again(
+    catalog: tf.Catalog, tmp_path: Path, job: Callable[[tf.Table], Any], is_known: bool
+) -> None:
+    """LK-10: its rows would be there twice, also where the handle does not know what became of them."""
+    stale = keyed(catalog)
+    pq.write_table(rows(7, 8), tmp_path / "a.parquet")
+    other = catalog.load_table("db.k")
+    other.add_files([str(tmp_path / "a.parquet")])
+    job(other)
+    table = catalog.load_table("db.k") if is_known else stale
+    with pytest.raises(AlreadyExistsError, match=r"a\.parquet"):
+        table.add_files([str(tmp_path / "a.parquet")])
+    assert [row[0] for row in live_tuples(catalog.load_table("db.k"))] == [7, 8]
+    table.add_files([str(tmp_path / "a.parquet")], check_duplicate_files=False)
+    assert [row[0] for row in live_tuples(table)] == [7, 7, 8, 8]
+
+
+@pytest.mark.parametrize("spelt", ["file://{}", "file:{}", "file://localhost{}", "file:///{}", "{}/../link/a.parquet"])
+def test_a_file_is_one_however_its_location_is_spelt(catalog: tf.Catalog, tmp_path: Path, spelt: str) -> None:
+    """LK-10"""
+    table = keyed(catalog)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "files")
+    path = tmp_path / "files" / "a.parquet"
+    pq.write_table(rows(7), path)
+    again = spelt.format(path.parent if ".." in spelt else path)
+    with pytest.raises(InvalidArgumentError, match="names a file twice"):
+        table.add_files([str(path), again])
+    table.add_files([str(path)])
+    with pytest.raises(AlreadyExistsError, match=r"a\.parquet"):
+        table.add_files([again])
+    assert table.scan().count() == 1
 
 
 def test_rows_that_an_append_refuses_are_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
