@@ -34,6 +34,7 @@ from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.history.references import at_most_one
 from tableformat.properties import RANGE_PARTITIONS
 from tableformat.range_partitions.property_text import range_partitions_of
+from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.scan.scan import Scan
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _load(connection: DuckDBPyConnection, name: str, attachment: Attachment) -> 
                 view = table.at(**attachment.state)
                 behind = table.iceberg.metadata_location, table.iceberg.io
                 is_same = _are_same(attachment.shown.get(identifier), behind)
-                dataset = None if is_same else Scan(view).to_dataset()
+                dataset = None if is_same else DuckDBDataset(Scan(view), marks_rows=True)
             except TableNotFoundError:
                 continue  # Dropped since it was listed.
             except _UNREADABLE as error:
@@ -260,8 +261,10 @@ def _show_table(connection: DuckDBPyConnection, name: str, identifier: str, data
     """The view names the dataset by its full place, so that a table of the same name elsewhere cannot take it over."""
     registered = dataset_name(name, identifier)
     connection.register(registered, dataset)
+    marker = dataset.marker if isinstance(dataset, DuckDBDataset) else None
+    columns = "*" if marker is None else f"* EXCLUDE ({quoted(marker)})"
     connection.execute(
-        f"CREATE OR REPLACE VIEW {_view_of(name, identifier)} AS SELECT * FROM temp.main.{quoted(registered)}"
+        f"CREATE OR REPLACE VIEW {_view_of(name, identifier)} AS SELECT {columns} FROM temp.main.{quoted(registered)}"
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tableformat.engines.attachment import attached_table, attachments, dataset_name
 from tableformat.engines.statement import StatementReader
 from tableformat.errors import InvalidArgumentError
+from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.scan.scan import Scan
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _take_back(connection: DuckDBPyConnection, node: dict[str, Any]) -> bool:
     registered = dataset_name(database, f"{table.name}@{view.snapshot.snapshot_id}@{view.schema.schema_id}")
     attachment = attachments[connection][database]
     if registered not in attachment.past_states:
-        connection.register(registered, Scan(view).to_dataset())
+        connection.register(registered, DuckDBDataset(Scan(view)))
         attachment.past_states.add(registered)
     node.update(
         at_clause=None,

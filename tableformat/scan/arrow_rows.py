@@ -25,6 +25,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.batch_stream import BatchStream
 from tableformat.scan.context import ReadContext
 from tableformat.scan.dataset import LakeDataset
+from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.scan.nested_offsets import struct_offset_remover
 from tableformat.scan.reader import read_tables
 
@@ -234,7 +235,7 @@ class ArrowRows(ABC):
         at: duckdb.DuckDBPyConnection = package.default_connection() if connection is None else connection
         if not isinstance(at, package.DuckDBPyConnection):
             raise InvalidArgumentError(f"connection must be one of DuckDB, not {type(at).__name__}.")
-        dataset = self.to_dataset()
+        dataset = self.to_dataset() if self._limit is not None else DuckDBDataset(self)
         if name is not None:
             at.register(name, dataset)
         relation: duckdb.DuckDBPyRelation = at.from_arrow(dataset)
@@ -247,17 +248,32 @@ class ArrowRows(ABC):
         >>> table.scan(where="id1 = 'A'").count()
         2
         """
+        total = 0
+        for row_count in self.row_counts():
+            total += row_count
+            if self._limit is not None and total >= self._limit:
+                return self._limit
+        return total
+
+    def row_counts(self) -> Iterator[int]:
+        """Numbers of rows that match, part by part as they are found, whatever the limit: what metadata tells first,
+        then files with deletes, then those whose rows the filter asks.
+
+        >>> sum(table.scan().row_counts())
+        3
+        """
         whole: list[RowTask] = []
         filtered: list[RowTask] = []
         for task in self._tasks():
             matches_all = bind_filter(task.residual, self._view.schema) is TRUE
             (whole if matches_all else filtered).append(task)
-        deleted = deleted_positions_of(whole, self._context.merge, thread_count=pa.cpu_count())
-        total = sum(task.data_file.record_count for task in whole) - sum(map(len, deleted))
-        if filtered and (self._limit is None or total < self._limit):
+        yield sum(task.data_file.record_count for task in whole if not task.has_deletes)
+        partial = [task for task in whole if task.has_deletes]
+        deleted = deleted_positions_of(partial, self._context.merge, thread_count=pa.cpu_count())
+        yield sum(task.data_file.record_count for task in partial) - sum(map(len, deleted))
+        if filtered:
             context = replace(self._context, selected=Schema())
-            total += sum(rows.num_rows for rows in read_tables(filtered, context, narrow=False))
-        return total if self._limit is None else min(total, self._limit)
+            yield from (rows.num_rows for rows in read_tables(filtered, context, narrow=False))
 
     def _tables(self) -> Iterator[pa.Table]:
         return limited(read_tables(self._tasks(), self._context), self._limit)

@@ -45,6 +45,8 @@ class FilterableRows(Protocol):
 
     def count(self) -> int: ...
 
+    def row_counts(self) -> Iterator[int]: ...
+
 
 class LakeDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no type hints
     """The rows of a scan, or of a change feed, without a limit."""

@@ -298,7 +298,8 @@ class TableMachine(RuleBasedStateMachine):
         have, want = fingerprint(found.to_pylist(), _FEED), fingerprint(filter(where.matches, events), _FEED)
         assert have == want, f"changes where {where}: missing {want - have}, too many {have - want}"
         if with_duckdb:
-            found = self.duckdb.from_arrow(reader.scan().to_dataset()).filter("number >= 0 AND note IS NOT NULL")
+            relation = reader.scan().to_duckdb(self.duckdb)
+            found = relation.filter("number >= 0 AND note IS NOT NULL")
             kept = tuple(row for row in rows if row["number"] >= 0 and row["note"] is not None)
             check(found.to_arrow_table(), kept, "rows that DuckDB filtered")
         self.is_head_unfiltered = False

@@ -28,6 +28,7 @@ from tableformat import errors
 from tableformat.deletes.codecs import inline_spans, packed_spans
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes, reached_data_files
 from tableformat.metadata.content_file import DeleteFile
+from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.scan.scan import Scan
 from tableformat.testing.json_values import arrow_table, rows_from_json, schema_from_json
 from tableformat.testing.key_order import fingerprint
@@ -304,9 +305,10 @@ def assert_duckdb_agrees(scan: Scan, expected: list[dict[str, Any]], names: list
     """The dataset door, with and without a filter that DuckDB pushes down."""
     plain = [name for name in names if not isinstance(scan.schema.field(name).type, pa.BaseExtensionType)]
     columns = ", ".join(f'"{name}"' for name in plain)
-    dataset = scan.to_dataset()
+    dataset = DuckDBDataset(scan, marks_rows=True)
     with DUCKDB.cursor() as connection:
         connection.register("dataset", dataset)
+        assert connection.sql("SELECT count(*) FROM dataset").fetchall() == [(len(expected),)]
         everything = connection.sql(f"SELECT {columns} FROM dataset").to_arrow_table()
         assert fingerprint(everything.to_pylist(), plain) == fingerprint(expected, plain)
         for condition, keeps_null in (("IS NULL", True), ("IS NOT NULL", False)):

@@ -18,6 +18,7 @@ import pytest
 
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import read_table_metadata
+from tableformat.scan.duckdb_dataset import DuckDBDataset
 from tableformat.scan.scan import Scan
 from tableformat.testing.replay import check_feed
 
@@ -83,12 +84,17 @@ def test_filters_and_doors_agree_with_the_reference_rows(name: str) -> None:
     """A filter is applied after the deletes, whichever door it comes through."""
     expected = [row for row in expected_rows(name) if row[0] >= 10]
     assert as_written(scan_of(REFERENCE / "wh" / "db" / name, "id >= 10").to_arrow()) == expected
-    dataset = scan_of(REFERENCE / "wh" / "db" / name).to_dataset()
-    with duckdb.connect() as connection:
-        connection.register("lake", dataset)
-        assert as_written(connection.sql("SELECT * FROM lake WHERE id >= 10").to_arrow_table()) == expected
-        (count,) = connection.sql("SELECT count(*) FROM lake").fetchall()
-    assert count == (EXPECTED[name]["n_rows"],)
+    scan = scan_of(REFERENCE / "wh" / "db" / name)
+    marked = DuckDBDataset(scan, marks_rows=True)
+    for dataset in (scan.to_dataset(), marked):
+        with duckdb.connect() as connection:
+            connection.register("lake", dataset)
+            columns = f"* EXCLUDE ({marked.marker})" if dataset is marked else "*"
+            assert as_written(connection.sql(f"SELECT {columns} FROM lake WHERE id >= 10").to_arrow_table()) == expected
+            counts = [
+                connection.sql(f"SELECT count(*) FROM lake{where}").fetchall() for where in ("", " WHERE id >= 10")
+            ]
+        assert counts == [[(EXPECTED[name]["n_rows"],)], [(len(expected),)]]
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ class Checks:
         where = pc.field("_row_id") >= middle
         assert _sorted(dataset.to_table(filter=where)) == kept, f"lineage filtered from {middle}"
         assert dataset.count_rows(filter=where) == len(kept), f"rows counted from {middle}"
-        asked = self.duckdb.from_arrow(dataset).filter(f"_row_id >= {middle}")
+        asked = scan.to_duckdb(self.duckdb).filter(f"_row_id >= {middle}")
         assert _sorted(asked.to_arrow_table()) == kept, f"lineage in DuckDB from {middle}"
 
     # -- others -------------------------------------------------------------------------------------------------------

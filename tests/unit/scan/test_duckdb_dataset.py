@@ -1,0 +1,129 @@
+"""The dataset that DuckDB gets: rows that are only counted, filters that are no filters of ours, queries that stop
+early."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tableformat as tf
+from tableformat.scan.duckdb_dataset import DuckDBDataset
+from tableformat.storage.location import local_path
+from tableformat.testing.table_files import live_data_files
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("__row0", pa.string()), ("__ROW1", pa.float64())])
+NAN = float("nan")
+ROWS = [{"id": number, "__row0": f"v{number}", "__ROW1": [1.5, NAN, None][number % 3]} for number in range(12)]
+CONDITIONS = (
+    "true",
+    "id = 5",
+    "id IN (1, 4, 8)",
+    '"__ROW1" > 1',
+    "\"__ROW1\" = 'NaN'",
+    'NOT ("__ROW1" <= 1)',
+    "\"__row0\" LIKE 'v1%'",
+    "\"__row0\" > 'v3' OR id + 1 = 3",
+    "id = 99",
+)
+_STOPS_EARLY = """
+import sys, duckdb, tableformat as tf
+connection, catalog = duckdb.connect(), tf.open_catalog(sys.argv[1])
+tf.duckdb.attach(connection, catalog)
+print(connection.execute("SELECT count(*) FROM (FROM lake.db.t LIMIT 3)").fetchall())
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    """Ids 0 to 11 in three files, of which the first has lost 2, and the second 6 and 7."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    made = catalog.create_table("db.t", SCHEMA, key=["id"])
+    for start in range(0, 12, 4):
+        made.append(pa.Table.from_pylist(ROWS[start : start + 4], schema=SCHEMA))
+    made.delete_rows([{"id": 2}, {"id": 6}, {"id": 7}])
+    return made
+
+
+@pytest.fixture
+def connection(table: tf.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as made:
+        assert table.catalog is not None
+        tf.duckdb.attach(made, table.catalog)
+        made.register("plain", table.scan().to_arrow())
+        table.scan().to_duckdb(made, name="scanned")
+        yield made
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("columns", ["count(*)", "count(*), sum(id)", 'count("__ROW1"), list(id ORDER BY id)'])
+def test_rows_and_their_number_are_those_of_a_table_in_memory(
+    connection: duckdb.DuckDBPyConnection, columns: str, condition: str
+) -> None:
+    def found(source: str) -> list[object]:
+        return connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}").fetchall()
+
+    assert found("lake.db.t") == found("scanned") == found("plain")
+
+
+def test_columns_are_those_of_the_table(connection: duckdb.DuckDBPyConnection) -> None:
+    """What marks rows is for DuckDB alone, under a name that no column has in any spelling."""
+    for source in ("lake.db.t", "scanned"):
+        assert connection.sql(f"FROM {source}").columns == SCHEMA.names
+        assert [row[0] for row in connection.sql(f"DESCRIBE {source}").fetchall()] == SCHEMA.names
+    assert connection.sql('SELECT "__row0", count(*) FROM lake.db.t WHERE id = 3 GROUP BY ALL').fetchall() == [
+        ("v3", 1)
+    ]
+
+
+def test_rows_of_files_without_deletes_are_counted_without_a_look(
+    table: tf.Table, connection: duckdb.DuckDBPyConnection
+) -> None:
+    counts = ("SELECT count(*) FROM lake.db.t", "SELECT count(*) FROM lake.db.t WHERE id >= 0")
+    before = [connection.execute(query).fetchall() for query in counts]
+    assert before == [[(9,)]] * 2
+    table.maintenance.compact(rewrite_all=True)
+    tf.duckdb.refresh(connection)
+    for file in live_data_files(table.refresh()):
+        path = local_path(file.file_path)
+        assert path is not None
+        Path(path).unlink()
+    assert connection.execute(counts[0]).fetchall() == [(9,)]
+    with pytest.raises(duckdb.Error, match="does not exist"):
+        connection.execute("SELECT sum(id) FROM lake.db.t").fetchall()
+
+
+def test_counts_come_part_by_part(table: tf.Table) -> None:
+    assert list(table.scan().row_counts()) == [4, 5]
+    assert sum(table.scan("id > 2").row_counts()) == 7
+    assert [table.scan(limit=limit).count() for limit in (0, 1, 5, 9, 20)] == [0, 1, 5, 9, 9]
+
+
+def test_a_marker_can_be_asked_for_beside_columns(table: tf.Table) -> None:
+    dataset = pickle.loads(pickle.dumps(DuckDBDataset(table.scan(), marks_rows=True)))
+    marker = dataset.marker
+    for columns in ([marker], [marker, "id"], ["id", marker], None):
+        for filter in (None, pc.field("id") > 2, pc.field("id") + 1 > 3):
+            rows = dataset.scanner(columns=columns, filter=filter).to_reader().read_all()
+            assert rows.column_names == (columns or [marker, *SCHEMA.names])
+            assert rows.num_rows == (9 if filter is None else 7)
+            assert rows[marker].null_count == rows.num_rows
+            rows.validate(full=True)
+
+
+def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: Path) -> None:
+    """pyarrow's scanner reads ahead on a thread of its own, which calls Python when that is gone."""
+    numbers = pa.array(range(100, 2_000_000))
+    table.append(pa.table({"id": numbers, "__row0": numbers.cast(pa.string())}))
+    command = [sys.executable, "-c", _STOPS_EARLY, str(tmp_path / "lake")]
+    for _ in range(2):
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert (ended.returncode, ended.stdout) == (0, "[(3,)]\n"), ended.stderr
