@@ -3,6 +3,10 @@
 The comparisons of sequence numbers and partitions themselves are in `deletes/rules.py`. Here delete files are
 arranged so that a data file meets only those that can matter: position deletes by the path they name, equality and
 range deletes by scope and column list.
+
+What other writers leave in version 2 are position delete files that each name many data files. By their bounds of the
+path nearly every data file may be named by nearly every one of them; where these are many they are read for the plan
+(decision 46).
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +36,7 @@ from tableformat.deletes.rules import (
     shares_partition,
 )
 from tableformat.errors import CorruptFileError
+from tableformat.merge_on_read.delete_loader import DeleteLoader
 from tableformat.merge_on_read.key_overlap import KeyOverlap, files_in_reach, have_odd_bounds
 from tableformat.merge_on_read.newer_deletes import NewerDeletes, SharedDeletes
 from tableformat.metadata.columns.data_columns import DataColumns
@@ -46,6 +52,8 @@ SHARED_FROM: Final = 16
 """Equality deletes of one scope from which the newer ones are not listed for a data file that meets most of them."""
 _COMPARED_AT_ONCE: Final = 1 << 24
 """Pairs of delete and data files that are compared by arrays of one byte each."""
+_GIVEN_BY_BOUNDS_MAX: Final = 10_000
+"""Pairs of data files and of delete files that may name several up to which delete files are not read to plan."""
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
 """Indexes in a group of delete files, rising."""
@@ -83,6 +91,14 @@ class PositionDeleteIndex:
                 by_partition[partition_of(delete)].append(delete)
         self._by_partition = {partition: _NamingSeveral(members) for partition, members in by_partition.items()}
 
+    def look_inside(self, files: Sequence[DataColumns], loader: DeleteLoader) -> None:
+        """DA-10: reads delete files that name several data files, so that each of `files` gets those that name it.
+        Only where by their bounds of the path all of them would be given to many: then all are going to be read."""
+        for partition, deletes in self._by_partition.items():
+            here = [part.batch["file_path"].filter(pa.array(in_scope(part, partition))) for part in files]
+            if len(deletes) * sum(map(len, here)) > _GIVEN_BY_BOUNDS_MAX:
+                deletes.look_inside([path for part in here for path in part.to_pylist()], loader)
+
     def vector_of(self, data: DataFile) -> DeleteFile | None:
         """DA-7: the deletion vector of the data file."""
         vector = self._vectors.get(data.file_path)
@@ -100,8 +116,8 @@ class PositionDeleteIndex:
         """DA-1, DA-7: the files that are named, and those of partitions whose deletes may name any."""
         named = pa.array([*self._vectors, *self._by_path], pa.string())
         reached: Flags = np.array(pc.is_in(files.batch["file_path"], value_set=named))
-        for partition in self._by_partition:
-            reached |= in_scope(files, partition)
+        for partition, deletes in self._by_partition.items():
+            reached |= in_scope(files, partition) & deletes.may_name(files)
         return reached
 
     def _add_vector(self, vector: DeleteFile) -> None:
@@ -126,15 +142,45 @@ class _NamingSeveral:
         ranks = {path: rank for rank, path in enumerate(distinct)}
         self._lower = np.array([-1 if lower is None else ranks[lower] for lower, _ in bounds], np.int64)
         self._upper = np.array([len(distinct) if upper is None else ranks[upper] for _, upper in bounds], np.int64)
+        self._naming: dict[str, Places] | None = None
+        """By path those that name it, and are not too large to be read for that; None before they were read."""
+        self._unread: Places = np.arange(len(deletes))
+        """The others."""
+
+    def __len__(self) -> int:
+        return len(self._deletes)
+
+    def look_inside(self, paths: Sequence[str], loader: DeleteLoader) -> None:
+        """DA-10: which of them name which of the data files, from their rows."""
+        named = loader.named_among(self._deletes, {path: number for number, path in enumerate(paths)})
+        self._unread = np.array([place for place, found in enumerate(named) if found is None], np.int64)
+        of_file = np.concatenate([np.empty(0, np.int64), *(found for found in named if found is not None)])
+        places = np.repeat(np.arange(len(named)), [0 if found is None else len(found) for found in named])
+        order = np.argsort(of_file, kind="stable")
+        bounds = np.searchsorted(of_file[order], np.arange(len(paths) + 1)).tolist()
+        self._naming = {
+            path: places[order[begin:end]]
+            for path, (begin, end) in zip(paths, pairwise(bounds), strict=True)
+            if begin < end
+        }
+
+    def may_name(self, files: DataColumns) -> Flags:
+        """The files that may be named, of those that were told to `look_inside`; all before it."""
+        if self._naming is None or len(self._unread):
+            return np.ones(len(files), np.bool_)
+        return np.array(pc.is_in(files.batch["file_path"], value_set=pa.array([*self._naming], pa.string())))
 
     def candidates(self, data: DataFile) -> Iterator[DeleteFile]:
-        """DA-1: those not older than the data file, of its partition, whose bounds of the path hold its path."""
-        path = data.file_path
-        is_named = (self._lower < bisect_right(self._distinct, path)) & (
-            self._upper >= bisect_left(self._distinct, path)
+        """DA-1: those not older than the data file, of its partition, whose bounds of the path hold its path, and whose
+        rows name it where they were read."""
+        path, places = data.file_path, self._unread
+        if self._naming is not None and path in self._naming:
+            places = np.sort(np.concatenate([places, self._naming[path]]))
+        is_named = (self._lower[places] < bisect_right(self._distinct, path)) & (
+            self._upper[places] >= bisect_left(self._distinct, path)
         )
-        is_new_enough = position_delete_is_new_enough(self._numbers, committed_sequence_number(data))
-        return map(self._deletes.__getitem__, np.flatnonzero(is_named & is_new_enough).tolist())
+        is_new_enough = position_delete_is_new_enough(self._numbers[places], committed_sequence_number(data))
+        return map(self._deletes.__getitem__, places[is_named & is_new_enough].tolist())
 
 
 class KeyDeleteIndex:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -49,7 +51,9 @@ _WHOLE_FILE_BYTES: Final = 8 * 1024 * 1024
 """Position delete files up to this size are read whole, for all data files that they name; of larger ones only the row
 groups that may name the wanted data file."""
 _SMALL_FILE_BYTES: Final = 1024 * 1024
-"""Equality delete files up to this size are read whole: for a few keys threads cost more than they save."""
+"""Equality and position delete files up to this size are read whole: for a few rows threads cost more than they save.
+"""
+_POSITION_COLUMNS: Final = (FILE_PATH_FIELD_ID, POSITION_FIELD_ID)
 _ENTRY_BYTES: Final = 200
 """What an entry of a dictionary costs beside the arrays."""
 
@@ -124,11 +128,26 @@ class DeleteLoader:
 
     def positions(self, delete: DeleteFile, data_path: str) -> PositionSet:
         """DA-1, DA-10: the rows of the data file that a position delete file names."""
-        is_whole = delete.file_size_bytes <= _WHOLE_FILE_BYTES
-        key = (delete.file_path, None if is_whole else data_path)
-        wanted = None if is_whole else data_path
-        found = self.caches.positions.get_or_load(key, lambda: self._read_positions(delete, wanted))
+        found = self._positions(delete, None if delete.file_size_bytes <= _WHOLE_FILE_BYTES else data_path)
         return found.get(data_path, PositionSet.empty())
+
+    def named_among(self, deletes: Sequence[DeleteFile], numbers: Mapping[str, int]) -> list[NDArray[np.int64] | None]:
+        """DA-10: for each position delete file the numbers of the data files that it names, of those by path in
+        `numbers`; None for one that is too large to be read whole. Positions are kept within the bounds of the cache.
+        """
+
+        def of_one(delete: DeleteFile) -> NDArray[np.int64] | None:
+            if delete.file_size_bytes > _WHOLE_FILE_BYTES:
+                return None
+            named = self._positions(delete, None)
+            return np.array([numbers[path] for path in named if path in numbers], np.int64)
+
+        return read_side_by_side(of_one, deletes, attrgetter("file_path"))
+
+    def _positions(self, delete: DeleteFile, wanted: str | None) -> Mapping[str, PositionSet]:
+        """By data file; of `wanted` alone if one is given."""
+        key = (delete.file_path, wanted)
+        return self.caches.positions.get_or_load(key, lambda: self._read_positions(delete, wanted))
 
     def positions_by_file(self, delete: DeleteFile) -> Mapping[str, PositionSet]:
         """DA-10: all rows that a position delete file or a deletion vector names, by data file; keeps nothing."""
@@ -256,10 +275,12 @@ class DeleteLoader:
         return open_parquet(self.io, delete, name_mapping=name_mapping)
 
     def _read_positions(self, delete: DeleteFile, wanted: str | None) -> Mapping[str, PositionSet]:
-        with self._opened(delete, POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
-            paths, positions = self._read_all(
-                file, (FILE_PATH_FIELD_ID, POSITION_FIELD_ID), _groups_naming(file, wanted)
-            )
+        if wanted is None and delete.file_size_bytes <= _SMALL_FILE_BYTES:
+            paths, positions = self._stored_columns(delete, _POSITION_COLUMNS, POSITION_DELETE_COLUMNS)
+        else:
+            with self._opened(delete, POSITION_DELETE_COLUMNS) as file, unreadable_as_corrupt(delete.file_path):
+                paths, positions = self._read_all(file, _POSITION_COLUMNS, _groups_naming(file, wanted))
+        with unreadable_as_corrupt(delete.file_path):
             rows = pa.table({FILE_PATH: paths, POSITION: positions})
             return positions_by_path(rows, None if wanted is None else {wanted})
 
@@ -269,7 +290,7 @@ class DeleteLoader:
         """DA-2: the keys of an equality delete file, in the order of `field_ids`, comparable in `types` (DA-6)."""
 
         def load() -> DeleteColumns:
-            columns = self._stored_columns(delete, field_ids)
+            columns = self._stored_columns(delete, field_ids, self.name_mapping)
             with unreadable_as_corrupt(delete.file_path):
                 return tuple(
                     comparable(column, types[field_id]) for column, field_id in zip(columns, field_ids, strict=True)
@@ -278,12 +299,14 @@ class DeleteLoader:
         key = (delete.file_path, field_ids, tuple(str(types[field_id]) for field_id in field_ids))
         return self.caches.delete_columns.get_or_load(key, load)
 
-    def _stored_columns(self, delete: DeleteFile, field_ids: tuple[int, ...]) -> list[pa.ChunkedArray]:
+    def _stored_columns(
+        self, delete: DeleteFile, field_ids: tuple[int, ...], name_mapping: NameMapping | None
+    ) -> list[pa.ChunkedArray]:
         """The columns with these field ids; those of a small file by one read, and decoded by this thread alone."""
         if delete.file_size_bytes > _SMALL_FILE_BYTES:
-            with self._opened(delete, self.name_mapping) as file, unreadable_as_corrupt(delete.file_path):
+            with self._opened(delete, name_mapping) as file, unreadable_as_corrupt(delete.file_path):
                 return self._read_all(file, field_ids, range(file.row_group_count))
-        file = read_parquet(self.io, delete, name_mapping=self.name_mapping)
+        file = read_parquet(self.io, delete, name_mapping=name_mapping)
         leaves = [_leaf(file, field_id) for field_id in field_ids]
         rows = file.read_whole(sorted({leaf.index for leaf in leaves}))
         return [leaf_values(rows, leaf.path) for leaf in leaves]

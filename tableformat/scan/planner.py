@@ -81,9 +81,10 @@ def plan_scan(
     space, those of files whose bounds meet one; rows are not compared with them. A task has the deletes that reach rows
     which the filter leaves; with `keeps_deletes` all of its file, for who reads other rows of it as well (SP-71).
 
-    Reads the manifest list, the manifests that partition summaries do not rule out, and, within the span budget,
-    range delete files; never a data file. UnknownColumnError and InvalidPredicateError for a filter that does not fit
-    the view's schema; CorruptFileError names a manifest or delete file that cannot be read.
+    Reads the manifest list, the manifests that partition summaries do not rule out, within the span budget range delete
+    files, and position delete files where many may name many data files (DA-10); never a data file. UnknownColumnError
+    and InvalidPredicateError for a filter that does not fit the view's schema; CorruptFileError names a manifest or
+    delete file that cannot be read.
     """
     expression = AlwaysTrue() if where is None else where
     planning = _Planning(
@@ -233,6 +234,7 @@ class _Planning:
         column_types = self._context.column_types
         positional = [*by_kind[DeleteKind.POSITION], *by_kind[DeleteKind.DELETION_VECTOR]]
         positions = PositionDeleteIndex(positional)
+        positions.look_inside([part.files for part in candidates], self._context.loader)
         equality = KeyDeleteIndex(by_kind[DeleteKind.EQUALITY], self._specs, column_types)
         tasks: list[FileScanTask] = []
         covered: list[DataFile] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -32,15 +33,19 @@ def positions_by_path(rows: pa.Table, wanted: Collection[str] | None = None) -> 
     if len(positions) and positions.min() < 0:
         raise ValueError(f"position {positions.min()} is negative")
     paths, codes = _path_codes(rows[FILE_PATH])
-    starts, ends = _code_runs(codes)
-    order = np.argsort(codes[starts], kind="stable")
-    bounds = np.searchsorted(codes[starts][order], np.arange(len(paths) + 1))
-    found = {}
-    for code, path in enumerate(paths):
-        runs = order[bounds[code] : bounds[code + 1]]
-        if len(runs) and (wanted is None or path in wanted):
-            found[path] = PositionSet.from_array(np.concatenate([positions[starts[run] : ends[run]] for run in runs]))
-    return found
+    codes, positions = _in_order(codes, positions)
+    steps = (np.diff(positions) != 1) | (np.diff(codes) != 0)
+    gaps = np.flatnonzero(steps) + 1
+    starts = np.concatenate(([0], gaps)) if len(codes) else gaps
+    ends = np.concatenate((gaps, [len(codes)])) if len(codes) else gaps
+    begun, ended = positions[starts], positions[ends - 1] + 1
+    bounds = pairwise(np.searchsorted(codes[starts], np.arange(len(paths) + 1)).tolist())
+    # Copies, so that what is kept of one data file does not hold the rows of all.
+    return {
+        path: PositionSet(begun[begin:end].copy(), ended[begin:end].copy())
+        for path, (begin, end) in zip(paths, bounds, strict=True)
+        if begin < end and (wanted is None or path in wanted)
+    }
 
 
 def _path_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
@@ -64,9 +69,13 @@ def path_texts(paths: pa.Array) -> list[str]:
     return texts
 
 
-def _code_runs(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Runs of rows with one code: the specification sorts rows by path, so there is about one for each path."""
-    if not len(codes):
-        return codes, codes
-    breaks = np.flatnonzero(np.diff(codes)) + 1
-    return np.concatenate(([0], breaks)), np.concatenate((breaks, [len(codes)]))
+def _in_order(codes: NDArray[np.int64], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows by code and position, each once. The specification sorts rows so, and few writers do not."""
+    code_steps, position_steps = np.diff(codes), np.diff(positions)
+    if np.all((code_steps > 0) | ((code_steps == 0) & (position_steps > 0))):
+        return codes, positions
+    order = np.lexsort((positions, codes))
+    codes, positions = codes[order], positions[order]
+    is_first = np.ones(len(codes), np.bool_)
+    is_first[1:] = (np.diff(codes) != 0) | (np.diff(positions) != 0)
+    return codes[is_first], positions[is_first]

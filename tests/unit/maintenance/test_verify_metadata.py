@@ -156,8 +156,8 @@ class TestFiles:
         faults = [1]
         read_bytes = storage.read_bytes
 
-        def read(io: Any, asked: str) -> bytes:
-            data = read_bytes(io, asked)
+        def read(io: Any, asked: str, size_bytes: int | None = None) -> bytes:
+            data = read_bytes(io, asked, size_bytes)
             return data[:-4] + b"oops" if asked == location and faults and faults.pop() else data
 
         monkeypatch.setattr(storage, "read_bytes", read)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -27,7 +29,7 @@ from tableformat.keys.sort_marker import SORTED_BY, marker_bytes
 from tableformat.merge_on_read import delete_loader, equality_positions
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
-from tableformat.metadata.content_file import RANGE_DELETES_PARQUET
+from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile
 from tableformat.metadata.puffin import deletion_vector_metadata, encode_puffin
 from tableformat.parquet.parquet_file import OpenedFile
 
@@ -314,13 +316,23 @@ def test_of_a_large_position_delete_file_only_row_groups_with_the_path_are_read(
     assert [groups for _, groups in groups_read] == [(2,)]
 
 
-def test_one_position_delete_file_is_read_once_for_all_data_files(tmp_path: Path, groups_read) -> None:
+def test_one_position_delete_file_is_read_once_for_all_data_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    read_parquet = delete_loader.read_parquet
+
+    def counted(io: FileIO, file: DeleteFile, **options: Any) -> OpenedFile:
+        read.append(file)
+        return read_parquet(io, file, **options)
+
+    monkeypatch.setattr(delete_loader, "read_parquet", counted)
     path = position_deletes(tmp_path, "p.parquet", [("a", 1), ("b", 2)], [2147483546, 2147483545])
     context = context_of(SCHEMA)
     for name, expected in (("a", [1]), ("b", [2]), ("c", [])):
         data = data_file(sorted_data(tmp_path), file_path=name)
         assert deleted(FileScanTask(data_file=data, position_deletes=(delete_file(path),)), context) == expected
-    assert [groups for _, groups in groups_read] == [(0,)]
+    assert [file.file_path for file in read] == [str(path)]
 
 
 def vector_file(tmp_path: Path, *sets: PositionSet) -> list[tuple[Path, dict[str, object]]]:
