@@ -157,3 +157,20 @@ def test_record_that_someone_else_wrote(text: str) -> None:
     name = property_name("main", "app")
     with pytest.raises(InvalidArgumentError, match=r"tableformat\.txn\.main\.app.* no record of a batch"):
         applied_batch({name: text}, "main", "app")
+
+
+def test_names_of_records_are_those_of_the_specification() -> None:
+    """CP-14: no two pairs of a branch and a writer have one name, and other programs know how it is made."""
+    assert property_name("a.b/c-d_e f", "app.1/ä#?") == "tableformat.txn.a%2Eb/c-d_e%20f.app.1/%C3%A4%23%3F"
+    assert property_name("a", "b.c") != property_name("a.b", "c")
+    record = remember_batch("a.b", BatchName("app.1/ä", 7), 5, 6)
+    assert remembered_batches(record, "a.b") == {"app.1/ä": AppliedBatch(7, 5, 6)}
+    assert remembered_batches(record, "a") == {}
+
+
+def test_a_record_that_is_none_is_named() -> None:
+    """CP-14: nothing is committed past it."""
+    name = property_name("main", "app")
+    for broken in ("7", "{}", '{"batch-id": [7], "snapshot-id": 1, "time-ms": 1}'):
+        with pytest.raises(InvalidArgumentError, match=r"'tableformat\.txn\.main\.app' holds .* no record of a batch"):
+            remembered_batches({name: broken}, "main")

@@ -17,7 +17,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit import commit_queue
-from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
+from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue, CommitTurn
 from tableformat.commit.transaction import commit_change
 
 needs_locks = pytest.mark.skipif(not IS_SUPPORTED, reason="this system has no locks of open files")
@@ -191,3 +191,72 @@ def test_file_system_without_locks_is_said_and_done_without(
 def test_catalog_without_a_file_has_no_queue(tmp_path: Path) -> None:
     catalog = EmbeddedCatalog(uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}")
     assert catalog.commit_queue(uuid4()) is None
+
+
+@needs_locks
+def test_who_comes_at_the_same_moment_gets_the_next_ticket(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-26: both saw a free place, and one of them had it first."""
+    queue = CommitQueue(path, TABLE)
+    first = queue.take()
+    with monkeypatch.context() as unseen:
+        unseen.setattr(commit_queue, "_holder", lambda *_arguments: None)
+        second = queue.take()
+        third = queue.take()
+    assert [ticket.is_first() for ticket in (first, second, third)] == [True, False, False]
+    first.give_back()
+    assert [ticket.is_first() for ticket in (second, third)] == [True, False]
+    second.give_back()
+    assert third.is_first()
+    third.give_back()
+    assert not queue.is_busy()
+
+
+@needs_locks
+def test_a_lock_that_cannot_be_had_for_another_reason_is_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-26: as on a file system without locks, where the writer goes on without the queue."""
+
+    def no_locks(*_arguments: object) -> tuple[int, int]:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(commit_queue, "_holder", lambda *_arguments: None)
+    monkeypatch.setattr(commit_queue, "_fcntl", no_locks)
+    with pytest.raises(OSError, match="no locks"):
+        CommitQueue(path, TABLE).take()
+
+
+@needs_locks
+@pytest.mark.parametrize("table", [TABLE, UUID(int=2)])
+def test_a_place_that_is_given_back_is_free_though_another_process_has_the_file(path: str, table: UUID) -> None:
+    """A process that was forked while the ticket was held keeps the open file, to which the lock belongs."""
+    queue = CommitQueue(path, table)
+    tickets = [queue.take(), queue.take()]
+    copies = [os.dup(ticket._descriptor) for ticket in tickets]
+    for ticket in tickets:
+        ticket.give_back()
+    assert not queue.is_busy()
+    for copy in copies:
+        os.close(copy)
+
+
+@needs_locks
+def test_only_who_hangs_is_passed_by(path: str) -> None:
+    """CP-26: whoever comes next waits for those who queue behind the one that hangs."""
+    queue = CommitQueue(path, TABLE)
+    hanging, patient, last = queue.take(), queue.take(), queue.take()
+    patient.wait(0.02)
+    assert (patient.is_first(), last.is_first()) == (True, False)
+    late = queue.take()
+    assert not late.is_first()
+    for ticket in (patient, last, late):
+        ticket.give_back()
+    assert not queue.is_busy(), "who hangs is not counted any more"
+    hanging.give_back()
+
+
+def test_only_a_race_that_was_lost_in_turn_is_followed_by_a_pause() -> None:
+    """CP-26: somebody outside of the queue won it."""
+    turn = CommitTurn(None, patience_seconds=1, pause_seconds=0.5)
+    assert turn.pause_seconds(1) == 0.0
+    pauses = [turn.pause_seconds(attempt) for attempt in (2, 3) for _ in range(50)]
+    assert all(0 <= pause <= 0.5 for pause in pauses)
+    assert min(pauses[:50]) < 0.25 < max(pauses[:50])

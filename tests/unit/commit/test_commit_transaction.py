@@ -31,6 +31,7 @@ from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.planned_change import FixedChange, PlannedChange, UpdatesAndRequirements
+from tableformat.commit.retry import status_check_waits_seconds
 from tableformat.commit.transaction import CommitOutcome, commit_change
 from tableformat.errors import (
     CommitConflictError,
@@ -43,6 +44,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.history.references import set_properties
 from tableformat.testing.table_rows import live_values
 
 
@@ -442,3 +444,107 @@ def test_default_spec_changed_during_the_commit(catalog: FaultyCatalog) -> None:
     catalog.before = interfere
     with pytest.raises(CommitConflictError, match="data files of another partition"):
         commit_change(table, delete_blindly(equality_delete(table, "e.parquet", partition=("x",))))
+
+
+def test_delete_of_one_partition_beside_live_files_of_an_older_spec(catalog: FaultyCatalog) -> None:
+    """CP-12: the delete is of the default spec, and would miss the rows of the other; once these are gone it may come,
+    whatever else is there."""
+    table = new_table(catalog, partitioned=True)
+    table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
+    with table.update_spec() as update:
+        update.add_identity("id")
+    table = commit_change(table, append(data_file(table, "b.parquet", spec_id=1, partition=("x", 1)))).table
+    scoped = delete_blindly(equality_delete(table, "e.parquet", spec_id=1, partition=("x", 1)))
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, scoped)
+    emptied = planned(
+        table, ChangeKind.SCAN_BASED, Operation.DELETE, removed_data_files=(committed(table, "a.parquet"),)
+    )
+    table = commit_change(table, emptied).table
+    assert live(commit_change(table, scoped).table) == {"b.parquet": 2, "e.parquet": 4}
+
+
+def test_number_that_one_other_commit_took_is_a_lost_race(table: Table, catalog: FaultyCatalog) -> None:
+    """CP-13: the catalog gave a plain error, and the number of the attempt is the table's last one."""
+
+    def interfere() -> None:
+        catalog.before = None
+        commit_change(catalog.load_table("db.t"), append(data_file(table, "theirs.parquet")))
+        raise OSError("no answer")
+
+    catalog.before = interfere
+    outcome = commit_change(table, append(data_file(table, "ours.parquet")))
+    assert (outcome.committed, outcome.attempts, outcome.sequence_number) == (True, 2, 2)
+    assert live(outcome.table) == {"theirs.parquet": 1, "ours.parquet": 2}
+
+
+def test_table_that_cannot_be_read_at_once_is_looked_at_again(
+    table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CP-13: as often as `commit.status-check.num-retries` says, and a commit that is seen then is a success."""
+    load_table, looks = catalog.load_table, []
+
+    def lose_the_answer() -> None:
+        catalog.after = None
+        monkeypatch.setattr(catalog, "load_table", away_twice)
+        raise OSError("no answer")
+
+    def away_twice(identifier: str) -> Table:
+        looks.append(identifier)
+        if len(looks) < 3:
+            raise OSError("away")
+        return load_table(identifier)
+
+    catalog.after = lose_the_answer
+    outcome = commit_change(table, append(data_file(table, "a.parquet")))
+    assert (outcome.committed, outcome.attempts, len(looks)) == (True, 1, 3)
+
+
+@pytest.mark.parametrize(
+    "answer", [BadRequestError("first-row-id is missing"), None], ids=["refused", "looked at here"]
+)
+def test_table_that_is_upgraded_in_the_moment_of_the_commit_is_a_lost_race(
+    table: Table, catalog: FaultyCatalog, answer: Exception | None
+) -> None:
+    """CP-13: a server that has no place for a snapshot without row ids says so in a plain refusal."""
+
+    def interfere() -> None:
+        catalog.before = None
+        set_properties(catalog.load_table("db.t"), {"format-version": "3"})
+        if answer is not None:
+            raise answer
+
+    catalog.before = interfere
+    outcome = commit_change(table, append(data_file(table, "a.parquet", [1, 2])))
+    assert (outcome.committed, outcome.attempts) == (True, 2)
+    assert committed(outcome.table, "a.parquet").first_row_id == 0
+
+
+def test_a_refusal_is_looked_into_once(table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CP-13: nothing of it can come later, so a table that cannot be read then is not waited for."""
+    looks = []
+
+    def refuse() -> None:
+        monkeypatch.setattr(catalog, "load_table", away)
+        raise BadRequestError("no")
+
+    def away(identifier: str) -> Table:
+        looks.append(identifier)
+        raise OSError("away")
+
+    catalog.before = refuse
+    with pytest.raises(CommitStateUnknownError):
+        commit_change(table, append(data_file(table, "a.parquet")))
+    assert len(looks) == 1
+
+
+def test_waits_before_the_outcome_is_looked_at() -> None:
+    """CP-13: at once, then after a wait that doubles, and no longer than the longest."""
+    given = {
+        "commit.status-check.num-retries": "5",
+        "commit.status-check.min-wait-ms": "100",
+        "commit.status-check.max-wait-ms": "500",
+    }
+    assert status_check_waits_seconds(given) == (0.0, 0.1, 0.2, 0.4, 0.5)
+    assert status_check_waits_seconds({}) == (0.0, 1.0, 2.0)
+    assert status_check_waits_seconds({"commit.status-check.num-retries": "1"}) == (0.0,)

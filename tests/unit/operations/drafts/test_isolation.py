@@ -92,6 +92,15 @@ def test_rows_that_others_change_meanwhile_are_a_conflict_at_every_level(
     assert values(table) == ({3: "kept"} if verb == "delete" else {1: "theirs", 2: "new", 3: "kept"})
 
 
+def test_a_row_of_a_file_that_stays_is_changed_meanwhile(table: tf.Table) -> None:
+    """SP-20: its new version is what the delete is about, though no file that leaves has met the upsert."""
+    table.set_properties({"write.delete.isolation-level": "snapshot"})
+    with meanwhile(table, lambda other: other.upsert(rows_of(1, v="theirs"))):
+        result = table.delete("id < 2 AND v <> 'x'", mode="scan")
+    assert result.attempts > 1
+    assert values(table) == {2: "old", 3: "kept"}
+
+
 KEYED: dict[str, Callable[[tf.Table, int], object]] = {
     "range delete": lambda other, key: other.delete_prefix({"id": key}),
     "equality delete": lambda other, key: other.delete_rows(rows_of(key)),
@@ -151,6 +160,25 @@ def test_what_was_found_about_a_delete_is_not_asked_again(table: tf.Table, monke
     view = table.refresh().view
     assert found.files(view, deletes_of(view), data_files, first_row) == {data_files[0].file_path}
     assert asked == [1, 1]
+
+
+def test_what_is_known_of_one_file_says_nothing_of_others(table: tf.Table) -> None:
+    """CP-6: later attempts ask each file about the deletes that are new to it, and find all of them."""
+    table.append(rows_of(4, 5))
+    data_files = [task.data_file for task in plan_scan(table.view).tasks]
+    known = [data for data in data_files if data.record_count == 2 and data.sequence_number == 1]
+    found = reached_rows.ReachedRows()
+    table.delete_rows(pa.table({"id": [3, 4]}))
+    view = table.refresh().view
+    assert found.files(view, deletes_of(view), known, {}) == frozenset()
+    reached = {data.file_path for data in data_files} - {known[0].file_path}
+    assert (
+        found.files(view, deletes_of(view), [*known, *(data for data in data_files if data not in known)], {})
+        == reached
+    )
+    table.delete_rows(rows_of(1))
+    view = table.refresh().view
+    assert found.files(view, deletes_of(view), data_files, {}) == {*reached, known[0].file_path}
 
 
 def deletes_of(view: SnapshotView) -> list[DeleteFile]:

@@ -1,0 +1,35 @@
+"""Spans of range delete files, some of which carry them in their entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.deletes.codecs import inline_spans, packed_spans
+from tableformat.scan.context import merge_context
+from tableformat.testing.table_files import live_delete_files
+
+
+def test_spans_are_those_of_their_file_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RD-8, RD-13: entries that carry spans, files that have to be read and such as were read before, in any order."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
+    for id_ in range(6):
+        with monkeypatch.context() as patched:
+            if id_ % 2:
+                patched.setattr(inline_spans, "MAX_SPANS", 0)
+                patched.setattr(packed_spans, "MAX_SPANS", 0)
+            table.delete_prefix({"id": id_})
+    deletes = sorted(live_delete_files(table), key=lambda delete: delete.sequence_number or 0)
+    assert [delete.range_spans is None for delete in deletes] == [False, True] * 3
+    loader = merge_context(table.view).loader
+    for some in (deletes[3:4], deletes, deletes[::-1], deletes[1::2], deletes[::2]):
+        found = loader.spans_of_files(some)
+        assert [spans.lower.columns[0].to_pylist() for spans in found] == [
+            [(delete.sequence_number or 0) - 1] for delete in some
+        ]
+        assert [spans.sequence_numbers.tolist() for spans in found] == [[delete.sequence_number] for delete in some]
