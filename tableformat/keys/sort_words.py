@@ -97,6 +97,10 @@ class ByteWords:
     valid: Flags | None
     is_variable: bool
 
+    def from_byte(self, skipped: int) -> ByteWords:
+        """Of the same values without their first bytes, which all of them have."""
+        return ByteWords(self.starts + skipped, self.ends, self.buffer, self.valid, self.is_variable)
+
     def level(self, index: int, level_count: int, rows: RowChoice) -> Codes:
         """Eight bytes from `8 * index` on, big endian and padded with zeros; as the last sort word of strings and
         binary the length in bytes."""

@@ -253,13 +253,14 @@ class _Planning:
             for index in sorted({*ranges.spans, *ranges.files, *by_key, *named} - ranges.covered):
                 task = found[index]
                 data = task.data_file
-                with_deletes = replace(
-                    task,
-                    deletion_vector=positions.vector_of(data),
-                    position_deletes=positions.position_deletes_of(data),
+                with_deletes = FileScanTask(
+                    data_file=data,
+                    deletion_vector=positions.vector_of(data) if positional else None,
+                    position_deletes=positions.position_deletes_of(data) if positional else (),
                     equality_deletes=by_key.get(index, ()),
                     range_deletes=tuple(ranges.spans.get(index, ())),
                     range_delete_files=ranges.files.get(index, ()),
+                    residual=task.residual,
                 )
                 if with_deletes.has_deletes:
                     found[index] = replace(with_deletes, reasons=_reasons(with_deletes))

@@ -21,7 +21,7 @@ LIMITS: Final = {
     "deletes.matching.key_table": {"_HASHED_AT_ONCE": 2, "_CHUNK_ROWS_MIN": 1, "_FLAG_BITS_MIN": 1},
     "deletes.matching.range_match": {"_BATCH_ROWS": 2},
     "deletes.spans.coverage": {"_FRAGMENTS_AT_ONCE": 1, "_SPANS_OF_FILES_MAX": 0},
-    "deletes.spans.cut_ranks": {"_MAX_SORT_LEVELS": 0},
+    "deletes.spans.cut_ranks": {"_MAX_SORT_LEVELS": 0, "_WORD_BYTES": -1},
     "maintenance.compaction.alive_batches": {"_ROWS_MAX": 2},
     "maintenance.compaction.compaction_statistics": {"_COUNTED_AT_ONCE": 1},
     "maintenance.compaction.rewrite_group": {"FAN_IN_MAX": 4},

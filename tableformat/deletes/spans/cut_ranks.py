@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 from pyiceberg.types import BinaryType
 
 from tableformat.deletes.spans.cuts import CutArray
-from tableformat.keys.sort_words import level_count, sort_words_of
+from tableformat.keys.sort_words import ByteWords, level_count, sort_words_of
 
 _MAX_SORT_LEVELS: Final = 4
 """Up to this many sort words numpy sorts them in half the time that Arrow needs for the byte strings."""
+_WORD_BYTES: Final = 8
+_ALL_BITS: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +50,9 @@ def rank_cuts(lower: CutArray, upper: CutArray) -> CutRanks:
 
 def _sorted_order(encoded: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """The indices in the order of the values, and whether each value there differs from the one before."""
+    by_word = _order_by_one_word(encoded)
+    if by_word is not None:
+        return by_word
     sort_words = sort_words_of(encoded, BinaryType(), len(encoded))
     count = level_count(sort_words, BinaryType())
     is_new = np.zeros(len(encoded), np.bool_)
@@ -62,3 +67,35 @@ def _sorted_order(encoded: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], 
         ordered_level = level[order]
         is_new[1:] |= ordered_level[1:] != ordered_level[:-1]
     return order, is_new
+
+
+def _order_by_one_word(
+    encoded: pa.LargeBinaryArray,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
+    """The same where eight bytes tell all of them apart, behind a beginning that all have, as cuts through a column of
+    numbers do; None where they do not.
+
+    >>> order, is_new = _order_by_one_word(pa.array([b"key 7", b"key 3", b"key 7"], pa.large_binary()))
+    >>> order[0], is_new.tolist()
+    (np.int64(1), [False, True, False])
+    >>> _order_by_one_word(pa.array([b"key", b"key\\0"], pa.large_binary())) is None
+    True
+    """
+    if not len(encoded):
+        return None
+    words = sort_words_of(encoded, BinaryType(), len(encoded))
+    assert isinstance(words, ByteWords), "strings of bytes have words of bytes"
+    lengths = words.ends - words.starts
+    first = words.level(0, 2, slice(None))
+    differing = int(np.bitwise_or.reduce(first ^ first[0])) & _ALL_BITS
+    shared = min((64 - differing.bit_length()) // 8, int(lengths.min()))
+    if int(lengths.max()) - shared > _WORD_BYTES:
+        return None
+    word = words.from_byte(shared).level(0, 2, slice(None))
+    order = np.argsort(word)
+    ordered, ordered_lengths = word[order], lengths[order]
+    is_new = np.zeros(len(encoded), np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    if (is_new[1:] | (ordered_lengths[1:] == ordered_lengths[:-1])).all():
+        return order, is_new
+    return None  # Zeros at the end of some tell them apart from others.

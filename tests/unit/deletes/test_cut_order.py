@@ -1,0 +1,31 @@
+"""The order of encoded cuts by one number each, beside that of Python's bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tableformat.deletes.spans.cut_ranks import _order_by_one_word, _sorted_order
+
+
+@pytest.mark.parametrize("beginning", [b"", b"\x02", b"\x02shared by all"])
+@pytest.mark.parametrize("alphabet", [b"ab", b"\x00\x01\xff", b"\x7f\x80"])
+@pytest.mark.parametrize("longest", [0, 1, 3, 8, 9, 20])
+def test_cuts_are_in_the_order_of_their_bytes(beginning: bytes, alphabet: bytes, longest: int) -> None:
+    """RD-1: equal ones beside each other, and only the first of them new."""
+    random = np.random.default_rng(longest)
+    letters = np.frombuffer(alphabet, np.uint8)
+    cuts = [beginning + random.choice(letters, random.integers(0, longest + 1)).tobytes() for _ in range(60)]
+    order, is_new = _sorted_order(pa.array(cuts, pa.large_binary()))
+    ordered = [cuts[index] for index in order]
+    assert ordered == sorted(cuts)
+    assert is_new.tolist() == [False, *(one != other for one, other in zip(ordered[1:], ordered, strict=False))]
+
+
+def test_cuts_of_numbers_are_told_apart_by_one_word() -> None:
+    numbers = [b"\x02" + number.to_bytes(8, "big") for number in (7, 1 << 40, 3)]
+    assert (
+        _order_by_one_word(pa.array([*numbers, *(each + b"\xff" for each in numbers)], pa.large_binary())) is not None
+    )
+    assert _order_by_one_word(pa.array([], pa.large_binary())) is None
