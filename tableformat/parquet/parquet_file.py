@@ -92,8 +92,9 @@ class OpenedFile:
             self.source,
             metadata=self.metadata,
             read_dictionary=list(dictionary_columns),
-            # Reading column chunks ahead, pyarrow's default, would override the buffer.
-            pre_buffer=buffer_bytes == 0,
+            # Reading column chunks ahead, pyarrow's default, would override the buffer. Of a local file it gains
+            # nothing, and needs threads of pyarrow's that scanners of datasets hold while they wait for these rows.
+            pre_buffer=buffer_bytes == 0 and not isinstance(self.source, (pa.OSFile, pa.BufferReader)),
             buffer_size=buffer_bytes,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self.verifies_checksums,

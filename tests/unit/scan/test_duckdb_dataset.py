@@ -40,6 +40,12 @@ tf.duckdb.attach(connection, catalog)
 print(connection.execute("SELECT count(*) FROM (FROM lake.db.t LIMIT 3)").fetchall())
 """
 
+_ONE_THREAD_FOR_FILES = """
+import sys, pyarrow as pa, tableformat as tf
+pa.set_io_thread_count(1)
+print(tf.open_catalog(sys.argv[1]).load_table("db.t").scan().to_dataset().to_table().num_rows)
+"""
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> tf.Table:
@@ -127,3 +133,12 @@ def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: P
     for _ in range(2):
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert (ended.returncode, ended.stdout) == (0, "[(3,)]\n"), ended.stderr
+
+
+def test_a_dataset_is_read_though_its_scanners_hold_all_threads_for_files(table: tf.Table, tmp_path: Path) -> None:
+    """pyarrow's scanner waits for the rows on one of its threads for files, of which there are eight: so many scanners
+    waited for each other, and for ever."""
+    table.append(pa.table({"id": range(100, 200_000)}))
+    command = [sys.executable, "-c", _ONE_THREAD_FOR_FILES, str(tmp_path / "lake")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "199909\n"), ended.stderr
