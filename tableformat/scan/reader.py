@@ -99,10 +99,18 @@ def read_tables(tasks: Iterable[RowTask], context: ReadContext, *, narrow: bool 
     fetchers = None if context.has_local_files else ThreadPoolExecutor(_REMOTE_FETCHERS, thread_name_prefix="fetch")
     try:
         prepared = _in_order(pool, _preparations(tasks, context, fetchers), ahead=2 * workers)
-        runs = (run for found in prepared for run in found)
+        runs: Iterator[RowGroupRun | SmallFilesRun] = (run for found in prepared for run in found)
         # One more than the workers, so that none waits while the caller handles a result.
-        results = _in_order(pool, (partial(_read_run, run, narrow) for run in runs), ahead=workers + 1)
-        for rows in results:
+        first = next(runs, None)
+        if isinstance(first, RowGroupRun) and context.has_local_files:
+            # Alone: who wants few rows has no others decoded. Of an object store the next ones are asked for meanwhile.
+            if (rows := _read_run(first, narrow)).num_rows:
+                yield rows
+            del rows
+        elif first is not None:
+            runs = chain([first], runs)
+        calls = (partial(_read_run, run, narrow) for run in runs)
+        for rows in _in_order(pool, calls, ahead=workers + 1):
             if rows.num_rows:
                 yield rows
     finally:
@@ -198,7 +206,7 @@ def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any
         size_bytes = sum(row_group.column(leaf).total_uncompressed_size for leaf in opened.projection.leaf_indices)
         row_count = starts[group + 1] - starts[runs[-1][0]] if runs else 0
         fits = run_bytes + size_bytes <= ROW_GROUP_RUN_BYTES and row_count <= ROW_GROUP_RUN_ROWS
-        if runs and runs[-1][-1] == group - 1 and fits:
+        if len(runs) > 1 and runs[-1][-1] == group - 1 and fits:
             runs[-1].append(group)
             run_bytes += size_bytes
         else:

@@ -1,0 +1,60 @@
+"""A scan of which few rows are wanted decodes few."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.scan import reader
+
+_ROWS, _GROUP = 200_000, 5_000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    """One file that is not read whole, of forty row groups."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    made = catalog.create_table("db.t", schema, properties={"write.parquet.row-group-limit": str(_GROUP)})
+    numbers = pa.array(range(_ROWS))
+    made.append(pa.table({"id": numbers, "text": numbers.cast(pa.string())}))
+    return made
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The row groups of each call, as they are decoded."""
+    found: list[tuple[int, ...]] = []
+    stored = reader.read_stored
+
+    def noted(run: reader.RowGroupRun) -> pa.Table:
+        found.append(run.row_groups)
+        return stored(run)
+
+    monkeypatch.setattr(reader, "read_stored", noted)
+    return found
+
+
+def test_the_first_row_group_is_decoded_alone(table: tf.Table, decoded: list[tuple[int, ...]]) -> None:
+    assert table.scan(limit=3).to_arrow()["id"].to_pylist() == [0, 1, 2]
+    with duckdb.connect() as connection:
+        assert len(table.scan(limit=3).to_duckdb(connection).fetchall()) == 3
+    assert decoded == [(0,), (0,)]
+
+
+def test_all_row_groups_are_decoded_once_and_several_at_a_time(table: tf.Table, decoded: list[tuple[int, ...]]) -> None:
+    assert table.scan().to_arrow()["id"].to_pylist() == list(range(_ROWS))
+    assert sorted(group for run in decoded for group in run) == list(range(_ROWS // _GROUP))
+    assert decoded[0] == (0,)
+    assert len(decoded) == 2
+
+
+def test_a_filter_that_nothing_of_the_first_row_group_passes(table: tf.Table, decoded: list[tuple[int, ...]]) -> None:
+    found = table.scan("text LIKE '19999%'").to_arrow()
+    assert found["id"].to_pylist() == [19_999, *range(199_990, 200_000)]
+    assert decoded
