@@ -403,20 +403,22 @@ class Table(TableEvolution):
         op: str = "_op",
         order_by: str | None = "_ts",
         on_refused: str = "fail",
+        missing: str = "error",
         dry_run: bool = False,
         **commit: Unpack[CommitKeywords],
     ) -> CommitResult:
         """Apply change events: the last event of a key, by `order_by` and then by position, decides.
 
-        The column `op` holds I, U or D, or the words insert, update, upsert, delete, update_before and update_after.
-        InvalidKeyError for a table without a key (CF-9).
+        The column `op` holds I, U or D, or the words insert, update, upsert, delete, update_before and update_after; it
+        and `order_by` are stored where the table has a column of that name. `missing`: as of `upsert`, for columns that
+        events lack which are no deletes; "error" or "null". InvalidKeyError for a table without a key (CF-9).
 
-        >>> keys = {"id1": ["C", "B"], "id2": [7, 1], "num_cal": [1, 1]}
-        >>> result = table.apply_changes(pa.table({"_op": ["insert", "delete"], "_ts": [1, 2], **keys}))
+        >>> rows = {"id1": ["C", "B"], "id2": [7, 1], "num_cal": [1, 1], "open_on": [None, None]}
+        >>> result = table.apply_changes(pa.table({"_op": ["insert", "delete"], "_ts": [1, 2], **rows}))
         >>> table.scan(columns=["id1"]).to_arrow().sort_by("id1").to_pydict()
         {'id1': ['A', 'A', 'C']}
         """
-        verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
+        verb = partial(apply_changes, changes=changes, op=op, order_by=order_by, on_refused=on_refused, missing=missing)
         return self._run(verb, changes, commit, dry_run=dry_run)
 
     def overwrite(

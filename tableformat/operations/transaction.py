@@ -173,11 +173,19 @@ class Transaction:
         return Merge(MergeStatement(on=on, source_alias=source_alias, target_alias=target_alias), run)
 
     def apply_changes(
-        self, changes: Any, *, op: str = "_op", order_by: str | None = "_ts", on_refused: str = "fail"
+        self,
+        changes: Any,
+        *,
+        op: str = "_op",
+        order_by: str | None = "_ts",
+        on_refused: str = "fail",
+        missing: str = "error",
     ) -> None:
         """See `Table.apply_changes`."""
         if self._is_open():
-            apply_changes(self._draft, changes=changes, op=op, order_by=order_by, on_refused=on_refused)
+            apply_changes(
+                self._draft, changes=changes, op=op, order_by=order_by, on_refused=on_refused, missing=missing
+            )
 
     def overwrite(
         self,

@@ -155,10 +155,13 @@ class ModelVerbs:
         """Give the rows for which the predicate is true the values of some columns."""
         self.current = [{**row, **new(row)} if where(row) else row for row in self.current]
 
-    def apply_changes(self, changes: Iterable[Row], *, op: str = "_op", order_by: str | None = "_ts") -> None:
+    def apply_changes(
+        self, changes: Iterable[Row], *, op: str = "_op", order_by: str | None = "_ts", missing: str = "error"
+    ) -> None:
         """Apply the last event of each key, by `order_by` (null below NaN below values) and then by position."""
         events = list(changes)
-        names = tuple(dict.fromkeys(name for event in events for name in event if name not in (op, order_by)))
+        about = {op, order_by} - {*self.columns}
+        names = tuple(dict.fromkeys(name for event in events for name in event if name not in about))
         by = self._required_key()
         last: dict[Any, Row] = {}
         for event in sorted(events, key=lambda event: event_sort_key(event, order_by)):
@@ -166,8 +169,11 @@ class ModelVerbs:
         for event in last.values():
             if str(event[op]).upper() not in (*_UPSERTS, *_DELETES):
                 raise InvalidArgumentError(f"{event[op]!r} is no operation.")
-        self._delete_equal(by, {self._values(event, by) for event in last.values()})
         upserts = [event for event in last.values() if str(event[op]).upper() in _UPSERTS]
+        lacking = [name for name in self.columns if name not in names]
+        if upserts and lacking and missing == "error":
+            raise InvalidArgumentError(f"events that insert or update lack {lacking} (CP-27).")
+        self._delete_equal(by, {self._values(event, by) for event in last.values()})
         self.current.extend(self._complete({name: event.get(name) for name in names} for event in upserts))
 
     def merge(

@@ -91,7 +91,7 @@ VERBS = {
     "upsert": "rows, *, missing='error', on_refused='fail'",
     "update": "where, *, set",
     "merge": "source, *, on, source_alias='source', target_alias='target'",
-    "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail'",
+    "apply_changes": "changes, *, op='_op', order_by='_ts', on_refused='fail', missing='error'",
     "overwrite": "rows, *, where=None, allow_outside=False, on_refused='fail'",
 }
 DRY_RUNS = {name: "" for name in VERBS if name not in {"append", "merge"}} | {"delete_rows": ", *"}

@@ -34,7 +34,8 @@ def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail", missing: str = 
     key = draft.key_names
     reader = as_reader(rows, schema=arrow_schema(draft.schema))
     draft.begin_verb()
-    if missing == "keep" and (lacking := _lacking(draft, reader)):
+    lacking = lacking_columns(draft, reader.schema.names)
+    if missing == "keep" and lacking:
         if on_refused == "divert":
             raise InvalidArgumentError(
                 "missing='keep' goes with on_refused='fail' only: the rows are completed before they are checked. "
@@ -44,7 +45,12 @@ def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail", missing: str = 
         return
     conformed = draft.conformed(reader, on_refused, whole_groups=key)
     if missing == "error":
-        _refuse_lacking(_lacking(draft, reader))
+        if lacking:
+            raise lacking_error(
+                lacking,
+                "the rows to upsert",
+                "upsert(rows, missing=...): 'keep' reads the stored rows and keeps their values, 'null'",
+            )
         draft.replaces_whole_rows()
     # Rows are held here while others are written (MT-63).
     half = draft.context.memory_bytes // 2
@@ -52,20 +58,18 @@ def upsert(draft: Draft, *, rows: Any, on_refused: str = "fail", missing: str = 
     draft.add_rows(conformed, deleting_older(draft, newest, key), memory_bytes=half)
 
 
-def _lacking(draft: Draft, reader: pa.RecordBatchReader) -> list[str]:
-    """The table's columns that the rows do not have, those of the key apart, which are never left out."""
-    given = {*reader.schema.names, *draft.key_names}
-    return [name for field in draft.schema.fields if (name := field.name) not in given]
+def lacking_columns(draft: Draft, given: Sequence[str]) -> list[str]:
+    """The table's columns that rows do not have, those of the key apart, which are never left out."""
+    known = {*given, *draft.key_names}
+    return [name for field in draft.schema.fields if (name := field.name) not in known]
 
 
-def _refuse_lacking(lacking: Sequence[str]) -> None:
+def lacking_error(lacking: Sequence[str], what: str, call: str) -> InvalidArgumentError:
     """CP-27: an upsert replaces whole rows, so a column left out would lose what is stored, and nobody said so."""
-    if lacking:
-        raise InvalidArgumentError(
-            f"the rows to upsert lack {', '.join(map(repr, lacking))}, and an upsert replaces whole rows. Nothing was "
-            "written. Call upsert(rows, missing=...): 'keep' reads the stored rows and keeps their values, 'null' "
-            "writes null, or the column's default, in their place. Or give the columns."
-        )
+    return InvalidArgumentError(
+        f"{what} lack {', '.join(map(repr, lacking))}, and an upsert replaces whole rows. Nothing was written. Call "
+        f"{call} writes null, or the column's default, in their place. Or give the columns."
+    )
 
 
 def deleting_older(draft: Draft, batches: Iterable[pa.RecordBatch], key: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -62,6 +62,28 @@ def test_a_column_left_out_is_an_error_that_names_it_and_the_choices(table: tf.T
     assert stored(table) == STORED
 
 
+def test_events_that_lack_a_column_are_an_error_unless_they_delete(table: tf.Table) -> None:
+    """CP-27: `apply_changes` wrote null over what was stored."""
+    events = PARTIAL.append_column("_op", pa.array(["update", "insert", "update"]))
+    with pytest.raises(InvalidArgumentError, match=r"events that .* lack 'b'.*apply_changes\(.*missing='null'"):
+        table.apply_changes(events, order_by=None)
+    with pytest.raises(InvalidArgumentError, match="lack 'b'"), table.transaction() as tx:
+        tx.apply_changes(events, order_by=None)
+    with pytest.raises(InvalidArgumentError, match="missing must be one of 'error', 'null'"):
+        table.apply_changes(events, order_by=None, missing="keep")
+    assert stored(table) == STORED
+    gone = pa.table({"id": ["x"], "n": [1], "_op": ["delete"]})
+    table.apply_changes(gone, order_by=None)
+    table.apply_changes(events, order_by=None, missing="null")
+    assert stored(table) == [("x", 2, 22, None), STORED[2], ("z", 9, 90, None)]
+
+
+def test_what_orders_events_is_stored_where_it_is_a_column(table: tf.Table) -> None:
+    events = as_rows(("x", 1, 12, ["r"]), ("x", 1, 11, ["s"])).append_column("_op", pa.array(["U", "U"]))
+    table.apply_changes(events, order_by="a")
+    assert stored(table)[0] == ("x", 1, 12, ["r"])
+
+
 def test_missing_null_writes_null(table: tf.Table) -> None:
     table.upsert(PARTIAL, missing="null")
     assert stored(table) == [STORED[0], ("x", 2, 22, None), STORED[2], ("z", 9, 90, None)]

@@ -38,7 +38,8 @@ def rows(*keys: tuple[str, int]) -> pa.Table:
     return pa.Table.from_pylist([{"id": name, "number": number} for name, number in keys], SCHEMA)
 
 
-CHANGES = pa.table({"_op": ["U", "D", "I"], "_ts": [1, 2, 3], "id": ["a", "b", "z"], "number": [1, 1, 1]})
+NO_VALUES = {"value": [None] * 3, "note": [None] * 3}
+CHANGES = pa.table({"_op": ["U", "D", "I"], "_ts": [1, 2, 3], "id": ["a", "b", "z"], "number": [1, 1, 1], **NO_VALUES})
 
 
 @pytest.mark.parametrize("properties", [{}, {"write.delete.blind": "off"}, {"format-version": "3"}])
