@@ -15,6 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, PrimitiveType
 
@@ -89,8 +90,8 @@ def _place(location: str) -> str:
 
 
 def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
-    """LK-10: AlreadyExistsError for a file that is live, and for one that a retained snapshot of the branch added: its
-    rows may be in other files by now."""
+    """LK-10: AlreadyExistsError for a file that is live, and for one that a retained snapshot of the branch had, unless
+    it left with all of its rows: they may be in other files by now."""
     given = {_place(path): path for path in file_paths}
     names = {os.path.basename(path) for path in given}
 
@@ -103,13 +104,21 @@ def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
             f"{', '.join(present[:3])}: in table {draft.name} already. Nothing was changed; leave out what the table "
             "has."
         )
+    last_named: dict[str, Snapshot] = {}
     for snapshot, paths in named_since(draft.view, 0):
-        if added := among(paths):
-            raise AlreadyExistsError(
-                f"{', '.join(added[:3])}: in table {draft.name} since snapshot {snapshot.snapshot_id} or one before, "
-                "and its rows were written to other files since, or deleted. Nothing was changed. Leave it out; "
-                "check_duplicate_files=False adds its rows once more."
-            )
+        last_named.update(dict.fromkeys(among(paths), snapshot))
+    rewritten = [path for path, snapshot in last_named.items() if not _only_deletes(snapshot)]
+    if rewritten:
+        raise AlreadyExistsError(
+            f"{', '.join(sorted(rewritten)[:3])}: in table {draft.name} until snapshot "
+            f"{last_named[rewritten[0]].snapshot_id}, which may have written its rows to other files. Nothing was "
+            "changed. Leave it out; check_duplicate_files=False adds its rows once more."
+        )
+
+
+def _only_deletes(snapshot: Snapshot) -> bool:
+    """Whether the snapshot says that it added no rows, so that those of files that left are in no others."""
+    return snapshot.summary is not None and snapshot.summary.operation is Operation.DELETE
 
 
 def _stated(draft: Draft, path: str, values: Mapping[str, str | None]) -> dict[int, Any]:

@@ -184,6 +184,19 @@ def test_a_file_whose_rows_are_in_other_files_is_not_added_again(
     assert [row[0] for row in live_tuples(table)] == [7, 7, 8, 8]
 
 
+def test_a_file_that_was_deleted_whole_comes_back(catalog: tf.Catalog, tmp_path: Path) -> None:
+    """LK-10: as Iceberg's add_files has it; not while some of its rows may be elsewhere."""
+    table = keyed(catalog)
+    pq.write_table(rows(7, 8), tmp_path / "a.parquet")
+    table.add_files([str(tmp_path / "a.parquet")])
+    table.delete("id >= 7", mode="scan")
+    table.add_files([str(tmp_path / "a.parquet")])
+    assert [row[0] for row in live_tuples(table)] == [7, 8]
+    table.maintenance.compact(rewrite_all=True)
+    with pytest.raises(AlreadyExistsError, match=r"a\.parquet: in table db\.k until snapshot"):
+        table.add_files([str(tmp_path / "a.parquet")])
+
+
 @pytest.mark.parametrize("spelt", ["file://{}", "file:{}", "file://localhost{}", "file:///{}", "{}/../link/a.parquet"])
 def test_a_file_is_one_however_its_location_is_spelt(catalog: tf.Catalog, tmp_path: Path, spelt: str) -> None:
     """LK-10"""
