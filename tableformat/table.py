@@ -136,7 +136,8 @@ class Table(TableEvolution):
         Their columns are those of the table by name; the partition is read off their bounds. Footers are read, and rows
         only where a footer does not show that they fit (LK-10). Raises InvalidArgumentError for files that cannot be
         the table's, RowsRefusedError for such rows, AlreadyExistsError for files that it has, or had before their rows
-        were written to others; with `check_duplicate_files=False` nobody looks, for a caller who knows that they are new.
+        were written to others; with `check_duplicate_files=False` nobody looks, for a caller who knows that they are
+        new.
 
         `partitions` are the values of columns that the files do not have, as text by name, for each file: what their
         directories say, as in `day=2026-01-31`. The table is partitioned by these columns as they are.
