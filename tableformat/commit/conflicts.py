@@ -132,10 +132,10 @@ def rows_relied_on_are_there(evidence: Evidence) -> Iterator[str]:
     """CP-38: because a row was there the change adds no other, so after a delete of it there would be neither."""
     change, diff = evidence.change, evidence.diff
     relied = {data.file_path: data for data in (change.relied_data_files or tuple)()}
-    gone = [data.file_path for data in diff.removed_data_files if data.file_path in relied]
+    gone = [data.file_path for data in diff.removed_data_files if relied.pop(data.file_path, None) is not None]
     if gone:
         yield f"{_some(gone)} left the table, with rows because of which others are not added"
-    left = [data for path, data in relied.items() if path not in gone]
+    left = list(relied.values())
     applying = [each for each in diff.added_delete_files if any(_applies(evidence, each, data) for data in left)]
     if not applying:
         return

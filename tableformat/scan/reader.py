@@ -192,11 +192,13 @@ def _deleted(task: RowTask, context: ReadContext) -> PositionSet:
 
 
 def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any]) -> list[RowGroupRun]:
-    """Row groups that may have a row to return, consecutive ones put together up to `ROW_GROUP_RUN_BYTES`."""
+    """Row groups that may have a row to return, consecutive ones put together up to `ROW_GROUP_RUN_BYTES`; of a local
+    file the first one is by itself, for who wants few rows. Of an object store it would be a request more."""
     starts = file.row_group_starts.tolist()
     held = opened.context.merge.caches.bloom_filters
     runs: list[list[int]] = []
     run_bytes = 0
+    joined_from = 1 if opened.context.has_local_files else 0
     for group in range(file.row_group_count):
         if opened.deleted.count(starts[group], starts[group + 1] - starts[group]) == starts[group + 1] - starts[group]:
             continue
@@ -206,7 +208,7 @@ def _row_group_runs(opened: OpenTask, file: OpenedFile, constants: dict[int, Any
         size_bytes = sum(row_group.column(leaf).total_uncompressed_size for leaf in opened.projection.leaf_indices)
         row_count = starts[group + 1] - starts[runs[-1][0]] if runs else 0
         fits = run_bytes + size_bytes <= ROW_GROUP_RUN_BYTES and row_count <= ROW_GROUP_RUN_ROWS
-        if len(runs) > 1 and runs[-1][-1] == group - 1 and fits:
+        if len(runs) > joined_from and runs[-1][-1] == group - 1 and fits:
             runs[-1].append(group)
             run_bytes += size_bytes
         else:

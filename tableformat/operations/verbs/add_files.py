@@ -107,10 +107,10 @@ def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
     last_named: dict[str, Snapshot] = {}
     for snapshot, paths in named_since(draft.view, 0):
         last_named.update(dict.fromkeys(among(paths), snapshot))
-    rewritten = [path for path, snapshot in last_named.items() if not _only_deletes(snapshot)]
+    rewritten = sorted(path for path, snapshot in last_named.items() if not _only_deletes(snapshot))
     if rewritten:
         raise AlreadyExistsError(
-            f"{', '.join(sorted(rewritten)[:3])}: in table {draft.name} until snapshot "
+            f"{', '.join(rewritten[:3])}: in table {draft.name} until snapshot "
             f"{last_named[rewritten[0]].snapshot_id}, which may have written its rows to other files. Nothing was "
             "changed. Leave it out; check_duplicate_files=False adds its rows once more."
         )

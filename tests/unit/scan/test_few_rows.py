@@ -54,6 +54,16 @@ def test_all_row_groups_are_decoded_once_and_several_at_a_time(table: tf.Table, 
     assert len(decoded) == 2
 
 
+def test_of_an_object_store_row_groups_are_asked_for_together(
+    table: tf.Table, decoded: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one by itself would be a request more for each file."""
+    monkeypatch.setattr(reader.ReadContext, "has_local_files", False)
+    assert table.scan().count() == _ROWS
+    assert table.scan().to_arrow()["id"].to_pylist() == list(range(_ROWS))
+    assert decoded == [tuple(range(_ROWS // _GROUP))]
+
+
 def test_a_filter_that_nothing_of_the_first_row_group_passes(table: tf.Table, decoded: list[tuple[int, ...]]) -> None:
     found = table.scan("text LIKE '19999%'").to_arrow()
     assert found["id"].to_pylist() == [19_999, *range(199_990, 200_000)]
