@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from measuring import heading, show
 from spark_measuring import CATALOG, spark_session
-from test_upkeep_bench import KEY, MESSAGES, REPLACED, ROWS_EACH, cpu_seconds, growth, messages, read_all
+from test_upkeep_bench import KEY, MESSAGES, REPLACED, ROWS_EACH, growth, messages
+from upkept_table import Look, look_at, show_looks
 
 import tableformat as tf
 from tableformat.maintenance.upkeep.ledger import Ledger
@@ -48,7 +48,8 @@ def test_a_table_that_a_stream_replaces_messages_of(tmp_path: Path, mode: str) -
     loaded_bytes = Ledger.of(table.metadata, table.view.snapshot).written_bytes
     random = np.random.default_rng(1)
     batch_seconds: list[float] = []
-    looks: list[tuple[int, float, float, int, int]] = []
+    looks: list[Look] = []
+    metadata_bytes: list[int] = []
     with spark_session(warehouse) as spark:
         for count in pieces(BATCHES):
             for _ in range(count):
@@ -71,31 +72,18 @@ def test_a_table_that_a_stream_replaces_messages_of(tmp_path: Path, mode: str) -
             took = [progress.durationMs["triggerExecution"] / 1000 for progress in query.recentProgress]
             batch_seconds += took[1 : count + 1]
             reader = catalog.load_table("db.t")
-            first_seconds, seconds = cpu_seconds(partial(read_all, reader))
             metadata_path = local_path(reader.iceberg.metadata_location)
             assert metadata_path is not None
-            metadata_bytes = Path(metadata_path).stat().st_size
-            looks.append(
-                (
-                    len(list(source.iterdir())),
-                    first_seconds,
-                    seconds,
-                    reader.inspect.data_files().num_rows,
-                    metadata_bytes,
-                )
-            )
+            metadata_bytes.append(Path(metadata_path).stat().st_size)
+            looks.append(look_at(catalog, "db.t", len(list(source.iterdir()))))
     table.refresh()
     ledger = Ledger.of(table.metadata, table.view.snapshot)
     found = table.scan().to_arrow().sort_by([(name, "ascending") for name in KEY])
     table.maintenance.compact(rewrite_all=True)
     assert table.scan().to_arrow().sort_by([(name, "ascending") for name in KEY]).equals(found)
-    first_compacted, compacted = cpu_seconds(partial(read_all, catalog.load_table("db.t")))
     heading(f"{mode}, {BATCHES} micro-batches of {REPLACED} messages")
-    for number, first_seconds, seconds, files, metadata_bytes in looks:
-        show(
-            f"scan after {number}, CPU against compacted; first; metadata",
-            f"{seconds / compacted:.2f}; {first_seconds / first_compacted:.2f}; {files} files, {metadata_bytes:,}",
-        )
+    show_looks(looks)
+    show("metadata file at the first look; at the last", f"{metadata_bytes[0]:,}; {metadata_bytes[-1]:,} bytes")
     # Until then the JVM compiles what every micro-batch runs.
     warm = batch_seconds[len(batch_seconds) // 5 :]
     show("micro-batch p50 of the last tenth against the first, of the last four fifths", f"{growth(warm):.2f}")

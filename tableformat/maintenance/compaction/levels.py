@@ -10,8 +10,10 @@ rewrite applies every delete of its planned snapshot and keeps that snapshot's n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 import numpy as np
@@ -48,30 +50,40 @@ class LevelOptions:
     it is merged with them."""
     target_file_size_bytes: int
     """Files from three quarters of this size on are merged for the sake of their deleted rows alone."""
+    max_bytes: int | None = None
+    """Of all merges together. A file that would not fit with its share is no base."""
 
     def __post_init__(self) -> None:
         assert self.fan_in > 1, self.fan_in
         assert self.base_share > 0, self.base_share
 
 
-def plan_levels(view: SnapshotView, options: LevelOptions, *, max_rewritten_bytes: int | None = None) -> CompactionPlan:
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """Files that are due to be merged."""
+
+    group: CompactionGroup
+    files: Sequence[FileStatistics]
+    has_base: bool = False
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The smallest come first."""
+        return self.group.rewritten_bytes, self.group.data_files[0].file_path
+
+
+def plan_levels(view: SnapshotView, options: LevelOptions, *, bytes_left: int | None = None) -> CompactionPlan:
     """The merges that are due, those of the smallest files first. Reads manifests, no data file and no key.
 
-    `max_rewritten_bytes`: of all merges together; those that do not fit are left out.
+    `bytes_left`: of the write amplification (MT-84). Merges that do not fit in it, or in the bytes of the options, are
+    left out; where a base is, the levels over it are merged as if it was not due yet.
     """
     statistics = file_statistics(view, None, None, _NEVER_COUNT)
     ranges = range_partitions_of(view.metadata.properties, view.metadata.schema())
     parts = by_partition(statistics, None if ranges is None else PartitionPlaces.of(ranges))
-    due = [group for straddles, members in parts if not straddles for group in _due(members, options)]
-    due.sort(key=lambda group: (group.rewritten_bytes, group.data_files[0].file_path))
-    chosen: list[CompactionGroup] = []
-    left_out: list[CompactionGroup] = []
-    room = max_rewritten_bytes
-    for group in due:
-        fits = room is None or group.rewritten_bytes <= room
-        (chosen if fits else left_out).append(group)
-        if fits and room is not None:
-            room -= group.rewritten_bytes
+    due = [merge for straddles, members in parts if not straddles for merge in _due(members, options)]
+    rooms = [each for each in (options.max_bytes, bytes_left) if each is not None]
+    chosen, left_out = _fitting(due, options, min(rooms, default=None))
     return CompactionPlan(
         snapshot_id=None if view.snapshot is None else view.snapshot.snapshot_id,
         sequence_number=view.sequence_number,
@@ -82,21 +94,47 @@ def plan_levels(view: SnapshotView, options: LevelOptions, *, max_rewritten_byte
     )
 
 
-def _due(files: Sequence[FileStatistics], options: LevelOptions) -> Iterator[CompactionGroup]:
-    """The merges of one partition: files without a row, a base with what lies over it, full levels."""
+def _fitting(
+    due: Iterable[_Merge], options: LevelOptions, room: int | None
+) -> tuple[list[CompactionGroup], list[CompactionGroup]]:
+    """Those that fit in so many bytes, and those that do not."""
+    chosen: list[CompactionGroup] = []
+    left_out: list[CompactionGroup] = []
+    waiting = [(each.order, each) for each in due]
+    heapify(waiting)
+    while waiting:
+        _, merge = heappop(waiting)
+        if room is None or merge.group.rewritten_bytes <= room:
+            chosen.append(merge.group)
+            room = None if room is None else room - merge.group.rewritten_bytes
+            continue
+        left_out.append(merge.group)
+        for each in _full_level_merges(merge.files, options) if merge.has_base else ():
+            heappush(waiting, (each.order, each))
+    return chosen, left_out
+
+
+def _due(files: Sequence[FileStatistics], options: LevelOptions) -> Iterator[_Merge]:
+    """The merges of one partition: files without a row, bases with what lies over them, full levels."""
     emptied = [each for each in files if each.is_empty]
     if emptied:
-        yield _group(GroupKind.DROP, emptied, options, "no row is left")
+        yield _merge(GroupKind.DROP, emptied, options, "no row is left")
     alive = [each for each in files if not each.is_empty]
     alive.sort(key=lambda each: (each.size_bytes, each.data_file.file_path))
-    base = base_and_above(alive, options)
-    if base:
-        part = [alive[index] for index in base]
-        yield _group(GroupKind.MERGE, part, options, BASE_REASON)
+    taken: set[int] = set()
+    for part in bases_and_above(alive, options):
+        taken.update(part)
+        yield _merge(GroupKind.MERGE, [alive[index] for index in part], options, BASE_REASON)
+    yield from _full_level_merges([each for index, each in enumerate(alive) if index not in taken], options)
+
+
+def _full_level_merges(files: Sequence[FileStatistics], options: LevelOptions) -> Iterator[_Merge]:
+    """Of files in ascending order of size."""
     small_below = CompactionOptions(target_file_size_bytes=options.target_file_size_bytes).small_below_bytes
-    rest = [each for index, each in enumerate(alive) if index not in set(base) and each.size_bytes < small_below]
-    for level in full_levels([each.size_bytes for each in rest], options.fan_in):
-        yield _group(GroupKind.MERGE, [rest[index] for index in level], options, f"{len(level)} files are a full level")
+    small = [each for each in files if each.size_bytes < small_below]
+    for level in full_levels([each.size_bytes for each in small], options.fan_in):
+        part = [small[index] for index in level]
+        yield _merge(GroupKind.MERGE, part, options, f"{len(part)} files are a full level")
 
 
 def full_levels(sizes: Sequence[int], fan_in: int) -> list[range]:
@@ -116,31 +154,59 @@ def full_levels(sizes: Sequence[int], fan_in: int) -> list[range]:
     return [level for level in levels if len(level) >= fan_in]
 
 
-def base_and_above(files: Sequence[FileStatistics], options: LevelOptions) -> list[int]:
-    """MT-81: the files with pending deletes of which smaller files hold their share, and these smaller files.
+def bases_and_above(files: Sequence[FileStatistics], options: LevelOptions) -> list[list[int]]:
+    """MT-81: the bases of which smaller files hold their share, each with these smaller files; bases that have some of
+    them in common are together.
 
     `files` in ascending order of size. Only what is larger than a level is a base: the share of a small file is reached
-    with every commit.
+    with every commit. So is that of a file which itself lies over a base: what is written again there is written once
+    more with the base soon.
     """
     if not files:
         return []
     sizes = [each.size_bytes for each in files]
     space = KeySpace.of([each.bounds for each in files], sizes)
+    bases = _bases(files, options, space)
     over = np.zeros(len(space.weights))
-    taken: set[int] = set()
-    smallest_level = options.fan_in * sizes[0]
-    for index, each in enumerate(files):
+    due = []
+    for index, size in enumerate(sizes):
         covered = space.intervals(index)
-        is_base = each.task.has_deletes and each.size_bytes >= smallest_level
-        if is_base and over[covered].sum() >= options.base_share * each.size_bytes:
-            taken.add(index)
-        over[covered] += space.spread(index, each.size_bytes)
-    for base in sorted(taken):
+        if index in bases and over[covered].sum() >= options.base_share * size:
+            due.append(index)
+        over[covered] += space.spread(index, size)
+    taken = set(due)
+    for base in due:
         within = space.intervals(base)
         taken.update(
             index for index in range(base) if space.first[index] < within.stop and space.end[index] > within.start
         )
-    return sorted(taken)
+    parts: list[list[int]] = []
+    reached = -1
+    for index in sorted(taken, key=lambda index: int(space.first[index])):
+        if space.first[index] >= reached:
+            parts.append([])
+        parts[-1].append(index)
+        reached = max(reached, int(space.end[index]))
+    return [sorted(part) for part in parts]
+
+
+def _bases(files: Sequence[FileStatistics], options: LevelOptions, space: KeySpace) -> set[int]:
+    """The largest files with pending deletes: of those that overlap the larger one is a base."""
+    smallest_level = options.fan_in * files[0].size_bytes
+    largest = math.inf if options.max_bytes is None else options.max_bytes / (1 + options.base_share)
+    has_base = np.zeros(len(space.weights), bool)
+    bases: set[int] = set()
+    for index in reversed(range(len(files))):
+        covered = space.intervals(index)
+        may_be_base = files[index].task.has_deletes and smallest_level <= files[index].size_bytes <= largest
+        if may_be_base and not has_base[covered].any():
+            bases.add(index)
+            has_base[covered] = True
+    return bases
+
+
+def _merge(kind: GroupKind, files: Sequence[FileStatistics], options: LevelOptions, reason: str) -> _Merge:
+    return _Merge(_group(kind, files, options, reason), files, reason == BASE_REASON)
 
 
 def _group(kind: GroupKind, files: Sequence[FileStatistics], options: LevelOptions, reason: str) -> CompactionGroup:

@@ -26,7 +26,7 @@ from tableformat.properties import (
     property_one_of,
 )
 
-_BASE_SHARE: Final = 0.4
+_BASE_SHARE: Final = 1 / 3
 """MT-81: with a larger share a scan reads more rows that are deleted, with a smaller one the base is rewritten more
 often. Measured in decision 19."""
 

@@ -231,9 +231,9 @@ class _Round:
             fan_in=policy.files_per_level,
             base_share=policy.base_share,
             target_file_size_bytes=policy.target_file_size_bytes,
+            max_bytes=policy.max_bytes,
         )
-        room = min(policy.max_bytes, ledger.bytes_left(policy.write_amplification))
-        plan = plan_levels(view, options, max_rewritten_bytes=room)
+        plan = plan_levels(view, options, bytes_left=ledger.bytes_left(policy.write_amplification))
         if not plan.groups:
             return None
         result = compact_planned(

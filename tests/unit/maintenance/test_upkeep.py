@@ -256,16 +256,52 @@ def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     """MT-81."""
     table = table_of(tmp_path, "off")
     table.append(rows("a", range(20_000)))
-    for first in (0, 3_000):
-        table.replace(rows("a", range(first, first + 3_000)), prefix=["id1", "id2"])
+    for first in (0, 2_500):
+        table.replace(rows("a", range(first, first + 2_500)), prefix=["id1", "id2"])
         assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 0
-    table.replace(rows("a", range(6_000, 9_000)), prefix=["id1", "id2"])
+    table.replace(rows("a", range(5_000, 7_500)), prefix=["id1", "id2"])
     merge = table.maintenance.upkeep()[0].jobs[0]
     assert isinstance(merge, CompactResult)
     assert merge.plan is not None
     assert [group.reasons for group in merge.plan.groups] == [(BASE_REASON,)]
     assert table.scan().count() == 20_000
     assert (table.inspect.data_files().num_rows, table.inspect.delete_files().num_rows) == (1, 0)
+
+
+def test_a_file_over_a_base_is_no_base(tmp_path: Path) -> None:
+    """MT-81: a third of it lies over the second file, but not over the first."""
+    table = table_of(tmp_path, "off")
+    for ids in (range(60_000), range(12_000), range(2_200), range(2_200, 4_400)):
+        table.replace(rows("a", ids), prefix=["id1", "id2"])
+    assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 0
+
+
+def test_levels_are_merged_while_a_base_waits_for_room(tmp_path: Path) -> None:
+    """MT-84: files would pile up over a base that is due and does not fit."""
+    table = table_of(tmp_path, "off")
+    table.append(rows("a", range(20_000)))
+    for first in range(0, 8_000, 2_000):
+        table.replace(rows("a", range(first, first + 2_000)), prefix=["id1", "id2"])
+    (waiting,) = table.maintenance.upkeep(dry_run=True)
+    assert waiting.merged_data_file_count == 5
+    table.set_properties({"tableformat.upkeep.write-amplification": "1.5"})
+    assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 4
+    assert (table.inspect.data_files().num_rows, table.scan().count()) == (2, 20_000)
+
+
+def test_bases_with_nothing_in_common_are_merged_by_themselves(tmp_path: Path) -> None:
+    """MT-81, MT-84: together they would not fit in the bytes of a round."""
+    table = table_of(tmp_path, "off")
+    for name in ("a", "b"):
+        table.append(rows(name, range(20_000)))
+        for first in (0, 4_000):
+            table.replace(rows(name, range(first, first + 4_000)), prefix=["id1", "id2"])
+    total = sum(table.inspect.data_files().column("file_size_in_bytes").to_pylist())
+    table.set_properties({"tableformat.upkeep.max-bytes": str(total * 2 // 3)})
+    first_round, *_ = table.maintenance.upkeep()
+    assert first_round.merged_data_file_count == 3
+    assert table.inspect.data_files().num_rows == 2
+    assert table.scan().count() == 40_000
 
 
 CONVERSION_ALONE = {"tableformat.upkeep.files-per-level": "100", "commit.manifest.min-count-to-merge": "1000"}
