@@ -16,6 +16,7 @@ from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import SetPropertiesUpdate
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import BucketTransform, Transform, TruncateTransform, VoidTransform, parse_transform
@@ -23,8 +24,9 @@ from pyiceberg.types import IcebergType
 
 from tableformat.arguments import checked_arguments, shown
 from tableformat.errors import InvalidArgumentError, TableFormatError
+from tableformat.operations.definition.column_names import with_current_names
 from tableformat.operations.history.references import commit_updates
-from tableformat.properties import RANGE_PARTITIONS, name_mapping
+from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, name_mapping
 from tableformat.range_partitions.definition import ranges_text
 from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.write.rows.checks import refuse_column_of_check
@@ -65,7 +67,8 @@ class SchemaChanges(UpdateSchema):
 
     def __init__(self, iceberg: IcebergTable) -> None:
         self._iceberg = iceberg
-        super().__init__(Transaction(iceberg), name_mapping=name_mapping(iceberg.metadata.properties))
+        self._names_in_files = name_mapping(iceberg.metadata.properties)
+        super().__init__(Transaction(iceberg))
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
         """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column, and
@@ -112,8 +115,12 @@ class SchemaChanges(UpdateSchema):
         )
 
     def commit(self) -> None:
-        """Commit the schema. CommitConflictError where another commit changed it meanwhile."""
+        """Commit the schema, and the names that its columns have in files without field ids (LK-19).
+        CommitConflictError where another commit changed the schema meanwhile."""
         updates, requirements = self._commit()
+        if updates and self._names_in_files is not None:
+            mapping = with_current_names(self._names_in_files, self._apply()).model_dump_json()
+            updates = (*updates, SetPropertiesUpdate(updates={NAME_MAPPING: mapping}))
         if updates:
             commit_updates(self._iceberg, requirements, updates)
 

@@ -13,24 +13,27 @@ from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, parquet_file_t
 from pyiceberg.manifest import DataFile as IcebergDataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.update import AssertCurrentSchemaId, SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, PrimitiveType
 
 from tableformat.arguments import shown
 from tableformat.commit.committed_once import named_since
+from tableformat.commit.metadata_commit import commit_metadata
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.partition_text import value_of_text
 from tableformat.metadata.snapshot_view import last_sequence_number
+from tableformat.operations.definition.column_names import leaves_of_other_names, with_current_names
 from tableformat.operations.drafts.draft import Draft
-from tableformat.operations.history.references import set_properties
 from tableformat.operations.ranges.dropped import live_data_files
 from tableformat.parquet.julian_dates import has_julian_dates, may_have_julian_dates
 from tableformat.parquet.metrics_modes import METRICS, only_bounded, only_counted, stated_modes
+from tableformat.properties import NAME_MAPPING, name_mapping
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.storage import actual_location, open_input, reading, size_bytes
 from tableformat.write.rows.checks import row_checks
@@ -38,10 +41,22 @@ from tableformat.write.staged import StagedFiles
 
 
 def name_columns(iceberg: IcebergTable) -> None:
-    """LK-10: the table's name mapping, without which columns of files that have no field ids are not found."""
-    if TableProperties.DEFAULT_NAME_MAPPING not in iceberg.metadata.properties:
-        mapping = iceberg.metadata.schema().name_mapping.model_dump_json()
-        set_properties(iceberg, {TableProperties.DEFAULT_NAME_MAPPING: mapping})
+    """LK-10, LK-19: the table's name mapping, without which columns of files that have no field ids are not found, has
+    the names of its columns."""
+
+    def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
+        mapping = _with_current_names(table.metadata)
+        if mapping == name_mapping(table.metadata.properties):
+            return (), ()
+        schema_is = AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id})
+        return (SetPropertiesUpdate(updates={NAME_MAPPING: mapping.model_dump_json()}),), (schema_is,)
+
+    if _with_current_names(iceberg.metadata) != name_mapping(iceberg.metadata.properties):
+        commit_metadata(iceberg, prepare)
+
+
+def _with_current_names(metadata: TableMetadata) -> NameMapping:
+    return with_current_names(name_mapping(metadata.properties) or NameMapping([]), metadata.schema())
 
 
 def add_files(
@@ -176,6 +191,7 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
             f"{path} cannot be added to {draft.name}: {error}. Nothing was changed. Files need the table's columns and "
             "types, and rows of one partition, which is read off their bounds; append the rows otherwise."
         ) from error
+    _refuse_other_names(draft, path, found)
     _refuse_julian_dates(draft, path, found)
     modes = draft.context.metrics_modes
     data = DataFile(
@@ -196,6 +212,19 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     if _rows_may_be_refused(draft, data):
         _hold_rows_against_the_table(draft, path, stated)
     return data
+
+
+def _refuse_other_names(draft: Draft, path: str, found: IcebergDataFile) -> None:
+    """LK-19: a reader of the table finds the file's columns by the name mapping, and not by the names of now."""
+    schema, mapping = draft.schema, name_mapping(draft.context.properties)
+    others = frozenset() if mapping is None else leaves_of_other_names(mapping, schema)
+    names = sorted(str(schema.find_column_name(field_id)) for field_id in others & (found.column_sizes or {}).keys())
+    if names:
+        raise InvalidArgumentError(
+            f"{path} cannot be added to {draft.name}: {', '.join(map(repr, names))} is the name of another column, or "
+            f"of one that was dropped, in files without field ids, such as others that were added ({NAME_MAPPING}). "
+            "Nothing was changed. Append the rows of the file."
+        )
 
 
 def _refuse_julian_dates(draft: Draft, path: str, found: IcebergDataFile) -> None:

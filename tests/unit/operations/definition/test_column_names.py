@@ -1,0 +1,137 @@
+"""Files without field ids keep their columns, whatever names the columns of the table get (LK-19)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.types import LongType, StringType
+
+from tableformat import Table, open_catalog
+from tableformat.errors import InvalidArgumentError
+
+PLACE = pa.struct([("city", pa.string())])
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("place", PLACE)])
+OLD = {"id": 1, "v": "old", "place": {"city": "Bonn"}}
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+    """With one file that has no field ids."""
+    with open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA, key=["id"], properties={"format-version": request.param})
+        add(table, tmp_path / "old.parquet", OLD)
+        yield table
+
+
+def add(table: Table, path: Path, row: dict[str, Any], schema: pa.Schema | None = SCHEMA) -> None:
+    pq.write_table(pa.Table.from_pylist([row], schema=schema), path)
+    table.add_files([str(path)])
+
+
+def change(table: Table, *calls: Callable[[Any], Any]) -> None:
+    for call in calls:
+        with table.update_schema() as update:
+            call(update)
+
+
+def rows(table: Table, where: str | None = None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.scan(where).to_arrow().to_pylist()
+    return found
+
+
+CHANGES: dict[str, tuple[list[Callable[[Any], Any]], dict[str, Any]]] = {
+    "renamed, and the name taken by a new column": (
+        [lambda update: update.rename_column("v", "w"), lambda update: update.add_column("v", StringType())],
+        {"id": 1, "w": "old", "place": {"city": "Bonn"}, "v": None},
+    ),
+    "renamed, and the name taken by a column of another type": (
+        [lambda update: update.rename_column("v", "w"), lambda update: update.add_column("v", LongType())],
+        {"id": 1, "w": "old", "place": {"city": "Bonn"}, "v": None},
+    ),
+    "dropped and added anew": (
+        [lambda update: update.delete_column("v"), lambda update: update.add_column("v", StringType())],
+        {"id": 1, "place": {"city": "Bonn"}, "v": None},
+    ),
+    "names exchanged": (
+        [
+            lambda update: update.add_column("w", StringType()),
+            lambda update: update.rename_column("v", "x"),
+            lambda update: update.rename_column("w", "v"),
+            lambda update: update.rename_column("x", "w"),
+        ],
+        {"id": 1, "w": "old", "place": {"city": "Bonn"}, "v": None},
+    ),
+    "required, renamed, and the name taken": (
+        [lambda update: update.rename_column("id", "k"), lambda update: update.add_column("id", LongType())],
+        {"k": 1, "v": "old", "place": {"city": "Bonn"}, "id": None},
+    ),
+    "inside of a struct": (
+        [
+            lambda update: update.rename_column("place.city", "town"),
+            lambda update: update.add_column(("place", "city"), StringType()),
+        ],
+        {"id": 1, "v": "old", "place": {"town": "Bonn", "city": None}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_file_without_field_ids_keeps_its_columns(table: Table, name: str) -> None:
+    """LK-19: whatever the columns are called by now, compaction included."""
+    calls, expected = CHANGES[name]
+    change(table, *calls)
+    assert rows(table) == [expected]
+    table.maintenance.compact(rewrite_all=True)
+    assert rows(table.refresh()) == [expected]
+
+
+def test_filters_and_deletes_go_by_the_column_that_the_file_has(table: Table) -> None:
+    change(table, *CHANGES["renamed, and the name taken by a new column"][0])
+    assert rows(table, "v = 'old'") == []
+    assert len(rows(table, "w = 'old'")) == 1
+    table.delete_rows(pa.table({"v": ["old"]}))
+    assert len(rows(table)) == 1
+    table.delete_rows(pa.table({"w": ["old"]}))
+    assert rows(table) == []
+
+
+def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_path: Path) -> None:
+    """Under the names of now it would be read as what the first file has."""
+    change(table, *CHANGES["renamed, and the name taken by a new column"][0])
+    with pytest.raises(InvalidArgumentError, match=r"'v' is the name of another column.*Append the rows"):
+        add(table, tmp_path / "new.parquet", {"id": 2, "w": "w", "v": "v", "place": None}, table.schema)
+    assert len(rows(table.refresh())) == 1
+    add(
+        table,
+        tmp_path / "fits.parquet",
+        {"id": 3, "w": "w", "place": None},
+        pa.schema(table.schema[i] for i in (0, 1, 2)),
+    )
+    assert rows(table, "id = 3") == [{"id": 3, "w": "w", "place": None, "v": None}]
+
+
+def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path: Path) -> None:
+    """It added files by the names of then, and took those of now away."""
+    with open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA)
+        held = catalog.load_table("db.t")
+        assert isinstance(held, Table)
+        add(table, tmp_path / "first.parquet", OLD)
+        change(table, lambda update: update.rename_column("v", "w"))
+        add(table, tmp_path / "second.parquet", {"id": 2, "w": "new", "place": None}, table.schema)
+        add(held, tmp_path / "third.parquet", {"id": 3, "w": "newer", "place": None}, table.schema)
+        assert sorted(row["w"] for row in rows(table.refresh())) == ["new", "newer", "old"]
+
+
+def test_names_that_the_mapping_lacks_are_added_to_it(table: Table, tmp_path: Path) -> None:
+    """Of a column that came while the table had no mapping, as far as a handle knew."""
+    table.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
+    add(table, tmp_path / "next.parquet", {"id": 2, "v": "next", "place": None})
+    assert rows(table, "v = 'next'") == [{"id": 2, "v": "next", "place": None}]
