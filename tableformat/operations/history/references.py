@@ -93,12 +93,8 @@ def replace_ref(iceberg: IcebergTable, name: str, kind: str, snapshot_id: int | 
     """
     metadata = iceberg.metadata
     ref = ref_of_kind(metadata, name, kind)
-    sources = published_to(metadata, name)
-    if sources and snapshot_id not in (None, ref.snapshot_id):
-        raise InvalidArgumentError(
-            f"branch {name!r} is what branch {sources[0]!r} is published to: publish({sources[0]!r}, {name!r}) "
-            "converts deletes and moves it."
-        )
+    if snapshot_id not in (None, ref.snapshot_id):
+        _refuse_publish_target(metadata, name)
     target_id = ref.snapshot_id if snapshot_id is None else snapshot_id
     said = {key: value for key, value in asdict(retention).items() if value is not None}
     replaced = checked_ref(
@@ -206,9 +202,16 @@ def _coverage_of(
 def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotView) -> None:
     """Move a branch to any snapshot of the table, an ancestor of its head or not.
 
-    The batches of all snapshots stay known: a writer that repeats one does not commit it again.
+    The batches of all snapshots stay known: a writer that repeats one does not commit it again. InvalidArgumentError
+    for a branch that others are published to, unless it goes back (MT-30): publishing converts deletes, moving does
+    not.
     """
-    _move(iceberg, branch, _snapshot_id(target))
+    metadata, target_id = iceberg.metadata, _snapshot_id(target)
+    head = metadata.refs.get(branch)
+    line = () if head is None else ancestors(metadata, metadata.snapshot_by_id(head.snapshot_id))
+    if all(snapshot.snapshot_id != target_id for snapshot in line):
+        _refuse_publish_target(metadata, branch)
+    _move(iceberg, branch, target_id)
 
 
 def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
@@ -222,12 +225,7 @@ def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
     head = metadata.refs.get(branch)
     if head is not None and head.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise InvalidArgumentError(f"{branch!r} is a tag: only branches move.")
-    sources = published_to(metadata, branch)
-    if sources:
-        raise InvalidArgumentError(
-            f"branch {branch!r} is what branch {sources[0]!r} is published to: publish({sources[0]!r}, {branch!r}) "
-            "converts deletes and moves it."
-        )
+    _refuse_publish_target(metadata, branch)
     line = [snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.snapshot_by_id(target_id))]
     if head is not None and head.snapshot_id not in line:
         raise InvalidArgumentError(
@@ -361,6 +359,16 @@ def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
     check_free_name(iceberg, name, ref.snapshot_ref_type)
     requirement = assert_ref(name, None)
     commit_updates(iceberg, (requirement,), (set_ref(name, ref),))
+
+
+def _refuse_publish_target(metadata: TableMetadata, branch: str) -> None:
+    """MT-30: what publishing moves is moved by nothing else."""
+    sources = published_to(metadata, branch)
+    if sources:
+        raise InvalidArgumentError(
+            f"branch {branch!r} is what branch {sources[0]!r} is published to: publish({sources[0]!r}, {branch!r}) "
+            "converts deletes and moves it."
+        )
 
 
 def _move(iceberg: IcebergTable, branch: str, snapshot_id: int) -> None:

@@ -85,6 +85,27 @@ def test_the_handles_own_branch_moves(catalog: Catalog, table: Table) -> None:
     assert table.refresh().snapshot_id == third
 
 
+def test_only_publishing_moves_a_publish_target_forward(catalog: Catalog, table: Table) -> None:
+    """MT-30: moved to a branch with range deletes, it would show their rows to who cannot read them; it may go back."""
+    first, _, third = snapshots(table)
+    table.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
+    ingest = catalog.load_table("db.t", branch="ingest")
+    ingest.delete_prefix({"id": 1})
+    table.refresh()
+    for move in (
+        lambda: table.set_current_snapshot(ref_name="ingest"),
+        lambda: table.set_current_snapshot(ingest.snapshot_id),
+        lambda: table.fast_forward("main", "ingest"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"is what branch 'ingest' is published to.*converts deletes"):
+            move()
+        assert table.refresh().snapshot_id == third
+    assert table.set_current_snapshot(first).snapshot_id == first
+    table.maintenance.publish("ingest")
+    assert live_values(table.refresh(), "id") == [2, 3]
+    assert ingest.refresh().set_current_snapshot(third).snapshot_id == third
+
+
 def test_fast_forward_moves_a_branch_to_its_descendant(catalog: Catalog, table: Table) -> None:
     table.create_branch("audit")
     audit = catalog.load_table("db.t", branch="audit")
