@@ -227,6 +227,7 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/operations/drafts/draft.py",
         "tableformat/operations/history/empty_branch.py",
         "tableformat/operations/ranges/alter.py",
+        "tableformat/operations/ranges/retire.py",
         "tableformat/operations/drafts/replaced_files.py",
         "tableformat/relocation/delete_files.py",
         "tableformat/relocation/file_copier.py",

@@ -25,9 +25,11 @@ from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.table_diff import lineage
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
-from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, nearest_hint
+from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, SnapshotNotFoundError, nearest_hint
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
-from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext, deleted_positions
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -39,6 +41,9 @@ from tableformat.range_partitions.alteration import added
 from tableformat.range_partitions.cuts import Range, range_text
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.property_text import range_from_json, range_to_json, to_property
+from tableformat.storage.storage import delete_if_present
+from tableformat.write.context import WriteContext
+from tableformat.write.delete_files.row_deletes import RowsToDelete, write_row_deletes
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -79,9 +84,14 @@ def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = Fal
     move_to_newest(iceberg)
     planned = _PlannedRestoration(iceberg, branch, tag)
     if dry_run:
-        from_head = planned.change_on(_head(iceberg, branch), 1)
-        return replace(planned.result(from_head), dry_run=True)
-    outcome = commit_change(iceberg, planned, ref=branch)
+        return replace(planned.result(planned.change_of(_head(iceberg, branch))), dry_run=True)
+    try:
+        outcome = commit_change(iceberg, planned, ref=branch)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        planned.discard()
+        raise
     outcome.move(iceberg)
     assert planned.change is not None
     return replace(planned.result(planned.change), snapshot_id=outcome.snapshot_id, attempts=outcome.attempts)
@@ -95,10 +105,18 @@ class _PlannedRestoration(PlannedChange):
         self._branch = branch
         self._tag = tag
         self._restored: tuple[str, ...] = ()
+        self._vectors: dict[tuple[DataFile, ...], tuple[DeleteFile, ...]] = {}
         self.change: TableChange | None = None
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         del attempt
+        change = self.change_of(head)
+        deletes = self._in_form_of(head, change)
+        self.change = replace(change, added_delete_files=deletes)
+        return self.change
+
+    def change_of(self, head: SnapshotView) -> TableChange:
+        """The change with the deletes as they were when the partitions were retired; nothing is written."""
         defined = defined_partitions(self._iceberg, head)
         ranges = retired_ranges(head.metadata.properties, self._tag, defined)
         after = added(defined, ranges)
@@ -111,7 +129,7 @@ class _PlannedRestoration(PlannedChange):
         )
         deletes = _deletes_to_bring_back(kept, head, data_files)
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
-        self.change = TableChange(
+        return TableChange(
             operation=Operation.OVERWRITE if deletes else Operation.APPEND,
             kind=ChangeKind.SCAN_BASED,
             added_data_files=tuple(replace(data, file_sequence_number=None) for data in data_files),
@@ -120,7 +138,22 @@ class _PlannedRestoration(PlannedChange):
             planned_sequence_number=head.sequence_number,
             coverage=CoverageChange(head.metadata.properties.get(RANGE_PARTITIONS), to_property(after)),
         )
-        return self.change
+
+    def _in_form_of(self, head: SnapshotView, change: TableChange) -> tuple[DeleteFile, ...]:
+        """CP-19: a table that was upgraded since takes no position delete files; their rows are deleted by vectors."""
+        old = [delete for delete in change.added_delete_files if delete.kind is DeleteKind.POSITION]
+        if not old or head.metadata.format_version < 3:
+            return change.added_delete_files
+        if change.added_data_files not in self._vectors:
+            kept = view_of_tag(head.metadata, head.io, self._tag)
+            self._vectors[change.added_data_files] = _vectors_of(kept, change.added_data_files)
+        vectors = self._vectors[change.added_data_files]
+        return (*(delete for delete in change.added_delete_files if delete not in old), *vectors)
+
+    def discard(self) -> None:
+        """Remove what was written, of a change that was certainly not committed."""
+        for location in {vector.file_path for vectors in self._vectors.values() for vector in vectors}:
+            delete_if_present(self._iceberg.io, location)
 
     def _lost_the_rows(self, head: SnapshotView, kept: SnapshotView) -> bool:
         """RP-13: whether the retirement is in the history of the branch. Otherwise it went on from the tag's snapshot
@@ -184,6 +217,21 @@ def _deletes_to_bring_back(kept: SnapshotView, head: SnapshotView, data_files: S
     applicable = ApplicableDeletes(kept.metadata, live_delete_files(kept))
     needed = {file_key(delete): delete for data in data_files for delete in applicable.of(data)}
     return [delete for key, delete in needed.items() if key not in known]
+
+
+def _vectors_of(kept: SnapshotView, data_files: Sequence[DataFile]) -> tuple[DeleteFile, ...]:
+    """Deletion vectors of the rows that position delete files delete in the data files of the snapshot."""
+    merge = MergeContext(kept.metadata, kept.io, MergeCaches())
+    positional = [delete for delete in live_delete_files(kept) if delete.kind is DeleteKind.POSITION]
+    applicable = ApplicableDeletes(kept.metadata, positional)
+    rows = [
+        RowsToDelete(
+            FileScanTask(data_file=data),
+            deleted_positions(FileScanTask(data_file=data, position_deletes=applicable.of(data)), merge),
+        )
+        for data in data_files
+    ]
+    return write_row_deletes(WriteContext.of(kept.metadata, kept.io), rows, merge).added
 
 
 def _head(iceberg: IcebergTable, branch: str) -> SnapshotView:

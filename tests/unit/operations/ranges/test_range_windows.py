@@ -126,6 +126,30 @@ def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog)
         table.range_partitions.restore(retired.tag)
 
 
+def test_what_was_retired_before_an_upgrade_comes_back_with_vectors(catalog: tf.Catalog) -> None:
+    """RP-13, CP-19: version 3 takes no position delete files, of several for one data file either."""
+    table = made(catalog, version=2)
+    table.append(rows(1, 2, 3, 4))
+    table.append(rows(11, 12))
+    table.append(rows(25))
+    for number in (2, 3, 12):
+        table.delete(f"n = {number}", mode="scan")
+    tags = [table.range_partitions.retire(lower, lower + 10).tag for lower in (0, 10)]
+    table.upgrade()
+    table.append(rows(26))
+    for tag in tags:
+        assert tag is not None
+        assert table.range_partitions.restore(tag, dry_run=True).restored_data_file_count == 1
+        table.range_partitions.restore(tag)
+    assert live_values(table, "n") == [1, 4, 11, 25, 26]
+    assert table.inspect.delete_files()["kind"].to_pylist() == ["deletion-vector"] * 2
+    table.delete("n = 4", mode="scan")
+    assert live_values(table, "n") == [1, 11, 25, 26]
+    found = table.verify(deep=True)
+    assert found.is_clean, found
+    assert table.maintenance.remove_orphan_files(older_than=10**15, allow_recent=True).deleted_files_count == 0
+
+
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(is_compacted: bool, catalog: tf.Catalog) -> None:
     """RP-13: what was retired on one branch is restored on another that has its files."""
