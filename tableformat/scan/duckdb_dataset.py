@@ -76,13 +76,14 @@ class DuckDBDataset(LakeDataset):
         self, scan: FilterableRows, schema: pa.Schema, filter: pc.Expression | None
     ) -> Iterator[pa.RecordBatch]:
         for batch in scan.to_batches():
-            rows = batch if filter is None else batch.filter(filter)
-            columns = [
-                pa.nulls(rows.num_rows, field.type) if field.name == self.marker else rows.column(field.name)
-                for field in schema
-            ]
-            if rows.num_rows:
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            # As a table: of no rows PyArrow cannot make a batch with uuids inside of structs.
+            for rows in [batch] if filter is None else pa.Table.from_batches([batch]).filter(filter).to_batches():
+                columns = [
+                    pa.nulls(rows.num_rows, field.type) if field.name == self.marker else rows.column(field.name)
+                    for field in schema
+                ]
+                if rows.num_rows:
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RowStream:

@@ -125,6 +125,21 @@ def test_a_marker_can_be_asked_for_beside_columns(table: tf.Table) -> None:
             rows.validate(full=True)
 
 
+@pytest.mark.parametrize("above", [2, 99])
+def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Path, above: int) -> None:
+    """Where it left no row of a batch, PyArrow could not make the empty batch."""
+    catalog = tf.open_catalog(str(tmp_path / "uuids"))
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.uuid())]))])
+    storage = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.binary(16))]))])
+    made = catalog.create_table("db.u", schema)
+    made.append(pa.Table.from_pylist([{"id": id, "inner": {"key": b"k" * 16}} for id in (1, 2, 3)], schema=storage))
+    found = made.scan().to_duckdb(duckdb.connect()).filter(f"id + 1 > {above}").to_arrow_table()
+    assert found["id"].to_pylist() == [id for id in (1, 2, 3) if id + 1 > above]
+    rows = DuckDBDataset(made.scan()).scanner(filter=pc.field("id") + 1 > above).to_reader().read_all()
+    assert rows["id"].to_pylist() == found["id"].to_pylist()
+
+
 def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: Path) -> None:
     """pyarrow's scanner reads ahead on a thread of its own, which calls Python when that is gone."""
     numbers = pa.array(range(100, 2_000_000))
