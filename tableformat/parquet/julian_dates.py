@@ -7,13 +7,9 @@ later than the switch has the same number by both. The keys in the footer are Sp
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Final
 
 import pyarrow.parquet as pq
-from pyiceberg import conversions
-from pyiceberg.schema import Schema, index_by_id
-from pyiceberg.types import DateType, IcebergType, LongType, TimestamptzType
 
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _VERSION: Final = b"org.apache.spark.version"
@@ -22,21 +18,6 @@ _FIRST_DAY: Final = -141_427
 _FIRST_SECOND: Final = -2_208_988_800
 """1900-01-01, from where on Spark takes times for the same by both calendars."""
 _UNITS_IN_SECOND: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
-
-
-def may_have_julian_dates(schema: Schema, lower_bounds: Mapping[int, bytes]) -> bool:
-    """Whether columns of a file are without a bound, or have one in the years for which the calendar matters."""
-    return any(
-        _is_before(field.field_type, lower_bounds.get(field_id)) for field_id, field in index_by_id(schema).items()
-    )
-
-
-def _is_before(column_type: IcebergType, bound: bytes | None) -> bool:
-    if isinstance(column_type, DateType):
-        return bound is None or int(conversions.from_bytes(DateType(), bound)) < _FIRST_DAY
-    if isinstance(column_type, TimestamptzType):
-        return bound is None or int(conversions.from_bytes(LongType(), bound)) < _FIRST_SECOND * 1_000_000
-    return False
 
 
 def has_julian_dates(footer: pq.FileMetaData) -> bool:

@@ -70,24 +70,9 @@ def metrics_modes(
     return {field_id: mode for field_id, mode in modes.items() if mode != _TRUNCATE}
 
 
-def stated_modes(modes: Mapping[int, MetricsMode], schema: Schema) -> dict[str, str]:
-    """The properties by which another writer makes all the bounds that `modes` has, and as wide; it makes others too,
-    which `only_bounded` takes away."""
-    return {
-        f"{COLUMN}{schema.find_column_name(field_id)}": "full" if mode.width is None else f"truncate({mode.width})"
-        for field_id, mode in modes.items()
-        if mode.has_bounds
-    }
-
-
 def only_counted(counts: Mapping[int, int], modes: Mapping[int, MetricsMode]) -> dict[int, int]:
     """The counts that an entry has, of counts by field id."""
     return {field_id: each for field_id, each in counts.items() if modes.get(field_id, _TRUNCATE).has_counts}
-
-
-def only_bounded(bounds: Mapping[int, bytes], modes: Mapping[int, MetricsMode]) -> dict[int, bytes]:
-    """The bounds that an entry has, of bounds by field id."""
-    return {field_id: each for field_id, each in bounds.items() if modes.get(field_id, _TRUNCATE).has_bounds}
 
 
 def check_metrics_columns(given: Mapping[str, str], schema: Schema) -> None:

@@ -75,17 +75,19 @@ def data_file_metrics(
     bounds_beside_nan: Mapping[int, tuple[float, float]] | None = None,
     modes: Mapping[int, MetricsMode] | None = None,
     bound_width: int = BOUND_WIDTH,
+    columns: pa.Schema | None = None,
 ) -> Metrics:
     """Metrics of the columns that `schema` has by field id; others, and columns without ids, are left out.
 
     Bounds are bounds, not extremes: a statistic that its writer shortened is one too. A column has none when any row
     group lacks them. `nan_value_counts` and `bounds_beside_nan`, of columns whose NaNs keep the footer from having
     bounds, come from whoever wrote the values. `modes` are by field id; a column without one has all metrics, and
-    bounds of strings and binaries that keep `bound_width`.
+    bounds of strings and binaries that keep `bound_width`. `columns` is the file's schema with field ids, for a
+    file that has none.
     """
     with_all = MetricsMode(width=bound_width)
     modes = modes or {}
-    leaves = list(_leaves(parquet_metadata.schema.to_arrow_schema()))
+    leaves = list(_leaves(columns or parquet_metadata.schema.to_arrow_schema()))
     row_groups = [parquet_metadata.row_group(index) for index in range(parquet_metadata.num_row_groups)]
     sizes: dict[int, int] = {}
     value_counts: dict[int, int] = {}
@@ -144,6 +146,7 @@ def _leaves_of(field: pa.Field, *, is_repeated: bool) -> Iterator[_Leaf]:
         yield from _leaves_of(arrow_type.value_field, is_repeated=True)
     else:
         field_id = (field.metadata or {}).get(FIELD_ID_KEY)
+        arrow_type = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
         yield _Leaf(None if field_id is None else int(field_id), arrow_type, is_repeated)
 
 

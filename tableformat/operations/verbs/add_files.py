@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, parquet_file_to_data_file
-from pyiceberg.manifest import DataFile as IcebergDataFile
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import NameMapping
@@ -28,14 +26,15 @@ from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.partition_text import value_of_text
 from tableformat.metadata.snapshot_view import last_sequence_number
-from tableformat.operations.definition.column_names import leaves_of_other_names, with_current_names
+from tableformat.operations.definition.column_names import with_current_names
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.ranges.dropped import live_data_files
-from tableformat.parquet.julian_dates import has_julian_dates, may_have_julian_dates
-from tableformat.parquet.metrics_modes import METRICS, only_bounded, only_counted, stated_modes
+from tableformat.operations.verbs.added_file import REFUSALS, UNDECIDED, AddedFile, partition_of_rows
+from tableformat.parquet.julian_dates import has_julian_dates
+from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.properties import NAME_MAPPING, name_mapping
 from tableformat.storage.location import local_path, one_spelling
-from tableformat.storage.storage import actual_location, open_input, reading, size_bytes
+from tableformat.storage.storage import actual_location, open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
 from tableformat.write.staged import StagedFiles
 
@@ -182,86 +181,73 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     if local is not None and os.path.isdir(local):
         raise InvalidArgumentError(f"{path} is a directory. Nothing was changed; name the files in it.")
     try:
-        with reading(path):
-            found = parquet_file_to_data_file(io, _as_read(draft), path)
+        found = AddedFile.read(io, path, draft.view.metadata)
+        partition = _partition(draft, found, stated)
     except pa.ArrowInvalid as error:
         raise CorruptFileError(path, f"it is no Parquet file ({error}).") from error
-    except (ValueError, KeyError, NotImplementedError, OverflowError, UnsupportedPyArrowTypeException) as error:
-        raise InvalidArgumentError(
-            f"{path} cannot be added to {draft.name}: {error}. Nothing was changed. Files need the table's columns and "
-            "types, and rows of one partition, which is read off their bounds; append the rows otherwise."
-        ) from error
-    _refuse_other_names(draft, path, found)
+    except REFUSALS as error:
+        raise _none_of_the_table(draft, path, error) from error
+    metrics = found.metrics(draft.schema, draft.context.metrics_modes)
+    _refuse_other_names(draft, found)
     _refuse_julian_dates(draft, path, found)
-    modes = draft.context.metrics_modes
     data = DataFile(
         file_path=path,
         file_format=PARQUET,
         spec_id=draft.context.spec.spec_id,
-        partition=_partition(draft, path, [found.partition[place] for place in range(len(found.partition))], stated),
-        record_count=found.record_count,
+        partition=partition,
         file_size_bytes=size,
-        column_sizes=found.column_sizes,
-        value_counts=only_counted(found.value_counts, modes),
-        null_value_counts=only_counted(found.null_value_counts, modes),
-        nan_value_counts=only_counted(found.nan_value_counts or {}, modes) or None,
-        lower_bounds=only_bounded(found.lower_bounds, modes),
-        upper_bounds=only_bounded(found.upper_bounds, modes),
-        split_offsets=tuple(found.split_offsets or ()) or None,
+        **entry_metrics(metrics),
     )
-    if _rows_may_be_refused(draft, data):
-        _hold_rows_against_the_table(draft, path, stated)
-    return data
+    asked = [place for place, value in enumerate(partition) if value is UNDECIDED]
+    if not asked and not _rows_may_be_refused(draft, data):
+        return data
+    return replace(data, partition=_partition_by_rows(draft, data, stated, asked))
 
 
-def _refuse_other_names(draft: Draft, path: str, found: IcebergDataFile) -> None:
-    """LK-19: a reader of the table finds the file's columns by the name mapping, and not by the names of now."""
-    schema, mapping = draft.schema, name_mapping(draft.context.properties)
-    others = frozenset() if mapping is None else leaves_of_other_names(mapping, schema)
-    names = sorted(str(schema.find_column_name(field_id)) for field_id in others & (found.column_sizes or {}).keys())
-    if names:
+def _none_of_the_table(draft: Draft, path: str, error: Exception) -> InvalidArgumentError:
+    told = str(error).rstrip(".")
+    return InvalidArgumentError(
+        f"{path} cannot be added to {draft.name}: {told}. Nothing was changed. Files need the table's columns and "
+        "types, and rows of one partition; append the rows otherwise."
+    )
+
+
+def _refuse_other_names(draft: Draft, found: AddedFile) -> None:
+    """LK-19: a reader of the table finds the file's columns by field ids or by the name mapping, and not by the names
+    of now."""
+    if names := found.misnamed(draft.view.metadata):
+        told = ", ".join(map(repr, names))
+        why = (
+            "its field ids are those of other columns"
+            if found.has_own_ids
+            else f"in files without field ids that names another column, or one that was dropped ({NAME_MAPPING})"
+        )
         raise InvalidArgumentError(
-            f"{path} cannot be added to {draft.name}: {', '.join(map(repr, names))} is the name of another column, or "
-            f"of one that was dropped, in files without field ids, such as others that were added ({NAME_MAPPING}). "
-            "Nothing was changed. Append the rows of the file."
+            f"{found.path} cannot be added to {draft.name}: it has {told}, and {why}. Nothing was changed. Append the "
+            "rows of the file."
         )
 
 
-def _refuse_julian_dates(draft: Draft, path: str, found: IcebergDataFile) -> None:
+def _refuse_julian_dates(draft: Draft, path: str, found: AddedFile) -> None:
     """LK-10: a reader of the table takes days for those of the proleptic Gregorian calendar (SP-49)."""
-    if not may_have_julian_dates(draft.schema, found.lower_bounds or {}):
-        return
-    with open_input(draft.view.io, path) as stream, closing(pq.ParquetFile(stream)) as file:
-        if has_julian_dates(file.metadata):
-            raise InvalidArgumentError(
-                f"{path} cannot be added to {draft.name}: Spark wrote its dates by the Julian calendar, and those "
-                "before 1582-10-15, times before 1900, would be other ones in the table. Nothing was changed. Read the "
-                "file by Spark and append its rows."
-            )
+    if has_julian_dates(found.footer):
+        raise InvalidArgumentError(
+            f"{path} cannot be added to {draft.name}: Spark wrote its dates by the Julian calendar, and those "
+            "before 1582-10-15, times before 1900, would be other ones in the table. Nothing was changed. Read the "
+            "file by Spark and append its rows."
+        )
 
 
-def _partition(draft: Draft, path: str, found: Sequence[Any], stated: Mapping[int, Any]) -> tuple[Any, ...]:
-    """What the bounds say, and what the directory says of columns that are not in the file."""
+def _partition(draft: Draft, found: AddedFile, stated: Mapping[int, Any]) -> tuple[Any, ...]:
+    """What the footer says, and what the directory says of columns that are not in the file."""
+    spec = draft.context.spec
+    values = found.partition(spec, draft.schema)
     for place, value in stated.items():
-        if found[place] is not None and found[place] != value:
+        if spec.fields[place].source_id in found.field_ids and values[place] not in (UNDECIDED, value):
             raise InvalidArgumentError(
-                f"{path} cannot be added to {draft.name}: its rows have {draft.context.spec.fields[place].name} = "
-                f"{found[place]!r}, and its directory says {value!r}. Nothing was changed."
+                f"its rows have {spec.fields[place].name} = {values[place]!r}, and its directory says {value!r}"
             )
-    return tuple(stated.get(place, value) for place, value in enumerate(found))
-
-
-def _as_read(draft: Draft) -> TableMetadata:
-    """PyIceberg refuses files that would allow a null in a required column; whether they have one is seen here. It
-    takes the partition off bounds, which all columns have for it, whatever the table keeps of them (FM-8)."""
-    metadata = draft.view.metadata
-    current = metadata.schema()
-    fields = [field.model_copy(update={"required": False}) for field in current.fields]
-    relaxed = Schema(*fields, schema_id=current.schema_id)
-    others = [schema for schema in metadata.schemas if schema.schema_id != current.schema_id]
-    properties = {name: value for name, value in metadata.properties.items() if not name.startswith(METRICS)}
-    properties |= stated_modes(draft.context.metrics_modes, current)
-    return metadata.model_copy(update={"schemas": [*others, relaxed], "properties": properties})
+    return tuple(value if value is UNDECIDED else stated.get(place, value) for place, value in enumerate(values))
 
 
 def _rows_may_be_refused(draft: Draft, data: DataFile) -> bool:
@@ -272,8 +258,12 @@ def _rows_may_be_refused(draft: Draft, data: DataFile) -> bool:
     return any(field.required and counts.get(field.field_id) != 0 for field in draft.schema.fields)
 
 
-def _hold_rows_against_the_table(draft: Draft, path: str, stated: Mapping[int, Any]) -> None:
-    """RowsRefusedError for rows that an append would refuse."""
+def _partition_by_rows(
+    draft: Draft, data: DataFile, stated: Mapping[int, Any], asked: Sequence[int]
+) -> tuple[Any, ...]:
+    """The partition, of whose fields at the places `asked` the rows tell. RowsRefusedError for rows that an append
+    would refuse."""
+    fields, path = draft.context.spec.fields, data.file_path
     with open_input(draft.view.io, path) as stream, closing(pq.ParquetFile(stream)) as file:
         columns = {
             field.name: _scalar(field, value)
@@ -282,9 +272,16 @@ def _hold_rows_against_the_table(draft: Draft, path: str, stated: Mapping[int, A
         }
         schema = pa.schema([*file.schema_arrow, *(pa.field(name, value.type) for name, value in columns.items())])
         batches = (_with_constants(batch, columns, schema) for batch in file.iter_batches())
-        reader = pa.RecordBatchReader.from_batches(schema, batches)
-        for _ in draft.conformed(reader):
-            pass
+        rows = draft.conformed(pa.RecordBatchReader.from_batches(schema, batches))
+        try:
+            found = partition_of_rows([fields[place] for place in asked], draft.schema, rows)
+        except InvalidArgumentError as error:
+            raise _none_of_the_table(draft, path, error) from error
+    values = dict(zip(asked, found, strict=True))
+    if wrong := [place for place in asked if place in stated and stated[place] != values[place]]:
+        told = f"its rows have {fields[wrong[0]].name} = {values[wrong[0]]!r}, and its directory says otherwise"
+        raise _none_of_the_table(draft, path, InvalidArgumentError(told))
+    return tuple(values.get(place, value) for place, value in enumerate(data.partition))
 
 
 def _source(draft: Draft, place: int) -> NestedField:

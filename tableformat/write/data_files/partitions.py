@@ -161,11 +161,18 @@ def split(batch: pa.RecordBatch, route: Route) -> Iterator[tuple[Place, pa.Recor
         begin = end
 
 
+def transformed_values(field: PartitionField, source: IcebergType, column: pa.Array) -> list[Any]:
+    """The distinct partition values of a source column, in Iceberg's internal representation."""
+    return _internal_values(_partition_column(field, source, column).unique())
+
+
 def _transformed(field: PartitionField, schema: Schema, batch: pa.RecordBatch) -> pa.Array:
     if isinstance(field.transform, VoidTransform):
         return pa.nulls(batch.num_rows)
-    source = schema.find_type(field.source_id)
-    column = _source_column(batch, schema, field.source_id)
+    return _partition_column(field, schema.find_type(field.source_id), _source_column(batch, schema, field.source_id))
+
+
+def _partition_column(field: PartitionField, source: IcebergType, column: pa.Array) -> pa.Array:
     if isinstance(field.transform, TruncateTransform) and pa.types.is_large_binary(column.type):
         return pc.binary_slice(column, 0, field.transform._width)
     try:

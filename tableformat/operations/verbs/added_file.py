@@ -1,0 +1,216 @@
+"""What the footer of a file to add says of it: whether its columns are the table's, its metrics, and the partition that
+all of its rows are in (LK-10).
+
+    null counts and bounds        partition by p
+    no null, p from 5 to 5        5
+    nulls alone                   null
+    nulls, p from 5 to 5          several: an error
+    no statistics, or a float     its rows are asked
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _check_pyarrow_schema_compatible
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from tableformat.deletes.rules import partition_identity
+from tableformat.errors import InvalidArgumentError
+from tableformat.keys.internal_values import array_of_internal_values
+from tableformat.metadata.column_bounds import from_bound
+from tableformat.parquet.metrics_modes import MetricsMode
+from tableformat.parquet.parquet_columns import field_id_of, with_field_ids
+from tableformat.parquet.parquet_metrics import Metrics, data_file_metrics
+from tableformat.properties import name_mapping
+from tableformat.storage.storage import open_input, reading
+from tableformat.write.data_files.partitions import SpecRouter, transformed_values
+
+_WHOLE: Final = MetricsMode(width=None)
+_FIRST_DAY, _LAST_DAY = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.min, dt.date.max))
+_MICROS_IN_DAY: Final = 86_400_000_000
+
+
+REFUSALS: Final = (ValueError, KeyError, NotImplementedError, OverflowError, UnsupportedPyArrowTypeException)
+"""What says that a file is none of the table's."""
+
+
+class Undecided(Enum):
+    """The footer leaves open in which partition the rows are."""
+
+    UNDECIDED = "the rows tell"
+
+
+UNDECIDED: Final = Undecided.UNDECIDED
+
+
+@dataclass(frozen=True)
+class AddedFile:
+    """The footer of a Parquet file, and which of its columns are which of the table's."""
+
+    path: str
+    footer: pq.FileMetaData
+    columns: pa.Schema
+    """With the field ids of the table's columns."""
+    has_own_ids: bool
+    """Whether the file itself says the field ids."""
+
+    @staticmethod
+    def read(io: FileIO, path: str, metadata: TableMetadata) -> AddedFile:
+        """ValueError and others of PyIceberg for a file whose columns or types are not the table's."""
+        with reading(path), open_input(io, path) as stream:
+            footer = pq.read_metadata(stream)
+        stored = footer.schema.to_arrow_schema()
+        current = metadata.schema()
+        # Whether a required column has a null is seen from the counts, or the rows.
+        relaxed = Schema(*(field.model_copy(update={"required": False}) for field in current.fields))
+        _check_pyarrow_schema_compatible(relaxed, stored, format_version=metadata.format_version)
+        columns = with_field_ids(stored, name_mapping(metadata.properties), path)
+        found = AddedFile(path, footer, columns, has_own_ids=columns is stored)
+        found._check_years(current)
+        return found
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """Of its columns at the top."""
+        return frozenset(field_id for field in self.columns if (field_id := field_id_of(field)) is not None)
+
+    def misnamed(self, metadata: TableMetadata) -> list[str]:
+        """LK-19: its columns that a reader takes for others of the table than their names say. Field ids of its own may
+        be those of a column that was renamed since."""
+        schemas = metadata.schemas if self.has_own_ids else [metadata.schema()]
+        found = [list(_misnamed(self.columns, schema.fields)) for schema in schemas]
+        return min(found, key=len)
+
+    def metrics(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
+        """Of the columns that the table has, as its entries keep them (FM-8)."""
+        return data_file_metrics(self.footer, schema, modes=modes, columns=self.columns)
+
+    def partition(self, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
+        """For each partition field the value that all rows have, in Iceberg's internal representation, or UNDECIDED.
+        InvalidArgumentError for rows of several partitions."""
+        whole = self.metrics(schema, {field.source_id: _WHOLE for field in spec.fields})
+        return tuple(self._value_of(field, schema, whole) for field in spec.fields)
+
+    def _value_of(self, field: PartitionField, schema: Schema, whole: Metrics) -> Any:
+        source = schema.find_field(field.source_id)
+        if isinstance(field.transform, VoidTransform):
+            return None
+        if field.source_id not in whole.column_sizes:
+            return _transformed(field, schema, [source.initial_default])[0]
+        nulls, rows = whole.null_value_counts.get(field.source_id), whole.value_counts.get(field.source_id)
+        if nulls is not None and nulls == rows:
+            return None
+        if not field.transform.preserves_order:
+            raise InvalidArgumentError(
+                f"bounds do not tell the partition of its rows by {field.name}, which is {field.transform}"
+            )
+        lower, upper = (bounds.get(field.source_id) for bounds in (whole.lower_bounds, whole.upper_bounds))
+        # Bounds say nothing of NaN, and zero has two signs.
+        is_float = isinstance(source.field_type, FloatType | DoubleType)
+        if nulls is None or lower is None or upper is None or is_float:
+            return UNDECIDED
+        assert isinstance(source.field_type, PrimitiveType), "partition columns are primitive"
+        ends = [from_bound(each, source.field_type, location=self.path) for each in (lower, upper)]
+        values = [*_transformed(field, schema, ends), *([None] if nulls else [])]
+        if len(values) == 1:
+            return values[0]
+        if isinstance(source.field_type, StringType | BinaryType) and not nulls:
+            return UNDECIDED  # Writers may have shortened them.
+        raise _several(field, values)
+
+    def _check_years(self, schema: Schema) -> None:
+        """Python has no days before the year 1 nor after 9999."""
+        whole = self.metrics(schema, {})
+        for field_id, field in index_by_id(schema).items():
+            unit = _days_of(field)
+            for bounds in (whole.lower_bounds, whole.upper_bounds):
+                if unit and field_id in bounds and isinstance(field.field_type, PrimitiveType):
+                    value = from_bound(bounds[field_id], field.field_type, location=self.path)
+                    if not _FIRST_DAY <= value // unit <= _LAST_DAY:
+                        raise InvalidArgumentError(f"column {field.name!r} has a value of no year from 1 to 9999")
+
+
+def partition_of_rows(
+    fields: Sequence[PartitionField], schema: Schema, batches: Iterable[pa.RecordBatch]
+) -> tuple[Any, ...]:
+    """The partition of rows in the table's schema by some fields; all batches are read. InvalidArgumentError where
+    there are several."""
+    router = SpecRouter(PartitionSpec(*fields), schema)
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for batch in batches:
+        if batch.num_rows:
+            found |= {partition_identity(0, values)[1]: values for values in router.route(batch).partitions}
+    for field, values in zip(fields, zip(*found.values(), strict=True), strict=False):
+        if len(set(map(repr, values))) > 1:
+            raise _several(field, values)
+    return next(iter(found.values()), (None,) * len(fields))
+
+
+def _several(field: PartitionField, values: Sequence[Any]) -> InvalidArgumentError:
+    """Rows of a data file are in one partition."""
+    told = ", ".join(map(repr, values[:3]))
+    return InvalidArgumentError(f"its rows have more than one partition value of {field.name}: {told}")
+
+
+def _misnamed(columns: Iterable[pa.Field], known: Iterable[NestedField]) -> Iterator[str]:
+    """Names of columns that have not the ids of the table's columns of these names."""
+    by_name = {field.name: field for field in known}
+    for column in columns:
+        field = by_name.get(column.name)
+        if field is None or field_id_of(column) != field.field_id:
+            yield column.name
+        else:
+            yield from (f"{field.name}.{name}" for name in _misnamed(*_inside(column.type, field.field_type)))
+
+
+def _inside(column_type: pa.DataType, field_type: IcebergType) -> tuple[list[pa.Field], tuple[NestedField, ...]]:
+    """The parts of a type in the file and in the table."""
+    match field_type:
+        case StructType():
+            return list(column_type), field_type.fields
+        case ListType():
+            return [column_type.value_field.with_name("element")], (field_type.element_field,)
+        case MapType():
+            key, value = column_type.key_field.with_name("key"), column_type.item_field.with_name("value")
+            return [key, value], (field_type.key_field, field_type.value_field)
+    return [], ()
+
+
+def _transformed(field: PartitionField, schema: Schema, values: Sequence[Any]) -> list[Any]:
+    """The distinct partition values of values in the internal representation."""
+    source = schema.find_type(field.source_id)
+    assert isinstance(source, PrimitiveType), "partition columns are primitive"
+    return transformed_values(field, source, array_of_internal_values(values, source))
+
+
+def _days_of(field: NestedField) -> int:
+    """How many of the units that a value counts a day has; 0 for what is no time."""
+    if isinstance(field.field_type, DateType):
+        return 1
+    return _MICROS_IN_DAY if isinstance(field.field_type, TimestampType | TimestamptzType) else 0

@@ -1,0 +1,134 @@
+"""Files of others that are added: what their footers say, and what only their rows do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.types import StringType
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError
+
+NAN = float("nan")
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", pa.string()), ("f", pa.float64())])
+NANOS = pa.timestamp("ns")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., tf.Table]:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+
+    def make(*partition_by: str, schema: pa.Schema = SCHEMA, version: str = "3") -> tf.Table:
+        properties = {"format-version": version}
+        return catalog.create_table("db.t", schema, key=["id"], partition_by=partition_by, properties=properties)
+
+    return make
+
+
+def add(table: tf.Table, path: Path, columns: dict[str, Any], **options: Any) -> None:
+    schema = pa.schema([field for field in table.schema if field.name in columns])
+    pq.write_table(pa.table(columns, schema=schema), path, **options)
+    table.add_files([str(path)])
+
+
+SEVERAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "a null beside a value": ("p", {"id": [1, 2], "p": ["a", None]}),
+    "a null beside a value of a transform": ("truncate(1, p)", {"id": [1, 2], "p": ["aa", None]}),
+    "NaN beside a value": ("f", {"id": [1, 2], "f": [1.5, NAN]}),
+    "NaN beside a null": ("f", {"id": [1, 2], "f": [NAN, None]}),
+    "both zeros": ("f", {"id": [1, 2], "f": [0.0, -0.0]}),
+    "two long texts that begin alike": ("p", {"id": [1, 2], "p": ["a" * 99 + "b", "a" * 99 + "c"]}),
+    "two values": ("p", {"id": [1, 2], "p": ["a", "b"]}),
+}
+
+
+@pytest.mark.parametrize("has_statistics", [True, False])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_rows_of_several_partitions_are_refused(
+    made: Callable[..., tf.Table], tmp_path: Path, name: str, has_statistics: bool
+) -> None:
+    """LK-10: taken for one partition, filters found rows that do not match and missed those that do."""
+    by, columns = SEVERAL[name]
+    table = made(by)
+    with pytest.raises(InvalidArgumentError, match=r"a\.parquet cannot be added.*more than one partition value"):
+        add(table, tmp_path / "a.parquet", columns, write_statistics=has_statistics)
+    assert table.refresh().scan().count() == 0
+
+
+ONE: dict[str, tuple[str, dict[str, Any], str]] = {
+    "nulls alone": ("p", {"id": [1, 2], "p": [None, None]}, "p IS NULL"),
+    "a column that the file lacks": ("p", {"id": [1, 2]}, "p IS NULL"),
+    "one value": ("p", {"id": [1, 2], "p": ["a" * 99] * 2}, f"p = '{'a' * 99}'"),
+    "one value of a transform": ("truncate(1, p)", {"id": [1, 2], "p": ["ab", "ac"]}, "p LIKE 'a%'"),
+    "NaN alone": ("f", {"id": [1, 2], "f": [NAN, NAN]}, "f > 1e308"),
+    "a float": ("f", {"id": [1, 2], "f": [1.5, 1.5]}, "f = 1.5"),
+}
+
+
+@pytest.mark.parametrize("has_statistics", [True, False])
+@pytest.mark.parametrize("name", ONE)
+def test_rows_of_one_partition_are_added_to_it(
+    made: Callable[..., tf.Table], tmp_path: Path, name: str, has_statistics: bool
+) -> None:
+    """LK-10: without statistics they were in the partition of nulls."""
+    by, columns, where = ONE[name]
+    table = made(by)
+    add(table, tmp_path / "a.parquet", columns, write_statistics=has_statistics)
+    assert (table.scan(where).count(), table.scan(f"NOT ({where})").count()) == (2, 0)
+    assert table.verify(deep=True).is_clean, table.verify(deep=True)
+
+
+def test_a_column_that_the_file_lacks_is_in_the_partition_of_its_default(
+    made: Callable[..., tf.Table], tmp_path: Path
+) -> None:
+    table = made()
+    with table.update_schema() as update:
+        update.add_column("k", StringType(), default_value="d")
+    with table.update_spec() as spec:
+        spec.add_field("k", "identity", "k_of")
+    add(table, tmp_path / "a.parquet", {"id": [1]})
+    assert (table.scan("k = 'd'").count(), table.scan("k IS NULL").count()) == (1, 0)
+
+
+def test_bounds_of_nanoseconds_are_whole(made: Callable[..., tf.Table], tmp_path: Path) -> None:
+    """LK-10: rounded to microseconds, they kept deletes and filters from rows."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("at", NANOS)])
+    table = made("hour(at)", schema=schema)
+    add(table, tmp_path / "a.parquet", {"id": [1], "at": pa.array([3_600_000_000_001], NANOS)})
+    assert table.scan("at > '1970-01-01 01:00:00'::TIMESTAMP_NS").count() == 1
+    table.delete_rows(pa.table({"at": pa.array([3_600_000_000_001], NANOS)}))
+    assert table.scan().count() == 0
+    assert table.verify(deep=True).is_clean
+
+
+def test_text_before_the_surrogates_has_bounds(made: Callable[..., tf.Table], tmp_path: Path) -> None:
+    """It was refused, since half of a surrogate pair is no text."""
+    table = made()
+    text = "\ud7ff" * 17
+    add(table, tmp_path / "a.parquet", {"id": [1], "p": [text]})
+    assert table.scan(f"p = '{text}'").to_arrow()["p"].to_pylist() == [text]
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_field_ids_in_a_file_are_those_of_its_columns(
+    made: Callable[..., tf.Table], tmp_path: Path, is_own: bool
+) -> None:
+    """LK-19: readers go by them. A column may have been renamed since; another column it is not."""
+    table = made()
+    ids = {"id": b"1", "p": b"2", "f": b"3"} if is_own else {"id": b"1", "p": b"3", "f": b"2"}
+    fields = [field.with_metadata({b"PARQUET:field_id": ids[field.name]}) for field in SCHEMA.remove(2)]
+    pq.write_table(pa.table({"id": [1], "p": ["x"]}, schema=pa.schema(fields)), tmp_path / "a.parquet")
+    with table.update_schema() as update:
+        update.rename_column("p", "q")
+    if is_own:
+        table.add_files([str(tmp_path / "a.parquet")])
+        assert table.scan("q = 'x'").to_arrow().to_pylist() == [{"id": 1, "q": "x", "f": None}]
+    else:
+        with pytest.raises(InvalidArgumentError, match=r"a\.parquet cannot be added"):
+            table.add_files([str(tmp_path / "a.parquet")])
