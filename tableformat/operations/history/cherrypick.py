@@ -6,10 +6,12 @@ staged     P ---- s (appended)              main   P ---- m ---- s' (the same fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tableformat.commit.change import TableChange
@@ -23,6 +25,7 @@ from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors, head_view, view_at
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.history.held_checks import checks_are, refuse_rows_that_break_checks
 from tableformat.operations.history.older_files import met_by_deletes
 from tableformat.operations.history.references import move_to_child
 from tableformat.operations.options import CommitOptions
@@ -61,7 +64,10 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
     head = head_view(iceberg.metadata, iceberg.io, branch)
     _check_not_there(picked, head, branch)
     if picked.parent_snapshot_id == (None if head.snapshot is None else head.snapshot.snapshot_id):
-        move_to_child(iceberg, branch, picked)
+        made_in = view_at(iceberg.metadata, iceberg.io, snapshot_id)
+        added = diff_snapshots(iceberg.io, iceberg.metadata, head.snapshot, picked).added_data_files
+        _hold_rows(made_in, added, iceberg.metadata, ".".join(iceberg.name()))
+        move_to_child(iceberg, branch, picked, checks_are(iceberg.metadata, iceberg.catalog))
         return snapshot_id
     files = _appended(iceberg, picked, branch)
     told = {_SOURCE: str(snapshot_id)}
@@ -106,17 +112,23 @@ class _Picked(PlannedChange):
     """Whether the commit is a batch of its writer, so that CP-14 tells whether it was made."""
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """RP-6: the rows were held against the range partitions of when they were staged, so bounds decide.
+        """RP-6: the rows were held against the range partitions of when they were staged, so bounds decide. CK-10: and
+        against the constraints of then.
 
         CP-23: where the history in which the snapshot was published has expired, its files tell. CP-33: not those that
         were compacted as well."""
         del attempt
         _check_not_there(self.picked, head, self.branch)
-        paths = frozenset(data.file_path for data in self.files)
-        coverage = coverage_for(self.files, head.metadata, held_against=None, unchecked=paths, table=self.table)
+        made_in = view_at(head.metadata, head.io, self.picked.snapshot_id)
+        _hold_rows(made_in, self.files, head.metadata, self.table)
+        new = tuple(
+            replace(data, sequence_number=None, file_sequence_number=None, first_row_id=None) for data in self.files
+        )
+        paths = frozenset(data.file_path for data in new)
+        coverage = coverage_for(new, head.metadata, held_against=None, unchecked=paths, table=self.table)
         change = TableChange(
             operation=Operation.APPEND,
-            added_data_files=self.files,
+            added_data_files=new,
             adopted_paths=paths,
             adopted_since=self.picked.sequence_number or 0,
             coverage=coverage,
@@ -128,7 +140,7 @@ class _Picked(PlannedChange):
 
 
 def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[DataFile, ...]:
-    """The data files that the snapshot added, as new ones. InvalidArgumentError for a snapshot that did more."""
+    """The data files that the snapshot added. InvalidArgumentError for a snapshot that did more."""
     metadata, subject = iceberg.metadata, f"snapshot {picked.snapshot_id} cannot be cherry-picked to {branch!r}"
     if picked.summary is None or picked.summary.operation is not Operation.APPEND:
         raise InvalidArgumentError(
@@ -148,7 +160,12 @@ def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[Dat
             "of which deletes took rows. As new ones they would escape those deletes. Nothing was changed. Append the "
             f"rows that the snapshot has: scan(snapshot_id={picked.snapshot_id})."
         )
-    return tuple(replace(data, sequence_number=None, file_sequence_number=None, first_row_id=None) for data in added)
+    return tuple(added)
+
+
+def _hold_rows(made_in: SnapshotView, added: Sequence[DataFile], metadata: TableMetadata, table: str) -> None:
+    assert made_in.snapshot is not None, "a view at a snapshot has one"
+    refuse_rows_that_break_checks(made_in, added, metadata, since=made_in.snapshot, table=table)
 
 
 def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:

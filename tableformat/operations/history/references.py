@@ -235,8 +235,11 @@ def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
     _move(iceberg, branch, target_id)
 
 
-def move_to_child(iceberg: IcebergTable, branch: str, snapshot: Snapshot) -> None:
-    """Move a branch to a snapshot that was made on its head; CommitConflictError where it has another head by now.
+def move_to_child(
+    iceberg: IcebergTable, branch: str, snapshot: Snapshot, requirements: Sequence[TableRequirement] = ()
+) -> None:
+    """Move a branch to a snapshot that was made on its head; CommitConflictError where it has another head by now, or
+    the table is not what `requirements` say.
 
     Raises InvalidArgumentError where others are published to the branch (MT-30).
     """
@@ -249,7 +252,8 @@ def move_to_child(iceberg: IcebergTable, branch: str, snapshot: Snapshot) -> Non
     moved = _ref(snapshot.snapshot_id, SnapshotRefType.BRANCH, None)
     if head is not None:
         moved = head.model_copy(update={"snapshot_id": snapshot.snapshot_id})
-    commit_updates(iceberg, (assert_ref(branch, snapshot.parent_snapshot_id),), (set_ref(branch, moved),))
+    unmoved = assert_ref(branch, snapshot.parent_snapshot_id)
+    commit_updates(iceberg, (unmoved, *requirements), (set_ref(branch, moved),))
 
 
 def ref_view(iceberg: IcebergTable, name: str) -> SnapshotView:

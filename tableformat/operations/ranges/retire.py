@@ -33,6 +33,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.history.held_checks import refuse_rows_that_break_checks
 from tableformat.operations.ranges.alter import RETIRED_TAG, Alteration, PlannedAlteration, defined_partitions
 from tableformat.operations.ranges.dropped import dropped_files, live_data_files, live_delete_files
 from tableformat.operations.ranges.result import RangePartitionsResult
@@ -127,6 +128,8 @@ class _PlannedRestoration(PlannedChange):
             if self._lost_the_rows(head, kept)
             else []
         )
+        table = ".".join(self._iceberg.name())
+        refuse_rows_that_break_checks(kept, data_files, head.metadata, since=self._retirement(kept), table=table)
         deletes = _deletes_to_bring_back(kept, head, data_files)
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
         return TableChange(
@@ -138,6 +141,17 @@ class _PlannedRestoration(PlannedChange):
             planned_sequence_number=head.sequence_number,
             coverage=CoverageChange(head.metadata.properties.get(RANGE_PARTITIONS), to_property(after)),
         )
+
+    def _retirement(self, kept: SnapshotView) -> Snapshot:
+        """The snapshot until which the rows were in the branch, and held against its constraints (CK-10); that of the
+        tag where it has expired."""
+        assert kept.snapshot is not None, "a tag has one"
+        told = (
+            snapshot
+            for snapshot in kept.metadata.snapshots
+            if snapshot.summary is not None and snapshot.summary.additional_properties.get(RETIRED_TAG) == self._tag
+        )
+        return next(told, kept.snapshot)
 
     def _in_form_of(self, head: SnapshotView, change: TableChange) -> tuple[DeleteFile, ...]:
         """CP-19: a table that was upgraded since takes no position delete files; their rows are deleted by vectors."""

@@ -1,0 +1,98 @@
+"""Rows that a branch gets from another time are held against the CHECK constraints of now (CK-10).
+
+staged     P ---- s (n = -5)
+main       P ---- m    then CHECK n >= 0    then s is published: its row breaks what every row of the branch keeps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import dropwhile
+from typing import cast
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
+
+from tableformat.commit.rest_catalog import is_rest
+from tableformat.errors import InvalidArgumentError
+from tableformat.filters.bound_filter import comparisons, to_expression
+from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.metadata.table_file import parse_table_metadata
+from tableformat.scan.context import ReadContext
+from tableformat.scan.planner import plan_scan
+from tableformat.scan.reader import read_tables
+from tableformat.storage.storage import read_bytes
+from tableformat.write.rows.checks import RowCheck, check_conditions, row_checks
+
+
+def refuse_rows_that_break_checks(
+    made_in: SnapshotView, data_files: Sequence[DataFile], metadata: TableMetadata, *, since: Snapshot, table: str
+) -> None:
+    """CK-10: InvalidArgumentError where a live row of these files of a snapshot breaks a constraint of the table.
+
+    Rows were held against the constraints of when the snapshot `since` was made; where these are the same by now, no
+    row is read. UnsupportedFeatureError for a constraint that only Spark can enforce, where they are not, or nothing
+    tells.
+    """
+    conditions = check_conditions(metadata.properties)
+    if not conditions or conditions == _conditions_when_made(since, metadata, made_in.io):
+        return
+    view = replace(made_in, metadata=metadata, schema=metadata.schema())
+    for check in row_checks(metadata.properties, view.schema, table=table):
+        example = _broken_row(check, view, data_files)
+        if example is not None:
+            raise InvalidArgumentError(
+                f"rows of snapshot {_id(made_in)} break the CHECK constraint {check.name!r} of {table}, "
+                f"{check.condition}, such as one with {example}. Nothing was changed. Read the snapshot, and append "
+                "the rows that fit."
+            )
+
+
+def checks_are(metadata: TableMetadata, catalog: Catalog) -> tuple[TableRequirement, ...]:
+    """CK-3: the requirement that the constraints are still these, of catalogs that are asked in this process."""
+    if is_rest(catalog):
+        return ()
+    # PyIceberg's union of requirements lists those that a catalog server knows.
+    return (cast(TableRequirement, _ChecksAre(conditions=check_conditions(metadata.properties))),)
+
+
+class _ChecksAre(ValidatableTableRequirement):
+    """Checked by catalogs that check requirements in this process."""
+
+    type: str = "assert-check-constraints"
+    conditions: Mapping[str, str]
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
+        """Raises CommitFailedException where somebody changed a constraint."""
+        if base_metadata is not None and check_conditions(base_metadata.properties) != self.conditions:
+            raise CommitFailedException("Requirement failed: the CHECK constraints were changed concurrently")
+
+
+def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileIO) -> Mapping[str, str] | None:
+    """The constraints in the metadata that the snapshot came with; None where that is not logged any more."""
+    log = sorted(metadata.metadata_log, key=lambda entry: entry.timestamp_ms)
+    later = list(dropwhile(lambda entry: entry.timestamp_ms < snapshot.timestamp_ms, log))
+    for entry in later:
+        logged = parse_table_metadata(read_bytes(io, entry.metadata_file), entry.metadata_file)
+        if logged.snapshot_by_id(snapshot.snapshot_id) is not None:
+            return None if entry is log[0] else check_conditions(logged.properties)
+    return check_conditions(metadata.properties)
+
+
+def _broken_row(check: RowCheck, view: SnapshotView, data_files: Sequence[DataFile]) -> Mapping[str, object] | None:
+    """Metadata rules files out; the others are read, their deletes applied."""
+    columns = sorted({leaf.path[0] for leaf in comparisons(check.broken)})
+    tasks = plan_scan(view, to_expression(check.broken), data_files=data_files).tasks
+    found = next(read_tables(tasks, ReadContext.of(view, columns)), None)
+    return None if found is None else found.slice(0, 1).to_pylist()[0]
+
+
+def _id(view: SnapshotView) -> int:
+    assert view.snapshot is not None, "files are of a snapshot"
+    return view.snapshot.snapshot_id
