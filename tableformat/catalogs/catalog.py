@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -14,7 +13,6 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.exceptions import NamespaceNotEmptyError as IcebergNamespaceNotEmptyError
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AddPartitionSpecUpdate
@@ -53,6 +51,7 @@ from tableformat.table import Table
 if TYPE_CHECKING:
     from tableformat.catalogs.adopt_table import AdoptResult
     from tableformat.catalogs.relocate_lake import RelocateResult
+    from tableformat.metadata.arrow_schema import TableSchema
 
 
 @checked_arguments
@@ -288,7 +287,7 @@ class Catalog:
     def create_table(
         self,
         identifier: Identifier,
-        schema: pa.Schema | Schema,
+        schema: TableSchema,
         *,
         key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
@@ -298,6 +297,10 @@ class Catalog:
         exist_ok: bool = False,
     ) -> Table:
         """Create an empty table.
+
+        `schema` is of pyarrow, PyIceberg or what exports its columns to Arrow, such as a `polars.Schema`; of a data
+        frame it is `pa.table(frame).schema`. Arrow types that Iceberg lacks become those in which their values are
+        stored: time zones UTC, and nanoseconds, before version 3, microseconds.
 
         `key` names the columns that identify a row, most significant first: they become required, the default sort
         order and what `upsert`, `delete_prefix` and `replace` go by. `partition_by` takes Iceberg's transforms as text,
@@ -340,7 +343,7 @@ class Catalog:
     def stage_table(
         self,
         identifier: Identifier,
-        schema: pa.Schema | Schema,
+        schema: TableSchema,
         *,
         key: Sequence[str] = (),
         partition_by: Sequence[str] = (),

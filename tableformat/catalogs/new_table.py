@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
@@ -14,7 +13,7 @@ from pyiceberg.typedef import Properties
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import check_key_columns
-from tableformat.metadata.arrow_schema import iceberg_schema
+from tableformat.metadata.arrow_schema import TableSchema, iceberg_schema
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.operations.format_version import format_version_of_new
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
@@ -47,7 +46,7 @@ class NewTable:
 
 
 def new_table(
-    schema: pa.Schema | Schema,
+    schema: TableSchema,
     *,
     key: Sequence[str],
     partition_by: Sequence[str],

@@ -1,0 +1,78 @@
+"""Columns as Arrow and other libraries describe them, in the types of Iceberg that store them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.arrow_schema import iceberg_schema
+
+NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
+STORED: list[tuple[pa.DataType, pa.DataType, Any]] = [
+    (pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC"), NOON),
+    (pa.timestamp("ns", "Asia/Tokyo"), pa.timestamp("us", "UTC"), NOON),
+    (pa.timestamp("ns"), pa.timestamp("us"), NOON.replace(tzinfo=None)),
+    (pa.date64(), pa.date32(), NOON.date()),
+    (pa.time32("s"), pa.time64("us"), NOON.time()),
+    (pa.time64("ns"), pa.time64("us"), NOON.time()),
+    (pa.decimal256(38, 2), pa.decimal128(38, 2), decimal.Decimal("1.50")),
+    (pa.dictionary(pa.int8(), pa.string()), pa.string(), "a"),
+    (pa.run_end_encoded(pa.int32(), pa.string()), pa.string(), "a"),
+    (pa.list_view(pa.int32()), pa.list_(pa.field("element", pa.int32())), [1]),
+    (pa.list_(pa.date64(), 1), pa.list_(pa.field("element", pa.date32())), [NOON.date()]),
+    (
+        pa.struct([("at", pa.timestamp("s", "Asia/Tokyo"))]),
+        pa.struct([("at", pa.timestamp("us", "UTC"))]),
+        {"at": NOON},
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "stored", "value"), STORED, ids=lambda each: str(each)[:30])
+def test_a_table_is_made_of_what_it_takes_rows_of(
+    tmp_path: Path, given: pa.DataType, stored: pa.DataType, value: Any
+) -> None:
+    """Types that Iceberg lacks, for whose values there is one."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("column", given)]))
+    table.append(pa.table({"column": pa.array([value], given)}))
+    found = table.scan().to_arrow()["column"]
+    assert found.type == stored
+    assert found.to_pylist() == [value]
+
+
+def test_nanoseconds_are_kept_where_the_version_has_them() -> None:
+    columns = pa.schema([("at", pa.timestamp("ns", "Europe/Berlin"))])
+    assert str(iceberg_schema(columns, format_version=3).find_type("at")) == "timestamptz_ns"
+    assert str(iceberg_schema(columns, format_version=2).find_type("at")) == "timestamptz"
+
+
+def test_columns_of_other_libraries() -> None:
+    assert iceberg_schema(pl.DataFrame({"a": [1], "b": ["x"]}).schema) == iceberg_schema(
+        pa.schema([("a", pa.int64()), ("b", pa.string())])
+    )
+
+
+@pytest.mark.parametrize("rows", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})])
+def test_rows_are_no_columns(tmp_path: Path, rows: Any) -> None:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    with pytest.raises(InvalidArgumentError, match=r"not rows \(\w+\): give pa\.table\(rows\)\.schema, and append"):
+        catalog.create_table("db.t", rows)
+    assert not catalog.table_exists("db.t")
+    catalog.create_table("db.t", pa.table(rows).schema).append(rows)
+
+
+def test_a_type_without_a_place_names_its_column() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"column 'took' has the Arrow type duration\[s\]"):
+        iceberg_schema(pa.schema([("took", pa.duration("s"))]))
