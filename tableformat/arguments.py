@@ -48,7 +48,10 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        given = signature.bind(*args, **kwargs).arguments
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return function(*args, **kwargs)  # Python's own error names the function.
         given |= given.pop(keywords, {}) if keywords is not None else {}
         for name, annotation in annotations().items():
             if name in given and not _fits(given[name], annotation):
@@ -150,9 +153,13 @@ def _hint(name: str, value: Any, annotation: Any) -> str:
     """What to write where one was given in the place of several."""
     for choice in typing.get_args(annotation) if typing.get_origin(annotation) in _UNIONS else (annotation,):
         items = typing.get_args(choice) if typing.get_origin(choice) in (Sequence, Collection) else ()
-        if items and items[0] is not Any and _fits(value, items[0]):
+        if items and (_is_single(value) if items[0] is Any else _fits(value, items[0])):
             return f" Put it in a list: [{name}]."
     return ""
+
+
+def _is_single(value: Any) -> bool:
+    return value is not None and not hasattr(value, "__iter__")
 
 
 _UNIONS = (typing.Union, types.UnionType)

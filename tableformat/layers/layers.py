@@ -15,7 +15,7 @@ from tableformat.metadata.snapshot_view import SnapshotView
 
 
 @checked_methods
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Layers:
     """The files of a snapshot: the key space across, sequence numbers up. Made of metadata: no file was opened.
 
@@ -25,6 +25,9 @@ class Layers:
 
     picture: Picture
     """What is drawn."""
+
+    def __repr__(self) -> str:
+        return f"Layers({self.picture.name!r}, snapshot {self.picture.snapshot_id})"
 
     @property
     def is_binned(self) -> bool:

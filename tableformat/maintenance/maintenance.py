@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Unpack
 
 import pyarrow as pa
@@ -45,7 +45,7 @@ from tableformat.metadata.snapshot_choice import head_view
 
 
 @checked_methods
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Maintenance:
     """Jobs that change how a snapshot is stored and never which rows it has.
 
@@ -58,6 +58,9 @@ class Maintenance:
 
     iceberg: IcebergTable
     branch: str
+
+    def __repr__(self) -> str:
+        return f"Maintenance({'.'.join(self.iceberg.name())!r}, branch={self.branch!r})"
 
     @property
     def _writable(self) -> IcebergTable:
@@ -266,7 +269,7 @@ class Maintenance:
     def expire_snapshots(
         self,
         *,
-        older_than: datetime | str | int | None = None,
+        older_than: datetime | timedelta | str | int | None = None,
         retain_last: int | None = None,
         snapshot_ids: Collection[int] = (),
         dry_run: bool = False,
@@ -276,7 +279,8 @@ class Maintenance:
     ) -> ExpireResult:
         """Forget old snapshots of the whole table, and remove the files that no snapshot, branch or tag needs any more.
 
-        A snapshot goes when it is older than `older_than` (default: `history.expire.max-snapshot-age-ms`, five days)
+        A snapshot goes when it is older than `older_than`, a moment or an age such as `timedelta(days=7)` (default:
+        `history.expire.max-snapshot-age-ms`, five days),
         and none of the `retain_last` newest of a branch (default: `history.expire.min-snapshots-to-keep`, one).
         Settings of a branch come before both. Branches and tags older than their maximum age go too, `main` never.
         `snapshot_ids` names snapshots to expire whatever their age; given alone, nothing else expires.
@@ -420,7 +424,7 @@ class Maintenance:
     def remove_orphan_files(
         self,
         *,
-        older_than: datetime | str | int | None = None,
+        older_than: datetime | timedelta | str | int | None = None,
         location: str | None = None,
         dry_run: bool = False,
         allow_recent: bool = False,
@@ -433,8 +437,9 @@ class Maintenance:
         """Remove files in the table's directory that nothing names: left by writers that died.
 
         Only files in `data` and `metadata` (and where the table's path properties point inside its directory) that were
-        last written before `older_than`, three days ago by default: younger ones may belong to a commit in flight. A
-        moment less than a day ago needs `allow_recent=True`. `location` limits the search to a directory of the table.
+        last written before `older_than`, a moment or an age, three days ago by default: younger ones may belong to a
+        commit in flight. Less than a day ago needs `allow_recent=True`. `location` limits the search to a directory of
+        the table.
         Refused where another table's files could be met: other tables of the catalog and metadata files are checked.
 
         `file_list` is used instead of a listing, such as an inventory of the store: `file_path` and `last_modified`.

@@ -11,7 +11,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataV1
 from pyiceberg.table.snapshots import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SnapshotView:
     """Immutable. Reads through it see the same rows for ever."""
 
@@ -22,6 +22,10 @@ class SnapshotView:
     schema: Schema
     """The schema that rows are returned in: the table's current one at the head of a branch, the snapshot's own
     otherwise."""
+
+    def __repr__(self) -> str:
+        at = "no snapshot" if self.snapshot is None else f"snapshot {self.snapshot.snapshot_id}"
+        return f"SnapshotView({at} of {self.metadata.location})"
 
     @property
     def sequence_number(self) -> int:

@@ -21,7 +21,7 @@ from tableformat.range_partitions.property_text import range_partitions_of
 
 
 @checked_methods
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Inspect:
     """The metadata tables of one snapshot.
 
@@ -38,6 +38,9 @@ class Inspect:
     """The metadata file that the view's metadata was read from."""
     has_readable_metrics: bool = True
     """Whether files and entries have them, which costs a step for each column of each file."""
+
+    def __repr__(self) -> str:
+        return f"Inspect({self.view!r}, branch={self.branch!r})"
 
     def files(self) -> pa.Table:
         """Live data files and delete files: `content`, `file_path`, `record_count`, ..."""

@@ -34,7 +34,7 @@ KINDS: Final = ("append", "replace", "replace-interval")
 
 
 @checked_methods
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StagedWrite:
     """Writes data files of one table and commits nothing. Picklable; one instance serves any number of processes.
 
@@ -55,6 +55,9 @@ class StagedWrite:
     table_uuid: str
     planned_sequence_number: int = 0
     """The table's last sequence number before any file was written (CP-23)."""
+
+    def __repr__(self) -> str:
+        return f"StagedWrite({self.kind!r}, to {self.context.table_location})"
 
     @classmethod
     def of(

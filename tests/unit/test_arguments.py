@@ -122,7 +122,7 @@ def test_file_to_add_that_cannot_be_opened_is_an_error_of_storage(
 
     file = tmp_path / "a.parquet"
     file.write_bytes(b"PAR1")
-    monkeypatch.setattr("tableformat.operations.verbs.add_files.parquet_file_to_data_file", refused)
+    monkeypatch.setattr("tableformat.operations.verbs.added_file.open_input", refused)
     with pytest.raises(StorageError, match="could not be read: PermissionError"):
         table.add_files([str(file)])
 
@@ -256,3 +256,23 @@ def test_missing_package_is_named_with_its_extra(
     with pytest.raises(UnsupportedFeatureError, match=f"{package} is not installed") as told:
         getattr(table.scan(), f"to_{package}")()
     assert extra in str(told.value)
+
+
+def test_calls_that_python_refuses_are_named(table: tf.Table) -> None:
+    with pytest.raises(TypeError, match=r"rollback\(\) got an unexpected keyword argument 'steps'"):
+        table.rollback(steps=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"delete\(\) missing 1 required positional argument: 'where'"):
+        table.delete()  # type: ignore[call-arg]
+
+
+def test_one_value_in_the_place_of_several(table: tf.Table) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"key must be .*, not 1 \(int\)\. Put it in a list"):
+        table.get(1)  # type: ignore[arg-type]
+
+
+def test_objects_say_what_they_are_in_a_line(table: tf.Table) -> None:
+    shown = [repr(each) for each in (table.maintenance, table.inspect, table.view, table.new_write(), table.layers())]
+    assert shown[0] == "Maintenance('db.t', branch='main')"
+    assert all(len(each) < 200 and "\n" not in each for each in shown), shown
+    merge = table.merge(ROWS, on=["id"]).when_matched_delete()
+    assert repr(merge) == "Merge(on=('id',), 1 clauses): nothing is done before execute()"

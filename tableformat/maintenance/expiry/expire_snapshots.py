@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
@@ -27,6 +27,7 @@ from pyiceberg.table.update import (
 from tableformat import properties as names
 from tableformat.commit.metadata_commit import commit_metadata, refresh, refs_are_unchanged
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.maintenance.expiry.ages import older_than_ms
 from tableformat.maintenance.expiry.expired_files import (
     FileRole,
     UnneededFile,
@@ -42,7 +43,6 @@ from tableformat.maintenance.running.progress import Progress
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.owned_files import OwnedFiles
-from tableformat.metadata.snapshot_choice import to_epoch_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class ExpireResult(HtmlResult):
 def expire_snapshots(
     iceberg: IcebergTable,
     *,
-    older_than: datetime | str | int | None = None,
+    older_than: datetime | timedelta | str | int | None = None,
     retain_last: int | None = None,
     snapshot_ids: Collection[int] = (),
     dry_run: bool = False,
@@ -129,13 +129,14 @@ def expire_snapshots(
 
 
 def _request(
-    older_than: datetime | str | int | None, retain_last: int | None, snapshot_ids: Collection[int]
+    older_than: datetime | timedelta | str | int | None, retain_last: int | None, snapshot_ids: Collection[int]
 ) -> RetentionRequest:
     if retain_last is not None and (isinstance(retain_last, bool) or retain_last < 1):
         raise InvalidArgumentError(f"retain_last must be at least 1, not {retain_last!r}: a branch keeps its head.")
+    now_ms = time.time_ns() // 1_000_000
     return RetentionRequest(
-        now_ms=time.time_ns() // 1_000_000,
-        older_than_ms=None if older_than is None else to_epoch_ms(older_than),
+        now_ms=now_ms,
+        older_than_ms=None if older_than is None else older_than_ms(older_than, now_ms),
         retain_last=retain_last,
         snapshot_ids=frozenset(snapshot_ids),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyiceberg.table import Table as IcebergTable
 from tableformat import properties as names
 from tableformat.commit.metadata_commit import refresh
 from tableformat.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
+from tableformat.maintenance.expiry.ages import older_than_ms
 from tableformat.maintenance.expiry.expired_files import FileRole, UnneededFile, remove_files, split_foreign
 from tableformat.maintenance.expiry.file_prefixes import EqualPrefixes
 from tableformat.maintenance.expiry.shared_location import check_no_metadata_of_others, check_no_table_shares
@@ -26,7 +27,6 @@ from tableformat.maintenance.running.progress import Progress
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.owned_files import PATH_PROPERTIES, OwnedFiles
 from tableformat.metadata.reachable_files import reachable_files
-from tableformat.metadata.snapshot_choice import to_epoch_ms
 from tableformat.storage.listing import ListedFile, list_files
 from tableformat.storage.location import is_below, one_spelling
 from tableformat.storage.storage import size_bytes
@@ -63,7 +63,7 @@ class RemoveOrphanFilesResult(HtmlResult):
 def remove_orphan_files(
     iceberg: IcebergTable,
     *,
-    older_than: datetime | str | int | None = None,
+    older_than: datetime | timedelta | str | int | None = None,
     location: str | None = None,
     dry_run: bool = False,
     allow_recent: bool = False,
@@ -132,10 +132,10 @@ def _listed(iceberg: IcebergTable, location: str, file_list: pa.Table | None) ->
     )
 
 
-def _moment(older_than: datetime | str | int | None, *, allow_recent: bool) -> int:
+def _moment(older_than: datetime | timedelta | str | int | None, *, allow_recent: bool) -> int:
     """MT-51: files written after this moment stay, in milliseconds since 1970-01-01 UTC."""
     now_ms = time.time_ns() // 1_000_000
-    moment_ms = now_ms - DEFAULT_AGE_MS if older_than is None else to_epoch_ms(older_than)
+    moment_ms = now_ms - DEFAULT_AGE_MS if older_than is None else older_than_ms(older_than, now_ms)
     if moment_ms > now_ms - _LEAST_AGE_MS and not allow_recent:
         raise InvalidArgumentError(
             "older_than must be at least 24 hours ago: files of commits in flight are named by nothing yet. Pass "

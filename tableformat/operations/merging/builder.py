@@ -34,6 +34,10 @@ class Merge(Generic[Outcome]):
         self._statement = statement
         self._run = run
 
+    def __repr__(self) -> str:
+        count = len(self._statement.clauses)
+        return f"Merge(on={self._statement.on!r}, {count} clauses): nothing is done before execute()"
+
     def when_matched_update(self, updates: Mapping[str, Any], predicate: str | None = None) -> Self:
         """Give columns of target rows that match new values. Columns of the key stay as they are.
 
