@@ -147,7 +147,7 @@ class _DeletedRows:
             size_bytes += rows.nbytes
             if size_bytes > _GROUP_READ_BYTES:
                 return None
-        together = pa.concat_tables(tables) if tables else arrow_schema(selected).empty_table()
+        together = pa.concat_tables(tables) if tables else pa.Table.from_batches([], arrow_schema(selected))
         return cls(together.take(pa.array(order)), ends, context)
 
     def of(self, number: int, commit: _Commit) -> pa.Table:

@@ -385,6 +385,18 @@ def test_equal_rows_of_a_table_without_a_key_are_not_followed_by_events(tmp_path
     assert copy.scan().to_arrow()["n"].to_pylist() == [7, 7, 7]
 
 
+def test_deletes_of_nothing_are_told_of_a_table_with_uuids_inside_of_structs(tmp_path: Path) -> None:
+    """CF-3: PyArrow makes no empty array of such a column out of nothing."""
+    schema = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.uuid())]))])
+    storage = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.binary(16))]))])
+    table = new_catalog(tmp_path).create_table("db.u", schema, key=["id"])
+    table.append(pa.Table.from_pylist([{"id": 1, "inner": {"key": b"k" * 16}}], schema=storage))
+    for id in (7, 8):
+        table.delete_prefix({"id": id})
+    assert table.changes().to_arrow()["_change_type"].to_pylist() == ["insert"]
+    assert table.changes("id > 5").to_arrow().num_rows == 0
+
+
 def test_follower_that_takes_range_after_range_has_the_table(tmp_path: Path) -> None:
     """CF-6: deletes and inserts applied by key; each range begins where the last one ended."""
     catalog = new_catalog(tmp_path)
