@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,6 +39,7 @@ from pyiceberg.types import (
     StructType,
     TimestampType,
     TimestamptzType,
+    UUIDType,
 )
 
 from tableformat.deletes.rules import partition_identity
@@ -206,7 +208,8 @@ def _transformed(field: PartitionField, schema: Schema, values: Sequence[Any]) -
     """The distinct partition values of values in the internal representation."""
     source = schema.find_type(field.source_id)
     assert isinstance(source, PrimitiveType), "partition columns are primitive"
-    return transformed_values(field, source, array_of_internal_values(values, source))
+    found = transformed_values(field, source, array_of_internal_values(values, source))
+    return [UUID(bytes=value) if isinstance(source, UUIDType) and value is not None else value for value in found]
 
 
 def _days_of(field: NestedField) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,37 @@ def test_bounds_of_nanoseconds_are_whole(made: Callable[..., tf.Table], tmp_path
     table.delete_rows(pa.table({"at": pa.array([3_600_000_000_001], NANOS)}))
     assert table.scan().count() == 0
     assert table.verify(deep=True).is_clean
+
+
+TYPES: dict[str, tuple[pa.DataType, Any]] = {
+    "uuid": (pa.uuid(), b"k" * 16),
+    "fixed": (pa.binary(3), b"abc"),
+    "binary": (pa.binary(), b"ab"),
+    "date": (pa.date32(), date(2026, 1, 31)),
+    "time": (pa.time64("us"), time(1, 2, 3)),
+    "timestamp": (pa.timestamp("us", "UTC"), datetime(2026, 1, 31, tzinfo=UTC)),
+    "nanoseconds": (NANOS, 1_000_000_001),
+    "decimal": (pa.decimal128(30, 2), Decimal("1.50")),
+    "boolean": (pa.bool_(), True),
+    "int": (pa.int32(), -5),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_partition_of_each_type_is_its_value(made: Callable[..., tf.Table], tmp_path: Path, name: str) -> None:
+    """LK-10: and an append has the same."""
+    column_type, value = TYPES[name]
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("p", column_type)])
+    table = made("p", schema=schema)
+    values = pa.array([value], column_type.storage_type if name == "uuid" else column_type)
+    rows = pa.table({"id": [1], "p": values.cast(column_type) if name == "uuid" else values}, schema=schema)
+    table.append(rows)
+    pq.write_table(rows, tmp_path / "a.parquet")
+    table.add_files([str(tmp_path / "a.parquet")])
+    first, second = table.inspect.files()["partition"].to_pylist()
+    assert first == second
+    assert table.inspect.partitions()["record_count"].to_pylist() == [2]
+    assert table.verify(deep=True).is_clean, table.verify(deep=True)
 
 
 def test_text_before_the_surrogates_has_bounds(made: Callable[..., tf.Table], tmp_path: Path) -> None:
