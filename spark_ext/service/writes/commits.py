@@ -354,7 +354,7 @@ def _stage_overwrite(target: WriteTarget, predicates: list[dict[str, Any]], stag
     if target.validation is not None:
         target.validation.check_where(draft, where)
     draft.begin_verb()
-    stage_delete(draft, where, mode="scan" if takes_whole_files(draft.view, where) else "auto")
+    stage_delete(draft, where, mode="scan" if takes_whole_files(draft.view, where, draft.branch) else "auto")
     draft.adopt_files(staged, held_against=target.held_properties)
 
 

@@ -42,11 +42,12 @@ from tableformat.scan.planner import plan_scan
 @method("can_delete_where")
 def can_delete_where(session: Session, request: Request) -> bool:
     """SP-5: whether the rows go without being looked for. False: Spark finds them and they are deleted by position."""
-    view = session.view(Pin.from_json(request.arguments["pin"]))
+    pin = Pin.from_json(request.arguments["pin"])
+    view = session.view(pin)
     where = exact_filter(request.arguments["predicates"], view.schema)
     if where is None:
         return False
-    return takes_whole_files(view, where) or _is_blind(view, where)
+    return takes_whole_files(view, where, pin.branch) or _is_blind(view, where)
 
 
 @method("explain_delete")
@@ -58,7 +59,7 @@ def explain_delete(session: Session, request: Request) -> list[list[str]]:
     pin, predicates = Pin.from_json(request.arguments["pin"]), request.arguments["predicates"]
     view = session.view(pin)
     where = None if predicates is None else exact_filter(predicates, view.schema)
-    if where is not None and takes_whole_files(view, where):
+    if where is not None and takes_whole_files(view, where, pin.branch):
         return [_told(of_whole_files(plan_scan(view, where).tasks))]
     if where is not None and _is_blind(view, where):
         draft = Draft(session.load(pin.table, branch=pin.branch).iceberg, pin.branch)
@@ -107,7 +108,7 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     branch = wap.branch_written(session, session.pinned(pin), options.branch, is_named=is_named)
     table = session.load(pin.table, branch=branch)
     where = still_exact_filter(arguments["predicates"], table.view.schema, subject="a delete")
-    verb = partial(delete, where=where, mode="scan" if takes_whole_files(table.view, where) else "auto")
+    verb = partial(delete, where=where, mode="scan" if takes_whole_files(table.view, where, table.branch) else "auto")
     committing = CommitOptions(
         application_id=arguments["application_id"],
         batch_id=arguments["batch_id"],

@@ -87,7 +87,7 @@ def drop_partitions(session: Session, request: Request) -> dict[str, Any]:
     where: BooleanExpression = reduce(Or, (_rows_of(fields, each, schema) for each in arguments["partitions"]))
     result = table.delete(
         where,
-        mode="scan" if takes_whole_files(table.view, where) else "auto",
+        mode="scan" if takes_whole_files(table.view, where, table.branch) else "auto",
         application_id=arguments["application_id"],
         batch_id=arguments["batch_id"],
     )

@@ -7,17 +7,21 @@ from collections.abc import Iterator
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.transforms import VoidTransform
 
+from tableformat.commit.publish_target import publish_target_of
 from tableformat.filters.bound_filter import TRUE, AllOf, AnyOf, BoundFilter, Comparison, bind_filter
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.planner import plan_scan
 
 
-def takes_whole_files(view: SnapshotView, where: BooleanExpression) -> bool:
-    """Whether every row of every file with matching rows matches, by the files' partitions and bounds.
+def takes_whole_files(view: SnapshotView, where: BooleanExpression, branch: str) -> bool:
+    """Whether every row of every file with matching rows matches, by the files' partitions and bounds. Of a branch that
+    is published never: its target may have such rows too (RP-17).
 
     A filter with other columns than sources of the partition spec is not looked at any closer: it could be a blind
     delete, whose cost must not depend on how many files there are.
     """
+    if publish_target_of(view.metadata, branch) is not None:
+        return False
     bound = bind_filter(where, view.schema)
     sources = {
         field.source_id for field in view.metadata.spec().fields if not isinstance(field.transform, VoidTransform)

@@ -24,6 +24,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
+from tableformat.commit.publish_target import publish_target_of
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
@@ -112,6 +113,10 @@ class Draft:
     def name(self) -> str:
         """The dotted identifier of the table."""
         return ".".join(self._iceberg.name())
+
+    @property
+    def branch(self) -> str:
+        return self._branch
 
     @property
     def has_key(self) -> bool:
@@ -288,7 +293,7 @@ class Draft:
             self._written.append(delete.file_path)
             return delete
 
-        self._change.replaced = ReplacedSpans(spans, write)
+        self._change.replaced = ReplacedSpans(self._branch, spans, write)
 
     def delete_positions(self, task: RowTask, positions: PositionSet, *, written_anew: bool = False) -> None:
         """Delete live rows of a planned file by position; see `delete_positions_in`."""
@@ -324,6 +329,11 @@ class Draft:
     def say(self, name: str, value: str) -> None:
         """Let the summary of the snapshot have a property besides those of the options."""
         self._said[name] = value
+
+    @property
+    def is_published(self) -> bool:
+        """Whether another branch may have rows that this one gets later, with the numbers that they have (MT-31)."""
+        return publish_target_of(self.view.metadata, self._branch) is not None
 
     def remove_files(self, tasks: Sequence[RowTask], where: BooleanExpression) -> bool:
         """Remove planned files of which every row matches; False where one has to stay."""

@@ -14,6 +14,7 @@ from typing import Final
 from pyiceberg.io import FileIO
 
 from tableformat.commit.change import ChangeKind, TableChange, operation_of
+from tableformat.commit.publish_target import publish_target_of
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -28,8 +29,9 @@ class ReplacedSpans:
     """Adds to a change the removal of all rows in some spans. The commit asserts the head that it was made for, so
     that nothing can come between."""
 
-    def __init__(self, spans: SpanArray, write: Callable[[], DeleteFile]) -> None:
-        """`write` writes the range delete of the spans."""
+    def __init__(self, branch: str, spans: SpanArray, write: Callable[[], DeleteFile]) -> None:
+        """Of what the branch has. `write` writes the range delete of the spans."""
+        self._branch = branch
         self._spans = spans
         self._write = write
         self._delete: DeleteFile | None = None
@@ -45,11 +47,14 @@ class ReplacedSpans:
 
     def added_to(self, change: TableChange, head: SnapshotView, attempt: int) -> TableChange:
         """RP-19: the change for this head. Without a file to remove and without a row it has its range delete all the
-        same: a batch that finds nothing is committed, and so is known when it is repeated (CP-14)."""
+        same: a batch that finds nothing is committed, and so is known when it is repeated (CP-14). So has a branch that
+        is published: its target may have rows there that the branch has not (MT-31)."""
         is_planned = attempt <= _PLANNED_ATTEMPTS
+        is_published = publish_target_of(head.metadata, self._branch) is not None
         found = files_in_spans(head, self._spans) if is_planned else DroppedFiles()
         changes_files = bool(found.inside or change.added_data_files)
-        deletes = (self._range_delete(),) if not is_planned or found.straddling or not changes_files else ()
+        reaches_others = bool(found.straddling) or is_published or not is_planned
+        deletes = (self._range_delete(),) if reaches_others or not changes_files else ()
         is_counted = not deletes and not (found.inside and live_delete_files(head))
         self.deleted_row_count = sum(data.record_count for data in found.inside) if is_counted else None
         self.change = replace(

@@ -23,7 +23,10 @@ def drop_whole_files(draft: Draft, where: BooleanExpression, conditions: Sequenc
 
 
 def whole_files(draft: Draft, where: BooleanExpression, conditions: Sequence[KeyCondition]) -> Sequence[RowTask]:
-    """RP-17: the data files that may hold a matching row, when by their bounds every row of each matches; else none."""
+    """RP-17: the data files that may hold a matching row, when by their bounds every row of each matches; else none. Of
+    a branch that is published none: its target may have such rows too."""
+    if draft.is_published:
+        return ()
     tasks = draft.look(where)
     return tasks if all(_matches_whole(draft, task, conditions) for task in tasks) else ()
 

@@ -61,6 +61,41 @@ def test_target_moves_to_the_converted_branch(tmp_path: Path) -> None:
     assert not any(is_keyed(delete) for delete in live_delete_files(main))
 
 
+def in_transaction(table: tf.Table) -> None:
+    with table.transaction() as transaction:
+        transaction.replace_interval(rows("b", [3], "new"), on="id2", lower=0, upper=50)
+
+
+REPLACED: dict[str, Callable[[tf.Table], Any]] = {
+    "replace_interval": lambda table: table.replace_interval(rows("b", [3], "new"), on="id2", lower=0, upper=50),
+    "replace_interval, blind": lambda table: table.replace_interval(
+        rows("b", [3], "new"), on="id2", lower=0, upper=50, blind=True
+    ),
+    "in a transaction": in_transaction,
+    "delete": lambda table: table.delete("id2 < 50"),
+    "delete_range": lambda table: table.delete_range(on=["id2"], upper=(50,)),
+}
+
+
+@pytest.mark.parametrize("is_straddling", [False, True])
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_the_target_got_before_an_interval_was_replaced_goes(
+    tmp_path: Path, name: str, is_straddling: bool
+) -> None:
+    """RP-17, RP-19: whether the branch's own files lie inside or not; what the target got afterwards stays."""
+    main, ingest = branched(tmp_path)
+    if is_straddling:
+        ingest.append(rows("c", [40, 70]))
+    main.refresh().append(rows("target", [5, 60], "before"))
+    REPLACED[name](ingest.refresh())
+    main.refresh().append(rows("target", [6], "after"))
+    main.maintenance.publish()
+    new = [] if name.startswith("delete") else [("b", 3, "new")]
+    kept = [("c", 70, "x")] if is_straddling else []
+    expected = [*new, *kept, ("target", 6, "after"), ("target", 60, "before")]
+    assert live_tuples(main.refresh()) == live_tuples(ingest.refresh()) == expected
+
+
 def test_nothing_to_publish(tmp_path: Path) -> None:
     """MT-33"""
     main, ingest = branched(tmp_path)
