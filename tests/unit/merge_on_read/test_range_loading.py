@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.deletes.codecs import inline_spans, packed_spans
@@ -33,3 +34,21 @@ def test_spans_are_those_of_their_file_wherever_they_are(tmp_path: Path, monkeyp
             [(delete.sequence_number or 0) - 1] for delete in some
         ]
         assert [spans.sequence_numbers.tolist() for spans in found] == [[delete.sequence_number] for delete in some]
+
+
+def test_spans_held_from_before_a_promotion_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DA-6, DA-8: what is held of a range delete file is in the type that its column had then."""
+    monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)
+    monkeypatch.setattr(packed_spans, "MAX_SPANS", 0)
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int32()), ("v", pa.string())]), key=["id"])
+    table.append([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+    table.delete_prefix({"id": 1})
+    assert table.scan().to_arrow().to_pylist() == [{"id": 2, "v": "b"}]
+    before = merge_context(table.view).loader.range_spans(live_delete_files(table)[0])
+    with table.update_schema() as update:
+        update.update_column("id", LongType())
+    after = merge_context(table.view).loader.range_spans(live_delete_files(table)[0])
+    assert [spans.lower.columns[0].type for spans in (before, after)] == [pa.int32(), pa.int64()]
+    assert table.scan().to_arrow().to_pylist() == [{"id": 2, "v": "b"}]
