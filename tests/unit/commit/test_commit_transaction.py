@@ -305,6 +305,21 @@ def test_interrupt_during_the_catalog_call_keeps_the_files(table: Table, catalog
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
 
 
+def test_end_of_the_process_during_the_catalog_call_keeps_the_files_and_is_no_interrupt(
+    table: Table, catalog: FaultyCatalog
+) -> None:
+    """CP-13: only Ctrl-C is told as Ctrl-C."""
+
+    def end() -> None:
+        raise SystemExit
+
+    catalog.after = end
+    with pytest.raises(CommitStateUnknownError) as ended:
+        commit_change(table, append(data_file(table, "a.parquet", [7])))
+    assert not isinstance(ended.value, KeyboardInterrupt)
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
+
+
 def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-18."""
     files = metadata_files(table)
