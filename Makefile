@@ -28,7 +28,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite lint format dist \
+.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
 	jars test-spark smoke-spark bench bench-report soak fuzz corpus docs clean
 
 help:
@@ -49,6 +49,7 @@ help:
 	@echo "make bench        the benchmarks, as ratios"
 	@echo "make bench-report ours beside other formats, as a page with plots: docs/benchmarks.md, BENCH_MINUTES=60; needs Maven"
 	@echo "make fuzz         the readers with changed bytes, led by coverage (atheris), FUZZ_SECONDS each"
+	@echo "make mutate       would a test notice? each place of MODULES changed, TESTS run over it: CONTRIBUTING.md"
 	@echo "make soak         the long forms of the harness for SOAK_MINUTES (30)"
 	@echo "make docs         the guide in build/site, after running every block of it"
 	@echo "make corpus       what other readers make of specs/corpus, measured anew: specs/corpus/matrix.md"
@@ -132,6 +133,13 @@ build/iceberg-suite/jars/.ready: tests/iceberg_suite/pom.xml
 
 test-wheel: setup
 	TABLEFORMAT_WHEEL_DEPENDENCIES=registry $(BIN)/python -m pytest tests/integration/test_wheel.py
+
+mutate: $(VENV)/.mutmut
+	$(BIN)/python tests/mutation/run_mutants.py --tests $(TESTS) -- $(MODULES)
+
+$(VENV)/.mutmut: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'mutmut>=3.8,<4'
+	@touch $@
 
 lint: setup
 	$(BIN)/ruff check .

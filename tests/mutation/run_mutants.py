@@ -1,0 +1,234 @@
+"""Would a test notice? mutmut changes the modules that are named, one place at a time; here each change is tried.
+
+    make mutate MODULES=tableformat/scan/planner.py TESTS=tests/unit/scan
+
+mutmut's own runner collects the tests again for each change, which takes seconds. This one collects them once and
+forks: each change is a process that runs the tests which reach the function, up to one that fails.
+What lived is in `mutants/survivors.diff` as it comes; figures of each module come at the end. Nothing else is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import shutil
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Final
+
+import libcst as cst
+import pytest
+from mutmut.__main__ import copy_also_copy_files, copy_src_dir, create_mutants, setup_source_paths
+from mutmut.configuration import config
+from mutmut.mutation.data import SourceFileMutationData
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+from mutmut.mutation.mutators import mutation_operators
+from mutmut.mutation.trampoline import set_mutant_under_test
+from mutmut.state import state
+from mutmut.utils.format_utils import mangled_name_from_mutant_name
+
+REPOSITORY: Final = Path(__file__).parents[2]
+MUTANTS: Final = Path("mutants")
+LEAST_SECONDS: Final = 10.0
+"""How long a test may take at least with a change, however fast it is without."""
+SLOWER: Final = 8.0
+"""How much longer than without a change it may take: other processes want the processor as well."""
+
+KILLED, LIVED, NOT_REACHED, STOPPED = "killed", "lived", "not reached", "stopped"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    module: str
+
+    @property
+    def function(self) -> str:
+        return mangled_name_from_mutant_name(self.name)
+
+
+@dataclass
+class MutantRuns:
+    """A plugin of pytest: the tests are collected by then, and are run once for each change."""
+
+    mutants: Sequence[Mutant]
+    jobs: int
+    most_seconds: float
+    failed: bool = False
+    durations: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    running: dict[int, tuple[Mutant, Path]] = field(default_factory=dict)
+    killers: Counter[str] = field(default_factory=Counter)
+    """Tests that killed other changes are tried first: by name, and by function and name."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed = self.failed or report.failed
+        self.durations[report.nodeid] = self.durations.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        assert not session.testsfailed, "tests cannot be collected"
+        items = {item.nodeid: item for item in session.items if not _uses_polars(item)}
+        tests_of, self.durations = self._reached_tests(list(items.values()))
+        for mutant in self.mutants:
+            tests = sorted(tests_of.get(mutant.function, ()), key=partial(self._order, mutant.function))
+            if not tests:
+                self._count(mutant, NOT_REACHED)
+                continue
+            while len(self.running) >= self.jobs:
+                self._wait()
+            self._start(mutant, [items[test] for test in self._within_seconds(tests)])
+        while self.running:
+            self._wait()
+        return True
+
+    def _order(self, function: str, test: str) -> tuple[float, ...]:
+        return -self.killers[function + test], -self.killers[test], self.durations[test]
+
+    def _within_seconds(self, tests: Sequence[str]) -> list[str]:
+        so_far = accumulate(self.durations[test] for test in tests)
+        return [test for test, seconds in zip(tests, so_far, strict=True) if seconds <= self.most_seconds] or tests[:1]
+
+    def _reached_tests(self, items: Sequence[pytest.Item]) -> tuple[dict[str, list[str]], dict[str, float]]:
+        """The tests that reach each function, less those that fail by themselves, and how long each takes."""
+        directory = _directory("stats")
+        if (child := os.fork()) == 0:
+            _leave_terminal(directory)
+            set_mutant_under_test("stats")
+            tests_of: dict[str, list[str]] = defaultdict(list)
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                self.failed = False
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                for function in () if self.failed else state()._stats:
+                    tests_of[function].append(item.nodeid)
+                state()._stats.clear()
+            Path("reached.json").write_text(json.dumps([tests_of, self.durations]))
+            os._exit(0)
+        os.waitpid(child, 0)
+        shutil.rmtree(directory)
+        reached, durations = json.loads(Path("reached.json").read_text())
+        print(f"{len(items)} tests, {sum(durations.values()):.0f} s", flush=True)
+        return reached, durations
+
+    def _start(self, mutant: Mutant, items: Sequence[pytest.Item]) -> None:
+        directory = _directory(mutant.name)
+        if (child := os.fork()) == 0:
+            _leave_terminal(directory)
+            set_mutant_under_test(mutant.name)
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                # Nothing handles the signal, so it ends a process that waits for ever as well.
+                signal.setitimer(signal.ITIMER_REAL, LEAST_SECONDS + SLOWER * self.durations[item.nodeid])
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                if self.failed:
+                    (directory / "killer").write_text(item.nodeid)
+                    os._exit(1)
+            os._exit(0)
+        self.running[child] = mutant, directory
+
+    def _wait(self) -> None:
+        """Until one of the processes has ended."""
+        child, status = os.wait()
+        mutant, directory = self.running.pop(child)
+        with suppress(ProcessLookupError):  # Mostly nobody is left of the group.
+            os.killpg(child, signal.SIGKILL)
+        if (directory / "killer").exists():
+            killer = (directory / "killer").read_text()
+            self.killers.update((killer, mutant.function + killer))
+        shutil.rmtree(directory, ignore_errors=True)
+        is_stopped = os.WIFSIGNALED(status)
+        self._count(mutant, STOPPED if is_stopped else KILLED if os.WEXITSTATUS(status) else LIVED)
+
+    def _count(self, mutant: Mutant, outcome: str) -> None:
+        self.counts[mutant.module][outcome] += 1
+        with open("results.jsonl", "a") as results:
+            results.write(json.dumps({"mutant": mutant.name, "outcome": outcome}) + "\n")
+        if outcome != KILLED:
+            os.chdir("..")
+            diff = get_diff_for_mutant(mutant.name, path=mutant.module)
+            os.chdir(MUTANTS)
+            with open("survivors.diff", "a") as survivors:
+                survivors.write(f"# {outcome}: {mutant.name}\n{diff}\n\n")
+
+
+def _directory(name: str) -> Path:
+    """For what the tests of one process write."""
+    root = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
+    directory = root / f"mutants-{os.getpid()}" / name
+    directory.mkdir(parents=True)
+    return directory
+
+
+def _leave_terminal(directory: Path) -> None:
+    """A process by itself: its own group, its own directory, nobody to print for."""
+    os.setsid()
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(directory)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def _uses_polars(item: pytest.Item) -> bool:
+    """Its threads start when it is imported, and a fork has not got them: it would wait for ever."""
+    return "polars" in item.nodeid or any(word in inspect.getsource(item.function) for word in ("pl.", "polars"))
+
+
+def _without_call(statement: cst.Expr) -> Iterator[cst.CSTNode]:
+    """mutmut itself leaves no call out."""
+    if isinstance(statement.value, cst.Call):
+        yield cst.Pass()
+
+
+def _make_mutants(modules: Sequence[str]) -> list[Mutant]:
+    shutil.rmtree(MUTANTS, ignore_errors=True)
+    MUTANTS.mkdir()
+    config().only_mutate = list(modules)
+    mutation_operators.append((cst.Expr, _without_call))
+    set_mutant_under_test("mutant_generation")
+    copy_src_dir()
+    copy_also_copy_files()
+    setup_source_paths()
+    create_mutants(1)
+    made = []
+    for module in modules:
+        data = SourceFileMutationData(path=module)
+        data.load()
+        made += [Mutant(name, module) for name in data.exit_code_by_key]
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="+", help="paths of modules, as tableformat/scan/planner.py")
+    parser.add_argument("--tests", nargs="+", required=True, help="what to give to pytest")
+    parser.add_argument("--skip", default="", help="tests to leave out, as in `pytest -k`")
+    parser.add_argument("--jobs", type=int, default=1, help="changes that are tried at the same time")
+    parser.add_argument("--seconds", type=float, default=30, help="of tests for each change")
+    parser.add_argument("--only", default="", help="part of the names of the changes to try")
+    arguments = parser.parse_args()
+    os.chdir(REPOSITORY)
+    mutants = [mutant for mutant in _make_mutants(arguments.modules) if arguments.only in mutant.name]
+    set_mutant_under_test("")
+    os.environ["HYPOTHESIS_PROFILE"] = "ci"  # The same examples with and without the change.
+    os.chdir(MUTANTS)
+    print(f"{len(mutants)} mutants", flush=True)
+    runs = MutantRuns(mutants, arguments.jobs, arguments.seconds)
+    plugins_left_out = ("benchmark", "xdist", "memray", "cacheprovider")
+    options = ["--rootdir=.", "-q", "-s", *(f"-pno:{name}" for name in plugins_left_out)]
+    options += ["-k", f"not ({arguments.skip})"] if arguments.skip else []
+    pytest.main([*options, *arguments.tests], plugins=[runs])
+    for module in arguments.modules:
+        counts = runs.counts[module]
+        figures = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (KILLED, LIVED, NOT_REACHED, STOPPED))
+        print(f"{module}: {counts.total()} mutants, {figures}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
