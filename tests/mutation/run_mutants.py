@@ -181,16 +181,27 @@ def _uses_polars(item: pytest.Item) -> bool:
 
 
 def _without_call(statement: cst.Expr) -> Iterator[cst.CSTNode]:
-    """mutmut itself leaves no call out."""
     if isinstance(statement.value, cst.Call):
         yield cst.Pass()
+
+
+def _part_of_condition(condition: cst.BooleanOperation) -> Iterator[cst.CSTNode]:
+    yield condition.left
+    yield condition.right
+
+
+def _choose_operators(*, decides: bool) -> None:
+    """mutmut's, and two that it lacks; `decides` leaves those out that mostly end in an error."""
+    if decides:
+        left_out = {"operator_string", "operator_arg_removal", "operator_dict_arguments", "operator_assignment"}
+        mutation_operators[:] = [each for each in mutation_operators if each[1].__name__ not in left_out]
+    mutation_operators.extend([(cst.Expr, _without_call), (cst.BooleanOperation, _part_of_condition)])
 
 
 def _make_mutants(modules: Sequence[str]) -> list[Mutant]:
     shutil.rmtree(MUTANTS, ignore_errors=True)
     MUTANTS.mkdir()
     config().only_mutate = list(modules)
-    mutation_operators.append((cst.Expr, _without_call))
     set_mutant_under_test("mutant_generation")
     copy_src_dir()
     copy_also_copy_files()
@@ -211,10 +222,16 @@ def main() -> None:
     parser.add_argument("--skip", default="", help="tests to leave out, as in `pytest -k`")
     parser.add_argument("--jobs", type=int, default=1, help="changes that are tried at the same time")
     parser.add_argument("--seconds", type=float, default=30, help="of tests for each change")
-    parser.add_argument("--only", default="", help="part of the names of the changes to try")
+    parser.add_argument(
+        "--decides", action="store_true", help="leave out changes of texts, and arguments and values that are missing"
+    )
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of the names of the changes to try")
     arguments = parser.parse_args()
     os.chdir(REPOSITORY)
-    mutants = [mutant for mutant in _make_mutants(arguments.modules) if arguments.only in mutant.name]
+    _choose_operators(decides=arguments.decides)
+    mutants = [
+        mutant for mutant in _make_mutants(arguments.modules) if any(part in mutant.name for part in arguments.only)
+    ]
     set_mutant_under_test("")
     os.environ["HYPOTHESIS_PROFILE"] = "ci"  # The same examples with and without the change.
     os.chdir(MUTANTS)

@@ -166,6 +166,34 @@ def test_branch_settings_come_before_the_callers(tmp_path: Path) -> None:
     assert plan_expiry(changed, request).snapshot_ids == (ids(table)[0],)
 
 
+def test_what_is_as_old_as_it_may_be_stays(tmp_path: Path) -> None:
+    """MT-1, MT-4: to the millisecond: a snapshot of a branch, one that no ref leads to, a tag, the batch of a writer."""
+    table = history(tmp_path, properties={"tableformat.txn.retention-ms": "200"})
+    table.append(rows("c", [1]), application_id="job", batch_id=1)
+    name = "tableformat.txn.main.job"
+    table.set_properties(**{name: json.dumps({**json.loads(table.properties[name]), "time-ms": 300})})
+    table.create_tag("third", ids(table)[2], max_ref_age_ms=200)
+    at = {snapshot_id: 100 * place for place, snapshot_id in enumerate(ids(table), 1)}
+    snapshots = [each.model_copy(update={"timestamp_ms": at[each.snapshot_id]}) for each in table.metadata.snapshots]
+    metadata = table.metadata.model_copy(update={"snapshots": snapshots})
+    without_line = metadata.model_copy(update={"refs": {"other": metadata.refs["third"]}})
+
+    def expired(metadata: Any, **request: Any) -> list[int]:
+        expiry = plan_expiry(metadata, RetentionRequest(**request))
+        return [at[snapshot_id] for snapshot_id in expiry.snapshot_ids]
+
+    assert expired(metadata, now_ms=500, older_than_ms=200) == [100]
+    assert expired(metadata, now_ms=500, older_than_ms=201) == [100, 200]
+    assert expired(without_line, now_ms=500, older_than_ms=200) == [100]
+    of_branch = metadata.refs["main"].model_copy(update={"max_snapshot_age_ms": 300})
+    limited = metadata.model_copy(update={"refs": {"main": of_branch}})
+    assert expired(limited, now_ms=500, older_than_ms=FUTURE) == [100]
+    assert expired(limited, now_ms=501, older_than_ms=FUTURE) == [100, 200]
+    for now_ms, gone in ((500, False), (501, True)):
+        expiry = plan_expiry(metadata, RetentionRequest(now_ms=now_ms, older_than_ms=0))
+        assert (expiry.refs == ("third",), expiry.batch_properties == (name,)) == (gone, gone)
+
+
 def test_snapshot_that_no_ref_leads_to_goes_by_age(tmp_path: Path) -> None:
     """MT-1: what a rollback left behind."""
     table = history(tmp_path)
