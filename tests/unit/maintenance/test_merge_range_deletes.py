@@ -73,6 +73,16 @@ def test_spans_that_shadow_nothing_leave_without_a_file(tmp_path: Path) -> None:
     assert live_delete_files(table) == []
 
 
+@pytest.mark.parametrize(("span_budget", "files"), [(2, 3), (3, 1)])
+def test_files_with_more_spans_than_a_reader_loads_stay(tmp_path: Path, span_budget: int, files: int) -> None:
+    """MT-11: up to the budget, and that many are merged."""
+    table = layered(tmp_path, properties={"tableformat.scan.range-span-budget": str(span_budget)})
+    before = live_tuples(table)
+    table.maintenance.merge_range_deletes()
+    assert len(live_delete_files(table)) == files
+    assert live_tuples(table) == before
+
+
 def test_equality_deletes_are_left_alone(tmp_path: Path) -> None:
     """MT-12: one number for each file, so files of several commits stay several."""
     table = layered(tmp_path)
