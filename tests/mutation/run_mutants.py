@@ -3,7 +3,7 @@
     make mutate MODULES=tableformat/scan/planner.py TESTS=tests/unit/scan
 
 mutmut's own runner collects the tests again for each change, which takes seconds. This one collects them once and
-forks: each change is a process that runs the tests which reach the function, up to one that fails.
+forks: each change is a process that runs the tests that come to its line, up to one that fails.
 What lived is in `mutants/survivors.diff` as it comes; figures of each module come at the end. Nothing else is written.
 """
 
@@ -13,35 +13,38 @@ import argparse
 import inspect
 import json
 import os
+import re
 import shutil
 import signal
 import sys
+import threading
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Any, Final
 
 import libcst as cst
 import pytest
 from mutmut.__main__ import copy_also_copy_files, copy_src_dir, create_mutants, setup_source_paths
 from mutmut.configuration import config
-from mutmut.mutation.data import SourceFileMutationData
+from mutmut.mutation.data import MutantLineSpans, SourceFileMutationData
 from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.mutators import mutation_operators
 from mutmut.mutation.trampoline import set_mutant_under_test
-from mutmut.state import state
 from mutmut.utils.format_utils import mangled_name_from_mutant_name
 
 REPOSITORY: Final = Path(__file__).parents[2]
 MUTANTS: Final = Path("mutants")
-LEAST_SECONDS: Final = 10.0
+LEAST_SECONDS: Final = 20.0
 """How long a test may take at least with a change, however fast it is without."""
-SLOWER: Final = 8.0
-"""How much longer than without a change it may take: other processes want the processor as well."""
+SLOWER: Final = 20.0
+"""How much longer it may take than the processor's time without a change: others want the processor as well."""
 
 KILLED, LIVED, NOT_REACHED, STOPPED = "killed", "lived", "not reached", "stopped"
 
@@ -50,10 +53,23 @@ KILLED, LIVED, NOT_REACHED, STOPPED = "killed", "lived", "not reached", "stopped
 class Mutant:
     name: str
     module: str
+    first_line: int
+    """Of the function as it was, in the module that mutmut wrote."""
+    line: int
+    """The first one there that the change is about."""
+    text: str
 
-    @property
-    def function(self) -> str:
-        return mangled_name_from_mutant_name(self.name)
+    @staticmethod
+    def of(name: str, module: str) -> Mutant:
+        spans = MutantLineSpans.load(module)
+        assert spans is not None
+        names = (f"{mangled_name_from_mutant_name(name)}__mutmut_orig".rpartition(".")[2], name.rpartition(".")[2])
+        before, after = spans.read_function_sources(names)
+        lines = zip(before.replace(*names).splitlines(), after.splitlines(), strict=False)
+        first_line = spans.span_by_function_name[names[0]].start
+        changed = ((place, old) for place, (old, new) in enumerate(lines) if old != new)
+        place, text = next(changed, (0, ""))
+        return Mutant(name, module, first_line, first_line + place, text.strip())
 
 
 @dataclass
@@ -72,14 +88,13 @@ class MutantRuns:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed = self.failed or report.failed
-        self.durations[report.nodeid] = self.durations.get(report.nodeid, 0.0) + report.duration
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         assert not session.testsfailed, "tests cannot be collected"
         items = {item.nodeid: item for item in session.items if not _uses_polars(item)}
         tests_of, self.durations = self._reached_tests(list(items.values()))
         for mutant in self.mutants:
-            tests = sorted(tests_of.get(mutant.function, ()), key=partial(self._order, mutant.function))
+            tests = sorted(_reaching(mutant, tests_of), key=partial(self._order, mutant))
             if not tests:
                 self._count(mutant, NOT_REACHED)
                 continue
@@ -90,33 +105,38 @@ class MutantRuns:
             self._wait()
         return True
 
-    def _order(self, function: str, test: str) -> tuple[float, ...]:
-        return -self.killers[function + test], -self.killers[test], self.durations[test]
+    def _order(self, mutant: Mutant, test: str) -> tuple[float, ...]:
+        return -self.killers[_place(mutant) + test], -self.killers[test], self.durations[test]
 
     def _within_seconds(self, tests: Sequence[str]) -> list[str]:
         so_far = accumulate(self.durations[test] for test in tests)
         return [test for test, seconds in zip(tests, so_far, strict=True) if seconds <= self.most_seconds] or tests[:1]
 
     def _reached_tests(self, items: Sequence[pytest.Item]) -> tuple[dict[str, list[str]], dict[str, float]]:
-        """The tests that reach each function, less those that fail by themselves, and how long each takes."""
-        directory = _directory("stats")
+        """The tests that reach each line, less those that fail by themselves, and the processor's time for each."""
+        directory = _directory("reached")
         if (child := os.fork()) == 0:
             _leave_terminal(directory)
-            set_mutant_under_test("stats")
             tests_of: dict[str, list[str]] = defaultdict(list)
+            reached: set[str] = set()
+            trace = _tracer({str(Path(mutant.module).absolute()): mutant.module for mutant in self.mutants}, reached)
             for item, following in zip(items, [*items[1:], None], strict=True):
-                self.failed = False
+                self.failed, before = False, time.process_time()
+                threading.settrace(trace)
+                sys.settrace(trace)
                 item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-                for function in () if self.failed else state()._stats:
-                    tests_of[function].append(item.nodeid)
-                state()._stats.clear()
+                sys.settrace(None)
+                self.durations[item.nodeid] = time.process_time() - before
+                for line in () if self.failed else reached:
+                    tests_of[line].append(item.nodeid)
+                reached.clear()
             Path("reached.json").write_text(json.dumps([tests_of, self.durations]))
             os._exit(0)
         os.waitpid(child, 0)
         shutil.rmtree(directory)
-        reached, durations = json.loads(Path("reached.json").read_text())
+        tests_of, durations = json.loads(Path("reached.json").read_text())
         print(f"{len(items)} tests, {sum(durations.values()):.0f} s", flush=True)
-        return reached, durations
+        return tests_of, durations
 
     def _start(self, mutant: Mutant, items: Sequence[pytest.Item]) -> None:
         directory = _directory(mutant.name)
@@ -141,7 +161,7 @@ class MutantRuns:
             os.killpg(child, signal.SIGKILL)
         if (directory / "killer").exists():
             killer = (directory / "killer").read_text()
-            self.killers.update((killer, mutant.function + killer))
+            self.killers.update((killer, _place(mutant) + killer))
         shutil.rmtree(directory, ignore_errors=True)
         is_stopped = os.WIFSIGNALED(status)
         self._count(mutant, STOPPED if is_stopped else KILLED if os.WEXITSTATUS(status) else LIVED)
@@ -156,6 +176,32 @@ class MutantRuns:
             os.chdir(MUTANTS)
             with open("survivors.diff", "a") as survivors:
                 survivors.write(f"# {outcome}: {mutant.name}\n{diff}\n\n")
+
+
+def _place(mutant: Mutant) -> str:
+    return f"{mutant.module}:{mutant.first_line} "
+
+
+def _reaching(mutant: Mutant, tests_of: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Tests that came to the line of the change; some lines of a statement count with the ones before them."""
+    for line in range(mutant.line, mutant.first_line - 1, -1):
+        if tests := tests_of.get(f"{mutant.module}:{line}"):
+            return tests
+    return ()
+
+
+def _tracer(modules: Mapping[str, str], reached: set[str]) -> Callable[..., Any]:
+    """For `sys.settrace`: the lines of these modules that are reached."""
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        module = modules.get(frame.f_code.co_filename)
+        if module is None:
+            return None
+        if event == "line":
+            reached.add(f"{module}:{frame.f_lineno}")
+        return trace
+
+    return trace
 
 
 def _directory(name: str) -> Path:
@@ -211,7 +257,7 @@ def _make_mutants(modules: Sequence[str]) -> list[Mutant]:
     for module in modules:
         data = SourceFileMutationData(path=module)
         data.load()
-        made += [Mutant(name, module) for name in data.exit_code_by_key]
+        made += [Mutant.of(name, module) for name in data.exit_code_by_key]
     return made
 
 
@@ -225,13 +271,14 @@ def main() -> None:
     parser.add_argument(
         "--decides", action="store_true", help="leave out changes of texts, and arguments and values that are missing"
     )
+    parser.add_argument("--spare", help="a regular expression: lines that are left as they are")
     parser.add_argument("--only", nargs="+", default=[""], help="parts of the names of the changes to try")
     arguments = parser.parse_args()
     os.chdir(REPOSITORY)
     _choose_operators(decides=arguments.decides)
-    mutants = [
-        mutant for mutant in _make_mutants(arguments.modules) if any(part in mutant.name for part in arguments.only)
-    ]
+    mutants = [each for each in _make_mutants(arguments.modules) if any(part in each.name for part in arguments.only)]
+    if arguments.spare is not None:
+        mutants = [each for each in mutants if not re.search(arguments.spare, each.text)]
     set_mutant_under_test("")
     os.environ["HYPOTHESIS_PROFILE"] = "ci"  # The same examples with and without the change.
     os.chdir(MUTANTS)

@@ -167,7 +167,7 @@ def test_branch_settings_come_before_the_callers(tmp_path: Path) -> None:
 
 
 def test_what_is_as_old_as_it_may_be_stays(tmp_path: Path) -> None:
-    """MT-1, MT-4: to the millisecond: a snapshot of a branch, one that no ref leads to, a tag, the batch of a writer."""
+    """MT-1, MT-4: to the millisecond: a snapshot of a branch, one that no ref leads to, a tag, a writer's batch."""
     table = history(tmp_path, properties={"tableformat.txn.retention-ms": "200"})
     table.append(rows("c", [1]), application_id="job", batch_id=1)
     name = "tableformat.txn.main.job"

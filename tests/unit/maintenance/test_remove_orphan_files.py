@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from maintenance_tables import KEYED, keyed_table, rows
+from maintenance_tables import KEYED, another_handle, keyed_table, rows
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -81,6 +81,12 @@ def test_young_files_may_belong_to_a_commit_in_flight(tmp_path: Path) -> None:
     assert (result.deleted_files_count, result.recent_files_count) == (0, 1)
     with pytest.raises(InvalidArgumentError, match="24 hours"):
         table.maintenance.remove_orphan_files(older_than=int(time.time() * 1000))
+    moment = 1_700_000_000_000
+    at_the_moment = local(table) / "data" / "at.parquet"
+    for written_ms, removed in ((moment, 0), (moment - 1, 1)):
+        leave(at_the_moment)
+        os.utime(at_the_moment, ns=(written_ms * 1_000_000,) * 2)
+        assert table.maintenance.remove_orphan_files(older_than=moment).deleted_files_count == removed
     later = int(time.time() * 1000) + 1000
     assert table.maintenance.remove_orphan_files(older_than=later, allow_recent=True).deleted_files_count == 1
 
@@ -192,6 +198,16 @@ def test_table_that_keeps_all_files(tmp_path: Path) -> None:
     table = keyed_table(tmp_path, properties={"gc.enabled": "false"})
     with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
         table.maintenance.remove_orphan_files()
+
+
+def test_what_another_writer_forbade_since_is_seen(tmp_path: Path) -> None:
+    """MT-52: the properties that count are those of now, not those of the handle."""
+    table = busy_table(tmp_path)
+    orphan = leave(local(table) / "data" / "dead.parquet")
+    another_handle(table).set_properties(**{"gc.enabled": "false"})
+    with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
+        table.maintenance.remove_orphan_files()
+    assert orphan in files_on_disk(table)
 
 
 @pytest.mark.parametrize("file_io", [PyArrowFileIO, FsspecFileIO])
