@@ -18,6 +18,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.maintenance.expiry.file_prefixes import EqualPrefixes
+from tableformat.metadata import owned_files
 from tableformat.storage import listing
 from tableformat.storage.listing import ListedFile, list_files
 from tableformat.testing.table_files import files_on_disk
@@ -241,6 +242,45 @@ def test_list_of_somebody_else(tmp_path: Path) -> None:
     assert Path(elsewhere.removeprefix("file://")).exists()
     with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
         table.maintenance.remove_orphan_files(file_list=pa.table({"file_path": ["a"]}))
+
+
+def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(tmp_path: Path) -> None:
+    """MT-50, MT-51: what is not below the location stays, and so does a file of which the list has no time."""
+    table = busy_table(tmp_path)
+    asked, beside, timeless = (
+        leave(local(table) / "data" / name) for name in ("p/a.parquet", "q.parquet", "p/b.parquet")
+    )
+    file_list = pa.table(
+        {
+            "file_path": [asked, beside, timeless, None, ""],
+            "last_modified": pa.array([1, 1, None, 1, 1], pa.timestamp("us", tz="UTC")),
+        }
+    )
+    place = f"{table.location}/data/p"
+    assert table.maintenance.remove_orphan_files(location=place, file_list=file_list).orphan_file_locations == (asked,)
+    assert {beside, timeless} <= files_on_disk(table)
+    for wrong in ({"file_path": ["a"], "last_modified": [1]}, {"file_path": [1], "last_modified": file_list[1][:1]}):
+        with pytest.raises(InvalidArgumentError, match="file_list has the columns"):
+            table.maintenance.remove_orphan_files(file_list=pa.table(wrong))
+
+
+def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-50: beside one that goes, and one that is too young to go."""
+    table = busy_table(tmp_path)
+    stays, goes = (leave(local(table) / "data" / name) for name in ("a.parquet", "b.parquet"))
+    leave(local(table) / "data" / "young.parquet", age_days=1)
+    remove = owned_files.delete_if_present
+
+    def refuse(io: FileIO, location: str) -> Any:
+        if location == stays:
+            raise OSError("no")
+        return remove(io, location)
+
+    monkeypatch.setattr(owned_files, "delete_if_present", refuse)
+    result = table.maintenance.remove_orphan_files()
+    assert result.undeleted_file_locations == (stays,)
+    assert (result.deleted_files_count, result.freed_bytes, result.recent_files_count) == (1, 5, 1)
+    assert goes not in files_on_disk(table)
 
 
 def test_files_that_metadata_names_otherwise(tmp_path: Path) -> None:
