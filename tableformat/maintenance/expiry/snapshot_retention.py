@@ -117,7 +117,6 @@ def _retained_snapshots(metadata: TableMetadata, refs: dict[str, SnapshotRef], r
     referenced: set[int] = set()
     for ref in refs.values():
         retained.add(ref.snapshot_id)
-        referenced.add(ref.snapshot_id)
         if ref.snapshot_ref_type == SnapshotRefType.BRANCH:
             retained.update(_kept_of_branch(metadata, ref, request, oldest_ms))
             head = metadata.snapshot_by_id(ref.snapshot_id)
