@@ -131,6 +131,18 @@ def test_named_snapshots_alone(tmp_path: Path) -> None:
         table.maintenance.expire_snapshots(snapshot_ids=[table.snapshot_id])
 
 
+def test_with_named_snapshots_nothing_else_expires(tmp_path: Path) -> None:
+    """MT-1, MT-4: refs and batches that are too old wait for a call that goes by age."""
+    table = history(tmp_path, properties={"history.expire.max-ref-age-ms": "1", "tableformat.txn.retention-ms": "1"})
+    table.append(rows("c", [1]), application_id="job", batch_id=1)
+    table.create_tag("stale", ids(table)[1])
+    time.sleep(0.01)
+    result = table.maintenance.expire_snapshots(snapshot_ids=ids(table)[2:3])
+    assert (result.expired_snapshots_count, result.removed_refs, result.forgotten_batches_count) == (1, (), 0)
+    assert "stale" in table.metadata.refs
+    assert table.append(rows("c", [1]), application_id="job", batch_id=1).already_applied
+
+
 def test_history_that_was_cut_shows(tmp_path: Path) -> None:
     """The oldest snapshot that is left still names its parent: it is not where the table began."""
     table = history(tmp_path)

@@ -114,6 +114,30 @@ def test_catalog_and_unknown_things_are_not_the_tables(tmp_path: Path) -> None:
     assert tf.open_catalog(str(tmp_path / "lake")).load_table("db.t").scan().count() == 1
 
 
+@pytest.mark.parametrize(
+    ("path", "is_own"), [("{}/rows", True), ("{}/rows/", True), ("{}", False), ("{}/..", False), ("{}2", False)]
+)
+def test_directory_that_a_property_names_is_the_tables_below_its_location(
+    tmp_path: Path, path: str, is_own: bool
+) -> None:
+    """MT-50: not the location itself, and nothing above it: everything in it would be the table's own."""
+    table = busy_table(tmp_path)
+    location = table.location.rstrip("/")
+    named = location.rpartition("/")[0] if path == "{}/.." else path.format(location)
+    table.set_properties(**{"write.data.path": named})
+    age_everything(table)
+    orphan = leave(local(table) / "rows" / "a.parquet")
+    assert table.maintenance.remove_orphan_files().orphan_file_locations == ((orphan,) if is_own else ())
+    assert (orphan in files_on_disk(table)) is not is_own
+
+
+def test_hidden_directory_above_the_table_hides_nothing(tmp_path: Path) -> None:
+    """MT-50: only names inside of the table count."""
+    table = busy_table(tmp_path / ".lakes")
+    orphan = leave(local(table) / "data" / "dead.parquet")
+    assert table.maintenance.remove_orphan_files().orphan_file_locations == (orphan,)
+
+
 def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     """MT-52: in both directions."""
     table = busy_table(tmp_path)
