@@ -253,6 +253,23 @@ def test_answer_lost_after_the_commit_is_a_success(table: Table, catalog: Faulty
     assert outcome.snapshot_id == outcome.metadata.current_snapshot_id
 
 
+def test_answer_without_the_snapshot_is_no_ground_to_remove_its_files(
+    table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CP-18: as of a replica that lags behind."""
+    commit_table = catalog.commit_table
+
+    def answer_late(*request: object) -> object:
+        answer = commit_table(*request)  # type: ignore[arg-type]
+        return answer.model_copy(update={"metadata": table.metadata})
+
+    monkeypatch.setattr(catalog, "commit_table", answer_late)
+    assert commit_change(table, append(data_file(table, "a.parquet", [7]))).committed
+    table = table.refresh()
+    assert table.scan().to_arrow()["id"].to_pylist() == [7]
+    assert metadata_files(table) == reachable_metadata_files(table)
+
+
 def test_repeated_request_refused_after_it_was_applied_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
     """CP-13: a proxy sent the request twice; the second answer is a conflict with ourselves."""
 
