@@ -116,6 +116,15 @@ def test_properties_decide_where_the_caller_does_not(tmp_path: Path) -> None:
     assert ids(table) == kept
 
 
+def test_number_of_snapshots_is_for_calls_that_name_no_age(tmp_path: Path) -> None:
+    """MT-1"""
+    table = history(tmp_path, properties={"tableformat.history.max-snapshots": "2"})
+    kept = ids(table)[-2:]
+    assert table.maintenance.expire_snapshots(older_than=0).expired_snapshots_count == 0
+    assert table.maintenance.expire_snapshots().expired_snapshots_count == 3
+    assert ids(table) == kept
+
+
 def test_named_snapshots_alone(tmp_path: Path) -> None:
     """MT-1: a snapshot from the middle goes; files of the neighbours stay."""
     table = history(tmp_path)
@@ -201,6 +210,7 @@ def test_what_is_as_old_as_it_may_be_stays(tmp_path: Path) -> None:
     limited = metadata.model_copy(update={"refs": {"main": of_branch}})
     assert expired(limited, now_ms=500, older_than_ms=FUTURE) == [100]
     assert expired(limited, now_ms=501, older_than_ms=FUTURE) == [100, 200]
+    assert expired(limited, now_ms=501, older_than_ms=0) == [100, 200], "that the caller would keep them is no matter"
     for now_ms, gone in ((500, False), (501, True)):
         expiry = plan_expiry(metadata, RetentionRequest(now_ms=now_ms, older_than_ms=0))
         assert (expiry.refs == ("third",), expiry.batch_properties == (name,)) == (gone, gone)
