@@ -272,6 +272,18 @@ def test_writer_is_recognised_after_its_snapshot_expired(tmp_path: Path) -> None
     assert not table.append(rows("a", [3]), application_id="job", batch_id=7).already_applied
 
 
+def test_writer_with_dots_in_its_name_is_recognised_too(tmp_path: Path) -> None:
+    """MT-4: the first dot ends the ref, whose own dots are encoded; what a record speaks of is not guessed."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", [1]), application_id="job.v2", batch_id=7)
+    table.create_branch("v1.2")
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="v1.2")
+    other.append(rows("a", [1]), application_id="job.v2", batch_id=9)
+    assert table.maintenance.expire_snapshots(older_than=FUTURE).forgotten_batches_count == 0
+    assert table.append(rows("a", [1]), application_id="job.v2", batch_id=7).already_applied
+    assert other.refresh().append(rows("a", [1]), application_id="job.v2", batch_id=9).already_applied
+
+
 class Interrupting:
     """A catalog that lets something happen before or after a commit."""
 
