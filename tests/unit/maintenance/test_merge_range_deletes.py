@@ -10,6 +10,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError
+from tableformat.maintenance.delete_files.merge_range_deletes import merge_range_deletes
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.scan.context import merge_context
 from tableformat.testing.table_files import files_on_disk, live_delete_files
@@ -80,6 +81,18 @@ def test_files_with_more_spans_than_a_reader_loads_stay(tmp_path: Path, span_bud
     before = live_tuples(table)
     table.maintenance.merge_range_deletes()
     assert len(live_delete_files(table)) == files
+    assert live_tuples(table) == before
+
+
+def test_files_that_are_not_named_stay_as_they_are(tmp_path: Path) -> None:
+    """MT-11: what is merged is chosen by path, and the rows are those of before."""
+    table = layered(tmp_path)
+    before, files = live_tuples(table), {each.file_path for each in live_delete_files(table)}
+    stays, *chosen = sorted(files)
+    merge_range_deletes(table.iceberg, "main", only_paths=frozenset(chosen))
+    table.refresh()
+    left = {each.file_path for each in live_delete_files(table)}
+    assert left & files == {stays}
     assert live_tuples(table) == before
 
 
