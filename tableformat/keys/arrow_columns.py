@@ -116,7 +116,9 @@ def _checked(value: Any, key_type: PrimitiveType, name: str) -> Any:
         isinstance(value, dt.datetime) and isinstance(key_type, DateType)
     )
     if is_wrong_kind or not isinstance(value, accepted):
-        raise InvalidKeyError(f"column {name!r} is {key_type}, not {shown(value)}. Convert it first.")
+        several = isinstance(value, list | tuple | set)
+        hint = f"For several, give a list: [{{{name!r}: ...}}, ...]." if several else "Convert it first."
+        raise InvalidKeyError(f"column {name!r} is {key_type}, not {shown(value)}. {hint}")
     if isinstance(value, dt.datetime | dt.time):
         _check_zone(value, key_type, name)
     if isinstance(key_type, _OF_MICROSECONDS) and getattr(value, "nanosecond", False):

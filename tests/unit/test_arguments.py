@@ -15,6 +15,7 @@ import tableformat as tf
 from tableformat.errors import (
     CorruptFileError,
     InvalidArgumentError,
+    InvalidKeyError,
     InvalidPredicateError,
     SnapshotNotFoundError,
     StorageError,
@@ -276,3 +277,9 @@ def test_objects_say_what_they_are_in_a_line(table: tf.Table) -> None:
     assert all(len(each) < 200 and "\n" not in each for each in shown), shown
     merge = table.merge(ROWS, on=["id"]).when_matched_delete()
     assert repr(merge) == "Merge(on=('id',), 1 clauses): nothing is done before execute()"
+
+
+def test_several_keys_in_the_place_of_a_value(table: tf.Table) -> None:
+    with pytest.raises(InvalidKeyError, match=r"not \[1, 2\] \(list\)\. For several, give a list: \[\{'id': \.\.\.\}"):
+        table.delete_prefix({"id": [1, 2]})
+    assert table.delete_prefix([{"id": 1}, {"id": 2}]).added_delete_file_count == 1

@@ -37,7 +37,7 @@ from tableformat.errors import (
     nearest_hint,
 )
 from tableformat.metadata.new_names import check_new_ref_name
-from tableformat.metadata.newest import newest_of
+from tableformat.metadata.newest import move_to_newest, newest_of
 from tableformat.metadata.snapshot_choice import ancestors, view_at
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
@@ -215,11 +215,14 @@ def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotVie
 
 
 def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
-    """Move `branch` forward to the snapshot of the branch or tag `to`; a branch that is not there is made.
+    """Move `branch` forward to the snapshot that the branch or tag `to` has by now, whatever the handle has seen; a
+    branch that is not there is made.
 
     Raises InvalidArgumentError when `branch` has snapshots that `to` lacks, or is what another branch is published to
     (MT-30): publishing converts deletes, moving does not.
     """
+    refuse_read_only(iceberg)
+    move_to_newest(iceberg)
     metadata = iceberg.metadata
     target_id = _ref_named(metadata, to).snapshot_id
     head = metadata.refs.get(branch)
@@ -257,7 +260,10 @@ def move_to_child(
 
 
 def ref_view(iceberg: IcebergTable, name: str) -> SnapshotView:
-    """The snapshot of a branch or tag. SnapshotNotFoundError with the nearest name."""
+    """The snapshot that a branch or tag has by now; the handle moves there. SnapshotNotFoundError with the nearest
+    name."""
+    refuse_read_only(iceberg)
+    move_to_newest(iceberg)
     return view_at(iceberg.metadata, iceberg.io, _ref_named(iceberg.metadata, name).snapshot_id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -116,6 +116,18 @@ def test_fast_forward_moves_a_branch_to_its_descendant(catalog: Catalog, table: 
     assert live_values(table, "id") == [1, 2, 3, 4, 5]
     location = table.iceberg.metadata_location
     assert table.fast_forward("main", "audit").iceberg.metadata_location == location
+
+
+@pytest.mark.parametrize(
+    "publish",
+    [lambda table: table.fast_forward("main", "audit"), lambda table: table.set_current_snapshot(ref_name="audit")],
+)
+def test_names_mean_what_they_are_by_now(catalog: Catalog, table: Table, publish: Callable[[Table], Table]) -> None:
+    """What the branch got since the handle was loaded is published too; it stayed behind, without an error."""
+    table.create_branch("audit")
+    append(catalog.load_table("db.t", branch="audit"), 4)
+    assert live_values(publish(table), "id") == [1, 2, 3, 4]
+    assert live_values(catalog.load_table("db.t"), "id") == [1, 2, 3, 4]
 
 
 def test_fast_forward_makes_a_branch_that_is_not_there(catalog: Catalog, table: Table) -> None:
