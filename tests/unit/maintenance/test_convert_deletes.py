@@ -21,7 +21,7 @@ from tableformat.maintenance.conversion.conversion_record import (
     ConversionRecord,
 )
 from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
-from tableformat.metadata.content_file import DeleteKind
+from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_tuples
@@ -201,6 +201,30 @@ def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> 
     assert table.maintenance.convert_deletes().resumed_data_file_count > 0
     assert live_tuples(table) == before
     assert keyed_deletes(table) == []
+
+
+@VERSIONS
+def test_row_deletes_from_before_the_record_stay_in_what_later_deletes_make(tmp_path: Path, version: str) -> None:
+    """MT-14, DA-7: a record proves nothing of row deletes, and a vector that is made anew keeps their rows."""
+    table = keyed_table(tmp_path, properties={"format-version": version, **EACH_FILE})
+    for start in range(0, 60, 10):
+        table.append(rows("a", range(start, start + 10)))
+    table.delete("id2 IN (1, 11, 21, 31, 41, 51)", mode="scan")
+    starts = [10 * ((file.sequence_number or 0) - 1) for file in sorted(live_data_files(table), key=_path)]
+    # Of the first and the third file the rows are deleted already, so they keep the row deletes that they have.
+    keys = [start + (1 if place in (0, 2) else 3) for place, start in enumerate(starts)]
+    table.delete_rows(rows("a", keys).select(["id1", "id2"]))
+    stopped_after(table, 2)
+    table = another_handle(table)
+    table.delete_rows(rows("a", [start + 5 for start in starts]).select(["id1", "id2"]))
+    before = live_tuples(table)
+    assert table.maintenance.convert_deletes().resumed_data_file_count >= 3
+    assert live_tuples(table) == before
+    assert keyed_deletes(table) == []
+
+
+def _path(file: DataFile) -> str:
+    return file.file_path
 
 
 def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
