@@ -96,6 +96,17 @@ def test_files_that_are_not_named_stay_as_they_are(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
+def test_one_file_of_which_a_span_can_go_is_made_anew(tmp_path: Path) -> None:
+    """MT-11: though there is nothing to merge it with."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(8)))
+    table.delete_prefix([{"id1": "a", "id2": 3}, {"id1": "z", "id2": 3}])
+    before = live_tuples(table)
+    result = table.maintenance.merge_range_deletes()
+    assert (result.removed_spans_count, result.added_spans_count) == (2, 1)
+    assert live_tuples(table) == before == [("a", number, "x") for number in range(8) if number != 3]
+
+
 def test_equality_deletes_are_left_alone(tmp_path: Path) -> None:
     """MT-12: one number for each file, so files of several commits stay several."""
     table = layered(tmp_path)
