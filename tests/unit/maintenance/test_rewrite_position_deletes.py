@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commit_tables import position_delete
 from maintenance_tables import commit_deletes, keyed_table, rows, unnamed_position_delete
@@ -11,10 +12,13 @@ from v3_tables import ids, new_catalog, new_table, vectors
 from v3_tables import rows as v3_rows
 
 import tableformat as tf
+from tableformat.deletes.positions import PositionSet
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_tuples
+from tableformat.write.context import WriteContext
+from tableformat.write.delete_files.position_deletes import write_position_deletes
 
 
 def scattered(tmp_path: Path) -> tf.Table:
@@ -109,6 +113,22 @@ def test_deletes_of_files_that_left_leave(tmp_path: Path) -> None:
     table.maintenance.rewrite_position_delete_files()
     assert [delete.record_count for delete in live_delete_files(table)] == [1]
     assert live_tuples(table) == before
+
+
+def test_what_names_a_file_that_left_leaves_along(tmp_path: Path) -> None:
+    """MT-10, MT-18: beside files that are folded; as a writer leaves it that planned before the file went."""
+    table = keyed_table(tmp_path)
+    for letter in "ab":
+        table.append(rows(letter, range(4)))
+    first, second = sorted(live_data_files(table), key=lambda file: file.sequence_number or 0)
+    table.delete("id1 = 'a'", mode="scan")
+    context = WriteContext.of(table.metadata, table.view.io)
+    commit_deletes(table, *write_position_deletes(context, {first: PositionSet.from_array(np.array([0]))}))
+    commit_deletes(table, unnamed_position_delete(table, [(second, 1)]))
+    before = live_tuples(table)
+    table.maintenance.rewrite_position_delete_files()
+    assert [each.referenced_data_file for each in live_delete_files(table)] == [second.file_path]
+    assert live_tuples(table) == before == [("b", number, "x") for number in (0, 2, 3)]
 
 
 def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
