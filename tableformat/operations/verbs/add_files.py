@@ -188,7 +188,6 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
     except REFUSALS as error:
         raise _none_of_the_table(draft, path, error) from error
     metrics = found.metrics(draft.schema, draft.context.metrics_modes)
-    _refuse_other_names(draft, found)
     _refuse_julian_dates(draft, path, found)
     data = DataFile(
         file_path=path,
@@ -210,22 +209,6 @@ def _none_of_the_table(draft: Draft, path: str, error: Exception) -> InvalidArgu
         f"{path} cannot be added to {draft.name}: {told}. Nothing was changed. Files need the table's columns and "
         "types, and rows of one partition; append the rows otherwise."
     )
-
-
-def _refuse_other_names(draft: Draft, found: AddedFile) -> None:
-    """LK-19: a reader of the table finds the file's columns by field ids or by the name mapping, and not by the names
-    of now."""
-    if names := found.misnamed(draft.view.metadata):
-        told = ", ".join(map(repr, names))
-        why = (
-            "its field ids are those of other columns"
-            if found.has_own_ids
-            else f"in files without field ids that names another column, or one that was dropped ({NAME_MAPPING})"
-        )
-        raise InvalidArgumentError(
-            f"{found.path} cannot be added to {draft.name}: it has {told}, and {why}. Nothing was changed. Append the "
-            "rows of the file."
-        )
 
 
 def _refuse_julian_dates(draft: Draft, path: str, found: AddedFile) -> None:

@@ -49,7 +49,7 @@ from tableformat.metadata.column_bounds import from_bound
 from tableformat.parquet.metrics_modes import MetricsMode
 from tableformat.parquet.parquet_columns import field_id_of, with_field_ids
 from tableformat.parquet.parquet_metrics import Metrics, data_file_metrics
-from tableformat.properties import name_mapping
+from tableformat.properties import NAME_MAPPING, name_mapping
 from tableformat.storage.storage import open_input, reading
 from tableformat.write.data_files.partitions import SpecRouter, transformed_values
 
@@ -94,6 +94,7 @@ class AddedFile:
         _check_pyarrow_schema_compatible(relaxed, stored, format_version=metadata.format_version)
         columns = with_field_ids(stored, name_mapping(metadata.properties), path)
         found = AddedFile(path, footer, columns, has_own_ids=columns is stored)
+        found._check_names(metadata)
         found._check_years(current)
         return found
 
@@ -101,13 +102,6 @@ class AddedFile:
     def field_ids(self) -> frozenset[int]:
         """Of its columns at the top."""
         return frozenset(field_id for field in self.columns if (field_id := field_id_of(field)) is not None)
-
-    def misnamed(self, metadata: TableMetadata) -> list[str]:
-        """LK-19: its columns that a reader takes for others of the table than their names say. Field ids of its own may
-        be those of a column that was renamed since."""
-        schemas = metadata.schemas if self.has_own_ids else [metadata.schema()]
-        found = [list(_misnamed(self.columns, schema.fields)) for schema in schemas]
-        return min(found, key=len)
 
     def metrics(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
         """Of the columns that the table has, as its entries keep them (FM-8)."""
@@ -145,6 +139,19 @@ class AddedFile:
         if isinstance(source.field_type, StringType | BinaryType) and not nulls:
             return UNDECIDED  # Writers may have shortened them.
         raise _several(field, values)
+
+    def _check_names(self, metadata: TableMetadata) -> None:
+        """LK-19: a reader of the table finds the columns by field ids or by the name mapping, and not by the names of
+        now. Ids of the file's own may be those of a column that was renamed since."""
+        schemas = metadata.schemas if self.has_own_ids else [metadata.schema()]
+        names = min((list(_misnamed(self.columns, schema.fields)) for schema in schemas), key=len)
+        if names:
+            why = (
+                "its field ids are those of other columns"
+                if self.has_own_ids
+                else f"in files without field ids that names another column, or one that was dropped ({NAME_MAPPING})"
+            )
+            raise InvalidArgumentError(f"it has {', '.join(map(repr, names))}, and {why}")
 
     def _check_years(self, schema: Schema) -> None:
         """Python has no days before the year 1 nor after 9999."""

@@ -104,7 +104,7 @@ def test_filters_and_deletes_go_by_the_column_that_the_file_has(table: Table) ->
 def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_path: Path) -> None:
     """Under the names of now it would be read as what the first file has."""
     change(table, *CHANGES["renamed, and the name taken by a new column"][0])
-    with pytest.raises(InvalidArgumentError, match=r"it has 'v'.*names another column.*Append the rows"):
+    with pytest.raises(InvalidArgumentError, match=r"it has 'v'.*names another column.*append the rows"):
         add(table, tmp_path / "new.parquet", {"id": 2, "w": "w", "v": "v", "place": None}, table.schema)
     assert len(rows(table.refresh())) == 1
     add(
@@ -114,6 +114,13 @@ def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_pa
         pa.schema(table.schema[i] for i in (0, 1, 2)),
     )
     assert rows(table, "id = 3") == [{"id": 3, "w": "w", "place": None, "v": None}]
+
+
+def test_names_of_columns_of_other_types_are_refused_as_well(table: Table, tmp_path: Path) -> None:
+    """Before its metrics are taken for those of the other column."""
+    change(table, lambda update: update.rename_column("v", "w"), lambda update: update.add_column("v", LongType()))
+    with pytest.raises(InvalidArgumentError, match=r"it has 'v'.*names another column.*append the rows"):
+        add(table, tmp_path / "new.parquet", {"id": 2, "v": 7}, pa.schema([("id", pa.int64()), ("v", pa.int64())]))
 
 
 def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path: Path) -> None:
