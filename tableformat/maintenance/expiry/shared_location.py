@@ -9,23 +9,32 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Identifier
 
 from tableformat.errors import CorruptFileError, InvalidArgumentError
-from tableformat.metadata.owned_files import METADATA_SUFFIXES, table_uuid_of
+from tableformat.metadata.owned_files import METADATA_SUFFIXES, PATH_PROPERTIES, table_uuid_of
 from tableformat.storage.listing import ListedFile
 from tableformat.storage.location import one_spelling
 
 
 def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
-    """MT-52: InvalidArgumentError when another table of the catalog lies in the location, or the location in it."""
+    """MT-52: InvalidArgumentError when another table of the catalog lies in the location, or the location in it, or when
+    the other one's properties say that its files are to be in the location."""
     own = _as_directory(location)
     for name in _tables(iceberg.catalog):
         if name == iceberg.name():
             continue
-        other = _as_directory(iceberg.catalog.load_table(name).location())
+        table = iceberg.catalog.load_table(name)
+        other = _as_directory(table.location())
         if own.startswith(other) or other.startswith(own):
             raise InvalidArgumentError(
                 f"files of {'.'.join(iceberg.name())} cannot be told from those of {'.'.join(name)}: {location} and "
                 f"{other} lie in one another. Nothing was removed."
             )
+        for property_name in PATH_PROPERTIES:
+            stated = table.metadata.properties.get(property_name)
+            if stated is not None and _as_directory(stated).startswith(own):
+                raise InvalidArgumentError(
+                    f"files of {'.'.join(iceberg.name())} cannot be told from those of {'.'.join(name)}, whose property "
+                    f"{property_name} is {stated}, in {location}. Nothing was removed."
+                )
 
 
 def check_no_metadata_of_others(iceberg: IcebergTable, unnamed: Iterable[ListedFile]) -> frozenset[str]:

@@ -151,6 +151,22 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
 
 
+@pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
+def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_files(tmp_path: Path, name: str) -> None:
+    """MT-52: its location lies beside, and what its metadata names looks like orphans of the other one."""
+    table = busy_table(tmp_path)
+    place = f"{table.location}/data/of-the-other"
+    other = table.catalog.create_table("db.other", KEYED, properties={"write.data.path": place})
+    other.append(rows("b", range(3)))
+    other.remove_properties("write.data.path").set_properties({name: place})
+    age_everything(table)
+    age_everything(other)
+    with pytest.raises(InvalidArgumentError, match=f"db.other, whose property {name} is"):
+        table.maintenance.remove_orphan_files()
+    assert other.scan().count() == 3
+    other.maintenance.remove_orphan_files()
+
+
 def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) -> None:
     """MT-52: registered elsewhere, perhaps; its files would all look like orphans."""
     table = busy_table(tmp_path)
