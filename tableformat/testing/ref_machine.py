@@ -93,12 +93,13 @@ class RefMachine(TableMachine):
         self.changed.add(handle.branch)
 
     @precondition(lambda self: SECOND in self.heads)
-    @rule(branch=st.sampled_from([MAIN, SECOND]))
-    def fast_forward(self, branch: str) -> None:
+    @rule(at=st.integers(0, 2), branch=st.sampled_from([MAIN, SECOND]))
+    def fast_forward(self, at: int, branch: str) -> None:
+        """By a handle that may not have seen where the branches are."""
         to = SECOND if branch == MAIN else MAIN
-        handle = self.handle(0).refresh()
+        handle, newest = self.handle(at), self.readers[MAIN].refresh()
         head, target = self.heads[branch], self.heads[to]
-        line = {each.snapshot_id for each in ancestors(handle.metadata, handle.at(branch=to).snapshot)}
+        line = {each.snapshot_id for each in ancestors(newest.metadata, newest.at(branch=to).snapshot)}
         try:
             handle.fast_forward(branch, to)
         except InvalidArgumentError:
