@@ -13,7 +13,8 @@ from maintenance_tables import another_handle, keyed_table, rows
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
-from tableformat.errors import CommitConflictError, InvalidArgumentError, UnknownColumnError
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError, UnknownColumnError
 from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.maintenance.conversion.conversion_record import (
     CONVERTED_DELETES_UNTIL,
@@ -312,6 +313,52 @@ def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: p
     assert 2 not in [row[1] for row in live_tuples(table)]
     assert live_tuples(table) == live_tuples(another_handle(table))
     assert unnamed(table) == set()
+
+
+def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MT-17: one file of vectors for all; then a conflict, and slices of single files, of which one is committed."""
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    table = table_of(tmp_path, "3", file_count=4)
+    table.set_properties(**{"write.target-file-size-bytes": "100000000"})
+    other = another_handle(table)
+
+    def disturb() -> None:
+        other.set_properties(**EACH_FILE)
+        other.delete("id2 = 2", mode="scan")
+
+    disturbed = Meanwhile(disturb)
+
+    def stop(done: int, total: int, what: str) -> None:
+        disturbed(done, total, what)
+        if another_handle(table).metadata.current_snapshot().summary.additional_properties.get(CONVERTED_FILES_UNTIL):
+            raise StoppedError
+
+    before = [row for row in live_tuples(table) if row[1] != 2]
+    with pytest.raises(StoppedError):
+        table.maintenance.convert_deletes(progress=stop)
+    assert live_tuples(another_handle(table)) == before
+    assert unnamed(another_handle(table)) == set()
+
+
+@VERSIONS
+def test_files_of_a_commit_that_may_have_happened_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """CP-13, MT-17"""
+    table = table_of(tmp_path, version)
+    before = live_tuples(table)
+
+    def commit_and_lose_the_answer(*arguments: Any, **options: Any) -> Any:
+        commit_change(*arguments, **options)
+        raise CommitStateUnknownError("no answer")
+
+    monkeypatch.setattr(module, "commit_change", commit_and_lose_the_answer)
+    with pytest.raises(CommitStateUnknownError):
+        table.maintenance.convert_deletes(partial_progress=False)
+    assert keyed_deletes(another_handle(table)) == []
+    assert live_tuples(another_handle(table)) == before
 
 
 @VERSIONS

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
@@ -17,14 +18,19 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from scan_tables import TableBuilder, partitioned
 
 import tableformat as tf
+from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.spans.spans import spans_of_prefixes
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.columns import read_columns
 from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
 from tableformat.scan import planner
 from tableformat.scan.plan import ScanPlan
+from tableformat.scan.planner import plan_scan
 from tableformat.scan.scan import Scan
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.write.delete_files.position_deletes import write_position_deletes
 
 SCHEMA = Schema(
     NestedField(1, "p", StringType(), required=False),
@@ -201,6 +207,28 @@ def test_delete_manifests_older_than_all_data_are_not_read(tmp_path: Path) -> No
     plan = builder.scan().plan()
     assert plan.pruning.skipped_delete_manifest_count == 1
     assert [task.has_deletes for task in plan.tasks] == [False]
+
+
+def test_position_deletes_of_the_same_commit_apply(tmp_path: Path) -> None:
+    """DA-1: though the number of the oldest data is theirs; other writers commit rows and deletes of them together."""
+    builder = table(tmp_path)
+    (data,) = builder.data_files(rows(1, 2, 3))
+    deletes = write_position_deletes(builder.context, {data: PositionSet.from_array(np.array([1]))})
+    builder.add([data, *deletes])
+    scan = builder.scan()
+    assert ids_in(scan.plan(), scan) == [1, 3]
+    assert [task.has_deletes for task in scan.plan().tasks] == [True]
+
+
+def test_files_that_no_span_touches_are_no_tasks(tmp_path: Path) -> None:
+    """RD-10: their bounds decide, and those of the other files are read."""
+    builder = table(tmp_path)
+    for ids in ((1, 2), (5, 6), (8, 9)):
+        builder.append(rows(*ids))
+    spans = spans_of_prefixes(KeyColumns.of(builder.schema, [2]), pa.table({"id": [6, 7]}))
+    plan = plan_scan(builder.view(), touching=spans)
+    assert [task.data_file.sequence_number for task in plan.tasks] == [2]
+    assert plan.pruning.skipped_by_bounds_count == 2
 
 
 def test_plans_travel_to_other_processes(tmp_path: Path) -> None:
