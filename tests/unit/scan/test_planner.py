@@ -209,6 +209,18 @@ def test_delete_manifests_older_than_all_data_are_not_read(tmp_path: Path) -> No
     assert [task.has_deletes for task in plan.tasks] == [False]
 
 
+def test_deletes_reach_the_oldest_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DA-1: what is read of a table in several chunks is planned as one."""
+    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
+    builder = table(tmp_path)
+    (oldest,) = builder.append(rows(1, 2, 3))
+    builder.delete_positions(oldest, [0])
+    builder.delete_prefixes(["id"], [{"id": 2}])
+    builder.append(rows(5))
+    scan = builder.scan()
+    assert ids_in(scan.plan(), scan) == [3, 5]
+
+
 def test_position_deletes_of_the_same_commit_apply(tmp_path: Path) -> None:
     """DA-1: though the number of the oldest data is theirs; other writers commit rows and deletes of them together."""
     builder = table(tmp_path)
