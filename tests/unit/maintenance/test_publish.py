@@ -6,13 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from maintenance_tables import keyed_table, rows
 from pyiceberg.catalog import load_catalog
 
 import tableformat as tf
 from tableformat.commit.change import is_keyed
+from tableformat.commit.table_diff import live_files, manifests_of_snapshot
 from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
+from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.testing.table_files import live_delete_files
 from tableformat.testing.table_rows import live_tuples
 
@@ -94,6 +97,27 @@ def test_what_the_target_got_before_an_interval_was_replaced_goes(
     kept = [("c", 70, "x")] if is_straddling else []
     expected = [*new, *kept, ("target", 6, "after"), ("target", 60, "before")]
     assert live_tuples(main.refresh()) == live_tuples(ingest.refresh()) == expected
+
+
+def test_target_moves_once_where_the_conversion_takes_several_commits(tmp_path: Path) -> None:
+    """MT-33: what every engine reads has keyed deletes at no moment."""
+    main, ingest = branched(tmp_path, properties={"write.target-file-size-bytes": "1"})
+    for letter in "bcd":
+        ingest.append(rows(letter, range(3)))
+    ingest.delete_rows(rows("a", [3]).select(["id1", "id2"]))
+    ingest.delete_rows(pa.table({"id1": ["b", "c", "d"], "id2": [1, 1, 1]}))
+    before = len(main.refresh().metadata.snapshots)
+    main.maintenance.publish()
+    assert len(main.metadata.snapshots) > before + 1
+    assert live_tuples(main) == live_tuples(ingest.refresh()) == read_by_pyiceberg(tmp_path)
+    assert len(live_tuples(main)) == 15
+    shown = [entry.snapshot_id for entry in main.metadata.snapshot_log]
+    assert len(shown) == 2
+    for snapshot_id in shown:
+        snapshot = main.metadata.snapshot_by_id(snapshot_id)
+        manifests = manifests_of_snapshot(main.view.io, snapshot)
+        deletes = live_files(main.view.io, main.metadata, manifests, ManifestContent.DELETES)
+        assert not any(is_keyed(delete) for delete in deletes)
 
 
 def test_nothing_to_publish(tmp_path: Path) -> None:
