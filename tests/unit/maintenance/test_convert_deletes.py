@@ -388,6 +388,25 @@ def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> No
     assert keyed_deletes(table) == []
 
 
+@VERSIONS
+def test_rollback_to_the_planned_snapshot_between_two_slices(tmp_path: Path, version: str) -> None:
+    """CP-21: what was planned on is in the past of the head, and the first slice is not."""
+    table = table_of(tmp_path, version)
+    head, before = table.snapshot_id, live_tuples(table)
+    rolled_back: list[int] = []
+
+    def roll_back_once(done: int, total: int, what: str) -> None:
+        other = another_handle(table)
+        if other.snapshot_id != head and not rolled_back:
+            rolled_back.append(done)
+            other.rollback(snapshot_id=head)
+
+    table.maintenance.convert_deletes(progress=roll_back_once)
+    assert rolled_back
+    assert live_tuples(another_handle(table)) == before
+    assert keyed_deletes(another_handle(table)) == []
+
+
 def test_conflicts_that_never_end(tmp_path: Path) -> None:
     """MT-17: the job gives up, and nothing of it is left."""
     table = table_of(tmp_path, "3", file_count=3)
