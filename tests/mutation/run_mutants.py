@@ -21,9 +21,10 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from io import StringIO
 from itertools import accumulate
 from pathlib import Path
 from types import FrameType
@@ -249,10 +250,11 @@ def _make_mutants(modules: Sequence[str]) -> list[Mutant]:
     MUTANTS.mkdir()
     config().only_mutate = list(modules)
     set_mutant_under_test("mutant_generation")
-    copy_src_dir()
-    copy_also_copy_files()
-    setup_source_paths()
-    create_mutants(1)
+    with redirect_stdout(StringIO()):  # A line for each module of the library.
+        copy_src_dir()
+        copy_also_copy_files()
+        setup_source_paths()
+        create_mutants(1)
     made = []
     for module in modules:
         data = SourceFileMutationData(path=module)
