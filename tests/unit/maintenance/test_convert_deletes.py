@@ -164,6 +164,23 @@ def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
+@VERSIONS
+def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: str) -> None:
+    """RD-10, CP-11: none of its rows is looked at or comes back; one that was deleted by position is counted once."""
+    table = keyed_table(tmp_path, properties={"format-version": version})
+    for start in (0, 10):
+        table.append(rows("a", range(start, start + 10)))
+    table.delete("id2 = 3", mode="scan")
+    table.delete_range(lower=("a", 0), upper=("a", 15))
+    before = live_tuples(table)
+    assert before == [("a", number, "x") for number in range(15, 20)]
+    result = table.maintenance.convert_deletes()
+    assert live_tuples(table) == before
+    assert (result.removed_data_file_count, result.deleted_row_count) == (1, 14)
+    assert keyed_deletes(table) == []
+    assert len(live_delete_files(table)) == 1
+
+
 # -- going on ---------------------------------------------------------------------------------------------------------
 
 
