@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from evolving_held import act_on_held, hold, read_held
+from evolving_more import more_verbs_for, set_properties
 from evolving_staged import commit_staged, publish_snapshot, stage_rows, stage_snapshot
 from evolving_tables import MAIN, NAMES, NUMBER_COLUMN, EvolvingTable
-from evolving_verbs import verbs_for
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -68,7 +68,7 @@ def act(known: EvolvingTable) -> None:
     branch = known.random.choice(known.branches)
     table = known.handle(branch)
     before = known.rows_of(table)
-    verb = known.random.choice(verbs_for(table, before))
+    verb = known.random.choice(more_verbs_for(table, before))
     try:
         after = verb(known, table, before)
     except UnsupportedFeatureError as error:
@@ -272,6 +272,7 @@ _STEPS: Final[dict[Callable[[EvolvingTable], None], int]] = {
     hold: 2,
     read_held: 2,
     act_on_held: 2,
+    set_properties: 1,
 }
 """How often each is taken, beside the others."""
 _CHANGES: Final = (_rename, _rename, _drop, _add, _add, _widen, _move, _change_inside)

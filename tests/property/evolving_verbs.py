@@ -46,7 +46,7 @@ def append(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 def append_unless_present(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     """Of equal keys the first one counts."""
-    schema, key = table.metadata.schema(), _key(table)
+    schema, key = table.metadata.schema(), key_columns(table)
     given = known.new_rows(schema, before)
     new: list[KnownRow] = []
     for row in given:
@@ -154,7 +154,7 @@ def merge(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     known.log.append(f"merge on {column.name}, {what}: {rows_in(tuple(given.values()), schema)}")
     on = f"target.{quoted((column,))} = source.{quoted((column,))}"
     statement = table.merge(arrow_of(table, tuple(given.values())), on=on)
-    key = {each.field_id for each in _key(table)}
+    key = {each.field_id for each in key_columns(table)}
     if what == "delete":
         statement = statement.when_matched_delete()
     if what == "update":
@@ -174,7 +174,7 @@ def merge(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 
 def delete_prefix(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    chosen = _key(table)[: known.random.choice((1, 2))]
+    chosen = key_columns(table)[: known.random.choice((1, 2))]
     wanted = known.random.choice(before).values
     prefix = {each.name: value_at(wanted, (each,)) for each in chosen}
     known.log.append(f"delete_prefix {prefix}")
@@ -183,7 +183,7 @@ def delete_prefix(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 
 def replace(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    schema, chosen = table.metadata.schema(), _key(table)[: known.random.choice((1, 2))]
+    schema, chosen = table.metadata.schema(), key_columns(table)[: known.random.choice((1, 2))]
     new = known.new_rows(schema, before)
     known.log.append(f"replace {[each.name for each in chosen]} {rows_in(new, schema)}")
     table.replace(arrow_of(table, new), prefix=[each.name for each in chosen])
@@ -191,9 +191,9 @@ def replace(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 
 def upsert(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
-    schema, key = table.metadata.schema(), _key(table)
+    schema, key = table.metadata.schema(), key_columns(table)
     given = known.new_rows(schema, before)
-    new = _last_of_each(given, key)
+    new = last_of_each(given, key)
     known.log.append(f"upsert {rows_in(given, schema)}")
     table.upsert(arrow_of(table, given))
     return _without(before, new, key) + new
@@ -201,9 +201,9 @@ def upsert(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 def upsert_some_columns(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     """The columns that are not given keep their values; a key that is stored twice has none to keep."""
-    schema, key = table.metadata.schema(), _key(table)
-    new = _last_of_each(known.new_rows(schema, before), key)
-    kept = [each for each in schema.fields if each not in key and known.random.random() < 0.5]
+    schema, key = table.metadata.schema(), key_columns(table)
+    new = last_of_each(known.new_rows(schema, before), key)
+    kept = [each for each in schema.fields if not each.required and known.random.random() < 0.5]
     names = [each.name for each in schema.fields if each not in kept]
     stored = [[row for row in before if are_alike(row.values, each.values, key)] for each in new]
     if not kept or any(len(each) > 1 for each in stored):
@@ -220,12 +220,12 @@ def upsert_some_columns(known: EvolvingTable, table: tf.Table, before: Rows) -> 
 
 def apply_changes(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     """The last event of each key, by position."""
-    schema, key = table.metadata.schema(), _key(table)
+    schema, key = table.metadata.schema(), key_columns(table)
     given = known.new_rows(schema, before)
     kinds = [known.random.choice("IUD") for _ in given]
     known.log.append(f"apply_changes {kinds} {rows_in(given, schema)}")
     table.apply_changes(arrow_of(table, given).append_column("_op", pa.array(kinds)), order_by=None)
-    last = _last_of_each(given, key)
+    last = last_of_each(given, key)
     kind_of = {row.number: kind for row, kind in zip(given, kinds, strict=True)}
     return _without(before, last, key) + tuple(row for row in last if kind_of[row.number] != "D")
 
@@ -302,7 +302,7 @@ def _commit(table: tf.Table, **files: Any) -> None:
     commit_change(table.iceberg, change, ref=table.branch)
 
 
-def _key(table: tf.Table) -> list[NestedField]:
+def key_columns(table: tf.Table) -> list[NestedField]:
     return [table.metadata.schema().find_field(name) for name in table.key]
 
 
@@ -332,7 +332,7 @@ def _without(rows: Rows, others: Iterable[KnownRow], columns: list[NestedField])
     return tuple(row for row in rows if not any(are_alike(row.values, each.values, columns) for each in gone))
 
 
-def _last_of_each(rows: Rows, key: list[NestedField]) -> Rows:
+def last_of_each(rows: Rows, key: list[NestedField]) -> Rows:
     return tuple(
         row
         for place, row in enumerate(rows)

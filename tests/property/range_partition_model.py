@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,6 +54,11 @@ class Existing:
             for lower, upper in missing.partitions():
                 after = after.added(lower, upper)
         return after
+
+    def demanded_by(self, numbers: Iterable[int]) -> Existing:
+        """With the steps of these numbers that come on demand."""
+        missing = set(numbers) - self.numbers
+        return self.with_steps_of(missing) if missing and self.step is not None else self
 
     def dropped(self, lower: int, upper: int) -> Existing:
         self._check_whole(lower, upper)
@@ -183,6 +188,67 @@ class World:
 
     def _upsert(self, given: dict[int, int]) -> None:
         self._write("upsert", given)
+
+    def _update(self, lower: int, upper: int, number: int) -> None:
+        """Rows move to a number that exists, or whose step comes with them."""
+        moved = {key: number for key, old in self.rows.items() if lower <= old < upper}
+        self._all_or_none(lambda: self.table.update(f"n >= {lower} AND n < {upper}", set={"n": number}), moved)
+
+    def _merge(self, given: dict[int, int]) -> None:
+        batch = pa.table({"id": list(given), "n": list(given.values())}, schema=SCHEMA)
+        statement = self.table.merge(batch, on=["id"]).when_matched_update_all().when_not_matched_insert_all()
+        self._all_or_none(statement.execute, given)
+
+    def _interval(self, lower: int, upper: int, given: dict[int, int], blind: bool) -> None:
+        """New rows lie inside, and have no key of a row outside."""
+        if lower >= upper:
+            return
+        outside = {key: number for key, number in self.rows.items() if not lower <= number < upper}
+        new = {key: lower + number % (upper - lower) for key, number in given.items() if key not in outside}
+        batch = pa.table({"id": list(new), "n": list(new.values())}, schema=SCHEMA)
+
+        def replace_interval() -> None:
+            self.table.replace_interval(batch, on="n", lower=lower, upper=upper, blind=blind)
+
+        self._all_or_none(replace_interval, new, left=outside)
+
+    def _staged(self, given: dict[int, int], between: tuple[str, int, int]) -> None:
+        """RP-6: what exists may change between the writing of rows and their commit."""
+        existing = self.existing.demanded_by(given.values())
+        if not set(given.values()) <= existing.numbers:
+            return
+        write = self.table.new_write(kind="replace")
+        staged = write.write(pa.table({"id": list(given), "n": list(given.values())}, schema=SCHEMA))
+        self._alter(*between)
+        before = self.existing
+        self.existing = before.demanded_by(given.values())
+        try:
+            self.table.commit(write, [staged])
+        except UncoveredRowsError:
+            # A file of rows on both sides of what was dropped since cannot be held against it.
+            self.existing = before
+            return
+        assert set(given.values()) <= self.existing.numbers, "rows that nothing covers were committed"
+        self.rows = {**self.rows, **given}
+        self._note(before if before != self.existing else None)
+
+    def _all_or_none(
+        self, call: Callable[[], object], new: dict[int, int], *, left: dict[int, int] | None = None
+    ) -> None:
+        """A verb that is refused where one of its rows is."""
+        before, snapshot_id = self.existing, self.table.snapshot_id
+        existing = before.demanded_by(new.values())
+        if not set(new.values()) <= existing.numbers:
+            try:
+                call()
+            except UncoveredRowsError:
+                assert self.table.refresh().snapshot_id == snapshot_id
+                return
+            raise AssertionError("rows that nothing covers were committed")
+        call()
+        self.existing = existing
+        self.rows = {**(self.rows if left is None else left), **new}
+        self._note(before if before != existing else None)
 
     def _delete(self, lower: int, upper: int) -> None:
         self.table.delete(f"n >= {lower} AND n < {upper}")

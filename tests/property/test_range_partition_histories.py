@@ -32,6 +32,10 @@ GIVEN = st.dictionaries(st.integers(0, 5), NUMBERS, min_size=1, max_size=3)
 STEPS = st.one_of(
     st.tuples(st.sampled_from(["replace", "upsert"]), GIVEN),
     st.tuples(st.just("delete"), NUMBERS, NUMBERS),
+    st.tuples(st.just("update"), NUMBERS, NUMBERS, NUMBERS),
+    st.tuples(st.just("merge"), GIVEN),
+    st.tuples(st.just("interval"), NUMBERS, NUMBERS, GIVEN, st.booleans()),
+    st.tuples(st.just("staged"), GIVEN, st.tuples(st.sampled_from(["add", "drop"]), NUMBERS, NUMBERS)),
     st.tuples(st.just("alter"), st.sampled_from(["add", "drop", "merge"]), NUMBERS, NUMBERS),
     st.tuples(st.just("alter"), st.just("split"), NUMBERS),
     st.tuples(st.just("alter"), st.just("drop"), st.sampled_from([2, 6, 10, 14]), st.sampled_from([6, 10, 20])),

@@ -42,7 +42,13 @@ class Part:
 PARTS: Final = {
     "model": Part(0.2, ("tests/property/test_stateful_table.py",), examples=150),
     "evolving": Part(
-        0.1, ("tests/property/test_evolving_tables.py", "tests/property/test_attached_catalogs.py"), examples=300
+        0.1,
+        (
+            "tests/property/test_evolving_tables.py",
+            "tests/property/test_attached_catalogs.py",
+            "tests/property/test_published_histories.py",
+        ),
+        examples=300,
     ),
     "metamorphic": Part(0.05, ("tests/property/test_other_settings.py",), examples=100),
     "interleaved": Part(
