@@ -20,6 +20,7 @@ from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, named_columns
 from tableformat.operations.verbs.replace_interval import inside_interval
+from tableformat.storage.location import one_spelling
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.rows.checks import refuse_changed_checks, row_checks
@@ -165,6 +166,7 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
         raise InvalidArgumentError("commit takes a list of staged files: commit(write, [staged]).")
     if write.table_uuid != str(draft.view.metadata.table_uuid):
         raise InvalidArgumentError("the staged files were written for another table.")
+    _refuse_moved_table(write, draft)
     refuse_changed_checks(write.context.properties, draft.context.properties, table=write.context.table_location)
     merged = StagedFiles.merge(staged)
     _refuse_parts(merged)
@@ -176,6 +178,17 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     if write.inside is not None and len(write.inside.spans):
         names_by_now(write.inside.spans.key.names, write.context.schema, draft.schema)
         draft.replace_spans(write.inside.spans)
+
+
+def _refuse_moved_table(write: StagedWrite, draft: Draft) -> None:
+    """CP-23: files that lie where the table was before its lake was moved, or with the table that this is a copy of."""
+    before, now = write.context.table_location, draft.context.table_location
+    if one_spelling(before) != one_spelling(now):
+        raise InvalidArgumentError(
+            f"the staged files were written for {draft.name} at {before}, and it is at {now}: they were left behind as "
+            "its lake was moved, or belong to the table that this is a copy of, which may remove them. Nothing was "
+            "changed. Stage the rows again."
+        )
 
 
 def _refuse_changed_key(write: StagedWrite, draft: Draft) -> None:

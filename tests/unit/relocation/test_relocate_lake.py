@@ -263,3 +263,28 @@ def test_what_cannot_be_relocated_says_so(tmp_path: Path) -> None:
     memory.relocate(str(tmp_path / "of memory"))
     with tf.open_catalog(str(tmp_path / "of memory")) as copy:
         assert copy.load_table("db.t").scan().count() == 1
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_rows_that_were_staged_before_are_not_committed_elsewhere(tmp_path: Path, is_copied: bool) -> None:
+    """CP-23: their files are gone, or are those of the original, which may remove them."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", [0]))
+    write = table.new_write()
+    staged = write.write(rows("a", [2]))
+    assert table.catalog is not None
+    if is_copied:
+        table.catalog.relocate(str(tmp_path / "other"))
+        there = tf.open_catalog(str(tmp_path / "other"))
+    else:
+        shutil.move(tmp_path / "lake", tmp_path / "other")
+        there = tf.open_catalog(str(tmp_path / "other"))
+        there.relocate()
+    other = there.load_table("db.t")
+    with pytest.raises(InvalidArgumentError, match=r"were written for db\.t at .*, and it is at"):
+        other.commit(write, [staged])
+    assert live_tuples(other.refresh()) == ROWS[:1]
+    assert other.verify(deep=True).is_clean
+    if is_copied:
+        table.commit(write, [staged])
+        assert live_tuples(table) == ROWS
