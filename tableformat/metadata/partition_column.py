@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,25 +21,34 @@ def schemas_newest_first(metadata: TableMetadata) -> tuple[Schema, ...]:
     return (metadata.schema(), *reversed(metadata.schemas))
 
 
+def partition_labels(metadata: TableMetadata) -> dict[int, str]:
+    """What `partition_column` calls each partition field that the table ever had, by field id.
+
+    Its name in the newest spec that has it; two fields of one name get their field ids appended.
+    """
+    names = {field.field_id: field.name for spec in metadata.specs().values() for field in spec.fields}
+    given = Counter(names.values())
+    return {field_id: name if given[name] == 1 else f"{name}_{field_id}" for field_id, name in names.items()}
+
+
 def partition_column(metadata: TableMetadata, files: Sequence[ContentFile]) -> pa.StructArray | None:
     """One struct for each file, with every partition field that the table ever had, by field id.
 
-    A field that the file's own spec lacks is null. Two fields of one name get their field ids appended. None when the
-    table has no partition fields at all.
+    A field that the file's own spec lacks is null. None when the table has no partition fields at all.
     """
-    fields: dict[int, tuple[str, PrimitiveType]] = {}
+    fields: dict[int, PrimitiveType] = {}
     positions: dict[int, dict[int, int]] = {}
     for spec_id, spec in metadata.specs().items():
         types = partition_types(spec, schemas_newest_first(metadata))
         positions[spec_id] = {field.field_id: position for position, field in enumerate(spec.fields)}
         for field, field_type in zip(spec.fields, types, strict=True):
-            fields[field.field_id] = (field.name, field_type)
+            fields[field.field_id] = field_type
     if not fields:
         return None
-    names = [name for name, _ in fields.values()]
+    labels = partition_labels(metadata)
     children, arrow_fields = [], []
-    for field_id, (name, field_type) in sorted(fields.items()):
-        label = name if names.count(name) == 1 else f"{name}_{field_id}"
+    for field_id, field_type in sorted(fields.items()):
+        label = labels[field_id]
         arrow_type = arrow_schema(Schema(NestedField(field_id, label, field_type))).field(0).type
         values = [_value(file, positions[file.spec_id].get(field_id)) for file in files]
         children.append(pa.array(values, arrow_type))

@@ -34,6 +34,7 @@ from spark_ext.service.states.write_audit_publish import WriteAuditPublish
 from spark_ext.service.wire.partition_type import (
     default_fields_of_specs,
     default_partition_type,
+    grouping_type,
     partition_arrow_type,
     spark_partition_type,
 )
@@ -195,6 +196,7 @@ def describe_table(session: Session, pin: Pin) -> dict[str, Any]:
         "row_lineage": spark_schema(_row_lineage(view)),
         "partition_type": spark_partition_type(partition_arrow_type(metadata)),
         "partition_fields": spark_partition_type(default_partition_type(metadata)),
+        "grouping_fields": spark_partition_type(grouping_type(metadata)),
         "partitioning": _partitioning(metadata.spec(), metadata),
         "fields_of_specs": default_fields_of_specs(metadata),
         "pruning_columns": _pruning_columns(view, key),

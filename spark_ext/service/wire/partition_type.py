@@ -12,7 +12,7 @@ from pyiceberg.transforms import VoidTransform
 
 from spark_ext.service.wire.arrow_stream import spark_type_of_arrow
 from tableformat.metadata.arrow_schema import arrow_schema
-from tableformat.metadata.partition_column import partition_column
+from tableformat.metadata.partition_column import partition_column, partition_labels
 
 
 def partition_arrow_type(metadata: TableMetadata) -> pa.StructType:
@@ -27,10 +27,11 @@ def default_fields(metadata: TableMetadata) -> list[PartitionField]:
 
 
 def default_fields_of_specs(metadata: TableMetadata) -> dict[str, list[str]]:
-    """The names of those of `default_fields` that each spec has, by the spec's id."""
+    """What `_partition` calls those of `default_fields` that each spec has, by the spec's id."""
+    labels = partition_labels(metadata)
     return {
         str(spec.spec_id): [
-            field.name
+            labels[field.field_id]
             for field in default_fields(metadata)
             if any(each.field_id == field.field_id and each.transform == field.transform for each in spec.fields)
         ]
@@ -43,6 +44,13 @@ def default_partition_type(metadata: TableMetadata) -> pa.StructType:
     types = {field.field_id: field for field in metadata.spec().partition_type(metadata.schema()).fields}
     schema = Schema(*(types[field.field_id] for field in default_fields(metadata)))
     return pa.struct(list(arrow_schema(schema)))
+
+
+def grouping_type(metadata: TableMetadata) -> pa.StructType:
+    """The same, under the names that they have in `_partition`, where a field of an older spec may have their name."""
+    labels = partition_labels(metadata)
+    fields = zip(default_fields(metadata), default_partition_type(metadata), strict=True)
+    return pa.struct([each.with_name(labels[field.field_id]) for field, each in fields])
 
 
 def spark_partition_type(struct: pa.StructType) -> dict[str, Any]:

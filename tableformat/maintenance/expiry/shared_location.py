@@ -15,8 +15,8 @@ from tableformat.storage.location import one_spelling
 
 
 def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
-    """MT-52: InvalidArgumentError when another table of the catalog lies in the location, or the location in it, or when
-    the other one's properties say that its files are to be in the location."""
+    """MT-52: InvalidArgumentError when another table of the catalog lies in the location, the location lies in it, or a
+    property of it says that its files are to be there."""
     own = _as_directory(location)
     for name in _tables(iceberg.catalog):
         if name == iceberg.name():
@@ -32,8 +32,8 @@ def check_no_table_shares(iceberg: IcebergTable, location: str) -> None:
             stated = table.metadata.properties.get(property_name)
             if stated is not None and _as_directory(stated).startswith(own):
                 raise InvalidArgumentError(
-                    f"files of {'.'.join(iceberg.name())} cannot be told from those of {'.'.join(name)}, whose property "
-                    f"{property_name} is {stated}, in {location}. Nothing was removed."
+                    f"files of {'.'.join(iceberg.name())} cannot be told from those of {'.'.join(name)}, whose "
+                    f"property {property_name} is {stated}, in {location}. Nothing was removed."
                 )
 
 

@@ -20,7 +20,7 @@ record Grouping(Transform[] transforms, StructType fields) {
       return null;
     }
     Transform[] transforms = table.partitioning();
-    StructType fields = table.partitionSchema();
+    StructType fields = table.groupingFields();
     return transforms.length > 0 && transforms.length == fields.size() ? new Grouping(transforms, fields) : null;
   }
 

@@ -108,7 +108,12 @@ final class LakeTable
     return Json.struct(description.get("partition_type"));
   }
 
-  /** Names of the default spec's fields that the spec of this id has. */
+  /** The default spec's fields, under the names that they have in the struct of all. */
+  StructType groupingFields() {
+    return Json.struct(description.get("grouping_fields"));
+  }
+
+  /** Those of `groupingFields` that the spec of this id has. */
   List<String> defaultFieldsOf(int specId) {
     return List.of(Json.strings(description.get("fields_of_specs").get(Integer.toString(specId))));
   }
