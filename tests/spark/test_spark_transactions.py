@@ -366,3 +366,35 @@ def test_stream_into_a_table_that_it_is_joined_with(spark: SparkSession, table: 
     spark.createDataFrame([Row(n=11)]).coalesce(1).write.json(str(source), mode="append")
     run()
     assert ids(table) == [1, 2, 3, 11, 12, 21]
+
+
+@pytest.mark.since_spark("4.3", "ids of columns")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("RENAME COLUMN a TO c", "RENAME COLUMN b TO a", "RENAME COLUMN c TO b"),
+        ("DROP COLUMN a", "ADD COLUMN a STRING"),
+        ("RENAME COLUMN s.x TO z", "RENAME COLUMN s.y TO x", "RENAME COLUMN s.z TO y"),
+        ("DROP COLUMN l.element.x", "ADD COLUMN l.element.x INT"),
+    ],
+)
+def test_frame_whose_columns_are_others_by_now_is_refused(
+    spark: SparkSession, namespace: str, changes: tuple[str, ...]
+) -> None:
+    """ST-8: it was run by name, and gave the values of other columns, and nulls."""
+    name = f"lake.{namespace}.t"
+    columns = "id BIGINT, a STRING, b STRING, s STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<x: INT, y: INT>>"
+    spark.sql(f"CREATE TABLE {name} ({columns})")
+    spark.sql(
+        f"INSERT INTO {name} SELECT 1, 'a', 'b', named_struct('x', 1, 'y', 2), array(named_struct('x', 1, 'y', 2))"
+    )
+    frame = spark.table(name).where("a = 'a'")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN more INT")
+    assert frame.count() == 1, "columns that came are nothing to it"
+    for change in changes:
+        spark.sql(f"ALTER TABLE {name} {change}")
+    with pytest.raises(AnalysisException, match="field ID has changed"):
+        frame.collect()
+    with pytest.raises(AnalysisException, match="field ID has changed"):
+        frame.writeTo(name).append()
+    assert spark.table(name).count() == 1

@@ -75,7 +75,7 @@ final class LakeChangelog implements Changelog {
   }
 
   @Override public Column[] columns() {
-    return Schemas.columns(schema);
+    return Schemas.columns(schema, table.schemaWithIds());
   }
 
   @Override public boolean containsCarryoverRows() {

@@ -38,7 +38,7 @@ final class ChangelogTable implements Table, SupportsRead, SupportsMetadataColum
   }
 
   @Override public Column[] columns() {
-    return Schemas.columns(schema);
+    return Schemas.columns(schema, table.schemaWithIds());
   }
 
   /** Of the file that a change is read from; the row ids are those of the table alone. */

@@ -147,7 +147,7 @@ final class LakeTable
   }
 
   @Override public Column[] columns() {
-    return Schemas.columns(schema);
+    return Schemas.columns(schema, schemaWithIds);
   }
 
   @Override public Transform[] partitioning() {

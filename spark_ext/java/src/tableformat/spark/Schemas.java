@@ -27,6 +27,43 @@ final class Schemas {
     return V2Columns.of(schema);
   }
 
+  /**
+   * The same, each with the id of the field of its name, at every depth: Spark holds frames against them that were made
+   * before the table's columns changed (ST-8).
+   */
+  static Column[] columns(StructType schema, StructType fieldsWithIds) {
+    return V2Columns.of(identified(schema, fieldsWithIds));
+  }
+
+  private static StructType identified(StructType schema, StructType full) {
+    List<String> known = List.of(full.fieldNames());
+    StructField[] fields = schema.fields().clone();
+    for (int i = 0; i < fields.length; i++) {
+      if (known.contains(fields[i].name())) {
+        StructField named = full.apply(fields[i].name());
+        DataType type = typeIdentified(fields[i].dataType(), named.dataType());
+        StructField field = new StructField(fields[i].name(), type, fields[i].nullable(), fields[i].metadata());
+        fields[i] = ColumnIds.with(field, named.metadata().getLong(FIELD_ID));
+      }
+    }
+    return new StructType(fields);
+  }
+
+  private static DataType typeIdentified(DataType type, DataType full) {
+    if (type instanceof StructType struct && full instanceof StructType fullStruct) {
+      return identified(struct, fullStruct);
+    }
+    if (type instanceof ArrayType array && full instanceof ArrayType fullArray) {
+      return new ArrayType(typeIdentified(array.elementType(), fullArray.elementType()), array.containsNull());
+    }
+    if (type instanceof MapType map && full instanceof MapType fullMap) {
+      return new MapType(
+          typeIdentified(map.keyType(), fullMap.keyType()), typeIdentified(map.valueType(), fullMap.valueType()),
+          map.valueContainsNull());
+    }
+    return type;
+  }
+
   /** The schema as users see it. */
   static StructType withoutIds(StructType schema) {
     StructField[] fields = new StructField[schema.size()];
