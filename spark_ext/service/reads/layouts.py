@@ -18,6 +18,7 @@ import pyarrow.types as pat
 from pyiceberg.schema import Schema, index_by_name, make_compatible_name
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
+from spark_ext.service.wire.expressions import columns_of
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -58,7 +59,7 @@ class Layouts:
         self._view = view
         self._context = context
         self._columns = [field for field in view.schema.fields if field.name in columns]
-        self._filtered = {tuple(column) for predicate in predicates for column in _columns(predicate)}
+        self._filtered = {tuple(column) for predicate in predicates for column in columns_of(predicate)}
         self._schema = view.schema
         # Footers are read only where the metadata leaves a doubt: they cost a request a file, once.
         self._read = dict(_fields(self._columns))
@@ -152,13 +153,6 @@ def _has(schema: Schema, column: tuple[str, ...]) -> bool:
 
 def _same(path: tuple[str, ...], column: tuple[str, ...]) -> bool:
     return ".".join(path).casefold() == ".".join(column).casefold()
-
-
-def _columns(expression: Mapping[str, Any]) -> Iterator[list[str]]:
-    if "column" in expression:
-        yield expression["column"]
-    for argument in expression.get("arguments", ()):
-        yield from _columns(argument)
 
 
 def _fields(fields: Sequence[NestedField]) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -67,6 +67,14 @@ _MAX_IN_VALUES: Final = 10_000
 
 class NoValueError(Exception):
     """A literal that has no Python value of its type, such as a timestamp after the year 9999."""
+
+
+def columns_of(expression: SparkExpression) -> Iterator[list[str]]:
+    """The paths of the columns that it names."""
+    if "column" in expression:
+        yield expression["column"]
+    for argument in expression.get("arguments", ()):
+        yield from columns_of(argument)
 
 
 def exact_filter(predicates: Sequence[SparkExpression], schema: Schema) -> BooleanExpression | None:

@@ -119,7 +119,7 @@ def _commit_rows(
         verb = partial(_stage_partitions, target, context, staged)
     else:
         assert mode == OVERWRITE, mode
-        verb = partial(_stage_overwrite, target, arguments["predicates"], staged)
+        verb = partial(_stage_overwrite, target, context, arguments["predicates"], staged)
     verb = _reading(reads, verb)
     return _commit(session, request, target, verb, None if pin is None else Pin.from_json(pin), summary=rows.summary)
 
@@ -264,7 +264,8 @@ def _inside(
     if arguments["mode"] != OVERWRITE or target.allow_outside:
         return None
     return inside_of(
-        still_exact_filter(arguments["predicates"], context.schema, subject="an overwrite"), context.schema
+        still_exact_filter(arguments["predicates"], context.schema, planned=context.schema, subject="an overwrite"),
+        context.schema,
     )
 
 
@@ -348,9 +349,15 @@ def _stage_append(target: WriteTarget, context: WriteContext, rows: _Rows, draft
             draft.replace_spans(spans)
 
 
-def _stage_overwrite(target: WriteTarget, predicates: list[dict[str, Any]], staged: StagedFiles, draft: Draft) -> None:
+def _stage_overwrite(
+    target: WriteTarget,
+    context: WriteContext,
+    predicates: list[dict[str, Any]],
+    staged: StagedFiles,
+    draft: Draft,
+) -> None:
     """Files that go as a whole are taken out of the table; other rows by the cheapest exact delete."""
-    where = still_exact_filter(predicates, draft.schema, subject="an overwrite")
+    where = still_exact_filter(predicates, draft.schema, planned=context.schema, subject="an overwrite")
     if target.validation is not None:
         target.validation.check_where(draft, where)
     draft.begin_verb()

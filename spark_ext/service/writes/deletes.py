@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, index_by_name
 
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.states.named_states import names_state
 from spark_ext.service.states.session_settings import options_of_delete
 from spark_ext.service.states.write_audit_publish import WriteAuditPublish
-from spark_ext.service.wire.expressions import SparkExpression, exact_filter
+from spark_ext.service.wire.expressions import SparkExpression, columns_of, exact_filter
 from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_options import BRANCH, OF_SPARK, SNAPSHOT_PROPERTY, WriteOptions
 from tableformat.errors import CommitConflictError, UnknownOptionError
@@ -107,7 +107,8 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     is_named = options.names_branch or names_state(request, pin)
     branch = wap.branch_written(session, session.pinned(pin), options.branch, is_named=is_named)
     table = session.load(pin.table, branch=branch)
-    where = still_exact_filter(arguments["predicates"], table.view.schema, subject="a delete")
+    planned = session.view(pin).schema
+    where = still_exact_filter(arguments["predicates"], table.view.schema, planned=planned, subject="a delete")
     verb = partial(delete, where=where, mode="scan" if takes_whole_files(table.view, where, table.branch) else "auto")
     committing = CommitOptions(
         application_id=arguments["application_id"],
@@ -121,10 +122,15 @@ def delete_where(session: Session, request: Request) -> dict[str, Any]:
     return {"snapshot_id": result.snapshot_id, "already_applied": result.already_applied}
 
 
-def still_exact_filter(predicates: Sequence[SparkExpression], schema: Schema, *, subject: str) -> BooleanExpression:
-    """The filter of predicates that had one when the statement was planned."""
+def still_exact_filter(
+    predicates: Sequence[SparkExpression], schema: Schema, *, planned: Schema, subject: str
+) -> BooleanExpression:
+    """SP-83: the filter of predicates that had one when the statement was `planned`; a CommitConflictError where names
+    in it are other columns, or none, in the table's schema by now."""
     where = exact_filter(predicates, schema)
-    if where is None:
+    then, now = index_by_name(planned), index_by_name(schema)
+    names = {".".join(column) for predicate in predicates for column in columns_of(predicate)}
+    if where is None or any(then.get(name) != now.get(name) for name in names):
         raise CommitConflictError(
             f"columns of the filter of {subject} were changed while the statement ran. Nothing was changed. Run the "
             "statement again."
