@@ -53,6 +53,11 @@ class Checks:
             if snapshot_id is not None and table.metadata.snapshot_by_id(snapshot_id) is not None:
                 view = table.at(snapshot_id=snapshot_id)
                 same(Scan(view).to_arrow(), rows, view.schema, f"snapshot {snapshot_id}")
+                where = self.known.condition(view.schema, rows)
+                kept = tuple(row for row in rows if where.matches(row.values))
+                found = Scan(view, where.sql)
+                same(found.to_arrow(), kept, view.schema, f"snapshot {snapshot_id} where {where.sql}")
+                assert found.count() == len(kept), f"count of snapshot {snapshot_id} where {where.sql}"
         for branch in self.known.branches:
             self.filters(self.known.handle(branch))
             self.feed(self.known.handle(branch))
