@@ -447,3 +447,13 @@ def test_changes_that_contradict_themselves(table: Table) -> None:
         added_delete_files=(position_delete(table, "p.parquet", named(table, "c.parquet"), [0]),),
     )
     assert live(commit_change(table, own).table)["p.parquet"] == 3
+
+
+def test_that_nothing_matched_is_a_decision_too(table: Table) -> None:
+    """CP-5, CP-17: a change of no files that read the table meets the rows that came since; one that read nothing does
+    not."""
+    reads, blind = (planned(table, kind) for kind in (ChangeKind.SCAN_BASED, ChangeKind.ROW_DELTA))
+    commit_change(table, append(data_file(table, "theirs.parquet")))
+    assert not commit_change(table, blind).committed
+    with pytest.raises(CommitConflictError, match="hold rows that the decision depends on"):
+        commit_change(table, reads)
