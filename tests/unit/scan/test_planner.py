@@ -6,11 +6,13 @@ import json
 import pickle
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
@@ -321,3 +323,20 @@ def test_filter_plans_give_the_rows_of_a_filter_on_everything(tmp_path: Path, wh
         kept = [row["id"] for row in everything if where is None or row["id"] > 5 or row["d"] is None]
     scan = builder.scan(where)
     assert ids_in(scan.plan(), scan) == sorted(kept)
+
+
+@pytest.mark.parametrize("small_file_bytes", [-1, 1_000_000])
+def test_partition_column_that_a_file_lacks_has_the_value_of_its_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
+) -> None:
+    """As of files that were imported from directories, read one by one and many together."""
+    monkeypatch.setattr("tableformat.merge_on_read.together.batches.SMALL_FILE_BYTES", small_file_bytes)
+    builder = table(tmp_path, ("p", IdentityTransform()))
+    for data in builder.append([*rows(1, 2, p="a"), *rows(3, p="b")]):
+        path = data.file_path.removeprefix("file://")
+        pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["p"]), path)
+        size_bytes = Path(path).stat().st_size
+        builder.rewrite(data, lambda entry, size_bytes=size_bytes: replace(entry, file_size_bytes=size_bytes))
+    found = builder.scan().to_arrow()
+    assert sorted(zip(found["id"].to_pylist(), found["p"].to_pylist(), strict=True)) == [(1, "a"), (2, "a"), (3, "b")]
+    assert builder.scan("p = 'b'").to_arrow()["id"].to_pylist() == [3]
