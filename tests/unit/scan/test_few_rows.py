@@ -68,3 +68,19 @@ def test_a_filter_that_nothing_of_the_first_row_group_passes(table: tf.Table, de
     found = table.scan("text LIKE '19999%'").to_arrow()
     assert found["id"].to_pylist() == [19_999, *range(199_990, 200_000)]
     assert decoded
+
+
+def test_row_groups_that_are_decoded_together_follow_each_other(
+    table: tf.Table, decoded: list[tuple[int, ...]]
+) -> None:
+    """A row group of which every row is deleted is not decoded, and rows behind it keep their positions."""
+    deleted = {3, *range(2 * _GROUP, 3 * _GROUP), 4 * _GROUP + 1, 7 * _GROUP}
+    table.delete(
+        f"id = 3 OR id >= {2 * _GROUP} AND id < {3 * _GROUP} OR id = {4 * _GROUP + 1} OR id = {7 * _GROUP}",
+        mode="scan",
+    )
+    decoded.clear()
+    found = table.scan().to_arrow()["id"].to_pylist()
+    assert found == [number for number in range(_ROWS) if number not in deleted]
+    assert 2 not in [group for run in decoded for group in run]
+    assert all(run == tuple(range(run[0], run[-1] + 1)) for run in decoded)
