@@ -89,13 +89,15 @@ _TRANSFORMS: Final[dict[type[Transform[Any, Any]], str]] = {
 class WriteTarget:
     """How new data files become entries of the table; it travels to Java and comes back with the commit.
 
-    It holds ids alone, so that a stream commits for months after its start, when the metadata file of then is gone.
+    It holds ids and its schema, so that a stream commits for months after its start, when the metadata file of then is
+    gone, and the schema from the table's metadata (MT-1).
     """
 
     table: tuple[str, ...]
     table_uuid: str
     branch: str
-    schema_id: int
+    schema: str
+    """The columns of the rows, as JSON of Iceberg's: names in the options are theirs (CP-37)."""
     spec_id: int
     key_field_ids: tuple[int, ...]
     replace_prefix: tuple[str, ...]
@@ -154,10 +156,9 @@ class WriteTarget:
     def context(self, table: Table) -> WriteContext:
         """The context that the files were written in, whatever the table's schema and default spec are by now."""
         current = WriteContext.of(table.metadata, table.iceberg.io)
-        schemas = {schema.schema_id: schema for schema in table.metadata.schemas}
         context = replace(
             current,
-            schema=schemas.get(self.schema_id, current.schema),
+            schema=Schema.model_validate_json(self.schema),
             spec=current.spec_of(self.spec_id),
             key_field_ids=self.key_field_ids,
             sort_order_id=self._sort_order_id(current),
@@ -276,7 +277,7 @@ def describe_write(
         table=tuple(table.iceberg.name()),
         table_uuid=str(metadata.table_uuid),
         branch=options.branch,
-        schema_id=context.schema.schema_id,
+        schema=context.schema.model_dump_json(),
         spec_id=context.spec.spec_id,
         key_field_ids=context.key_field_ids,
         replace_prefix=leading_columns(key, options.replace_prefix) if options.replace_prefix else (),
