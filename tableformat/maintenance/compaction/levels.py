@@ -159,8 +159,8 @@ def bases_and_above(files: Sequence[FileStatistics], options: LevelOptions) -> l
     them in common are together.
 
     `files` in ascending order of size. Only what is larger than a level is a base: the share of a small file is reached
-    with every commit. So is that of a file which itself lies over a base: what is written again there is written once
-    more with the base soon.
+    with every commit. So is that of a file which itself lies over a base, for the most part: what is written again
+    there is written once more with the base soon.
     """
     if not files:
         return []
@@ -191,15 +191,17 @@ def bases_and_above(files: Sequence[FileStatistics], options: LevelOptions) -> l
 
 
 def _bases(files: Sequence[FileStatistics], options: LevelOptions, space: KeySpace) -> set[int]:
-    """The largest files with pending deletes: of those that overlap the larger one is a base."""
+    """The largest files with pending deletes: not what lies over a larger one with more than half of its bytes."""
     smallest_level = options.fan_in * files[0].size_bytes
     largest = math.inf if options.max_bytes is None else options.max_bytes / (1 + options.base_share)
     has_base = np.zeros(len(space.weights), bool)
     bases: set[int] = set()
-    for index in reversed(range(len(files))):
+    for index, each in reversed(list(enumerate(files))):
+        if not each.task.has_deletes or not smallest_level <= each.size_bytes <= largest:
+            continue
         covered = space.intervals(index)
-        may_be_base = files[index].task.has_deletes and smallest_level <= files[index].size_bytes <= largest
-        if may_be_base and not has_base[covered].any():
+        over_bases = space.spread(index, each.size_bytes)[has_base[covered]].sum()
+        if over_bases <= each.size_bytes / 2:
             bases.add(index)
             has_base[covered] = True
     return bases

@@ -276,6 +276,19 @@ def test_a_file_over_a_base_is_no_base(tmp_path: Path) -> None:
     assert sum(result.merged_data_file_count for result in table.maintenance.upkeep()) == 0
 
 
+def test_neighbours_that_overlap_a_little_are_both_bases(tmp_path: Path) -> None:
+    """MT-81: what comes lies over the smaller one alone."""
+    table = table_of(tmp_path, "off")
+    table.append(rows("a", range(22_000)))
+    table.append(rows("a", range(21_500, 41_500), "y"))
+    for first in (25_000, 29_000):
+        table.replace(rows("a", range(first, first + 4_000), "z"), prefix=["id1", "id2"])
+    table.delete_prefix({"id1": "a", "id2": 7})
+    (merged, *_) = table.maintenance.upkeep()
+    assert merged.merged_data_file_count == 3
+    assert (table.inspect.data_files().num_rows, table.scan().count()) == (2, 41_999)
+
+
 def test_levels_are_merged_while_a_base_waits_for_room(tmp_path: Path) -> None:
     """MT-84: files would pile up over a base that is due and does not fit."""
     table = table_of(tmp_path, "off")
