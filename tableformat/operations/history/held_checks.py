@@ -19,7 +19,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
 
 from tableformat.commit.rest_catalog import is_rest
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.filters.bound_filter import comparisons, to_expression
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -75,11 +75,15 @@ class _ChecksAre(ValidatableTableRequirement):
 
 
 def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileIO) -> Mapping[str, str] | None:
-    """The constraints in the metadata that the snapshot came with; None where that is not logged any more."""
+    """The constraints in the metadata that the snapshot came with; None where that is not logged any more, or others
+    have removed it: then the rows tell."""
     log = sorted(metadata.metadata_log, key=lambda entry: entry.timestamp_ms)
     later = list(dropwhile(lambda entry: entry.timestamp_ms < snapshot.timestamp_ms, log))
     for entry in later:
-        logged = parse_table_metadata(read_bytes(io, entry.metadata_file), entry.metadata_file)
+        try:
+            logged = parse_table_metadata(read_bytes(io, entry.metadata_file), entry.metadata_file)
+        except CorruptFileError:
+            return None
         if logged.snapshot_by_id(snapshot.snapshot_id) is not None:
             return None if entry is log[0] else check_conditions(logged.properties)
     return check_conditions(metadata.properties)

@@ -12,6 +12,7 @@ import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
 from tableformat.operations.history import cherrypick as cherrypick_module
 from tableformat.operations.history.cherrypick import cherrypick
+from tableformat.storage.location import local_path
 from tableformat.testing.replacing import replaced
 from tableformat.testing.table_rows import live_values
 from tableformat.write.rows.checks import row_checks
@@ -63,6 +64,21 @@ def test_a_picked_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table
     assert live_values(table.refresh(), "n") == before
     cherrypick(table.iceberg, "main", good)
     assert live_values(table.refresh(), "n") == sorted([*before, 5])
+
+
+def test_rows_tell_where_logged_metadata_is_gone(table: tf.Table) -> None:
+    """CK-10: metadata files that somebody has removed say nothing of the constraints that there were."""
+    bad = staged(table, lambda branch: branch.append(rows((2, -5))))
+    good = staged(table, lambda branch: branch.append(rows((3, 5))))
+    table.add_check("positive", "n >= 0")
+    for entry in table.metadata.metadata_log:
+        path = local_path(entry.metadata_file)
+        assert path is not None
+        Path(path).unlink()
+    with pytest.raises(InvalidArgumentError, match="break the CHECK constraint 'positive'"):
+        cherrypick(table.iceberg, "main", bad)
+    cherrypick(table.iceberg, "main", good)
+    assert live_values(table.refresh(), "n") == [1, 5]
 
 
 def test_a_restored_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table) -> None:
