@@ -142,6 +142,9 @@ def checked_ref(kind: str, snapshot_id: int, retention: RefRetention) -> Snapsho
 
 def drop(iceberg: IcebergTable, name: str, kind: str) -> None:
     """Remove a tag or branch; its snapshots stay until they expire."""
+    refuse_read_only(iceberg)
+    if name not in iceberg.metadata.refs:
+        move_to_newest(iceberg)
     ref = ref_of_kind(iceberg.metadata, name, kind)
     if name == MAIN_BRANCH:
         raise InvalidArgumentError("the branch 'main' cannot be dropped.")
@@ -358,10 +361,15 @@ def _check_requirements(iceberg: IcebergTable, requirements: tuple[TableRequirem
 
 
 def check_free_name(iceberg: IcebergTable, name: str, kind: SnapshotRefType) -> None:
-    """InvalidArgumentError for what no branch or tag can be named, AlreadyExistsError for a name in use."""
+    """InvalidArgumentError for what no branch or tag can be named, AlreadyExistsError for a name that is in use by now,
+    whatever the handle has seen."""
     check_new_ref_name(name, kind)
-    if name in iceberg.metadata.refs:
-        found = iceberg.metadata.refs[name].snapshot_ref_type
+    refs = iceberg.metadata.refs
+    if name in refs:
+        refuse_read_only(iceberg)
+        refs = newest_of(iceberg).metadata.refs
+    if name in refs:
+        found = refs[name].snapshot_ref_type
         raise AlreadyExistsError(f"a {found} {name!r} exists already; drop_{found}({name!r}) removes it.")
 
 

@@ -130,6 +130,17 @@ def test_names_mean_what_they_are_by_now(catalog: Catalog, table: Table, publish
     assert live_values(catalog.load_table("db.t"), "id") == [1, 2, 3, 4]
 
 
+def test_names_are_free_and_taken_by_now(catalog: Catalog, table: Table) -> None:
+    """A handle that has not seen that a branch was dropped makes another one, and drops one that it has not seen."""
+    table.create_branch("audit")
+    catalog.load_table("db.t").drop_branch("audit")
+    table.create_branch("audit")
+    with pytest.raises(AlreadyExistsError, match="a branch 'audit' exists already"):
+        table.create_tag("audit")
+    catalog.load_table("db.t").create_tag("loaded")
+    assert set(table.drop_tag("loaded").metadata.refs) == {"main", "audit"}
+
+
 def test_fast_forward_makes_a_branch_that_is_not_there(catalog: Catalog, table: Table) -> None:
     first = snapshots(table)[0]
     table.create_tag("one", first).fast_forward("new", "one")
