@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import dropwhile
-from typing import cast
+from typing import Final, cast
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
@@ -29,6 +29,9 @@ from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
 from tableformat.storage.storage import read_bytes
 from tableformat.write.rows.checks import RowCheck, check_conditions, row_checks
+
+_CLOCKS_DIFFER_MS: Final = 60_000
+"""How far clocks of writers may be apart for Iceberg."""
 
 
 def refuse_rows_that_break_checks(
@@ -75,11 +78,13 @@ class _ChecksAre(ValidatableTableRequirement):
 
 
 def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileIO) -> Mapping[str, str] | None:
-    """The constraints in the metadata that the snapshot came with; None where that is not logged any more, or others
-    have removed it: then the rows tell."""
-    log = sorted(metadata.metadata_log, key=lambda entry: entry.timestamp_ms)
-    later = list(dropwhile(lambda entry: entry.timestamp_ms < snapshot.timestamp_ms, log))
-    for entry in later:
+    """The constraints in the metadata that the snapshot came with; None where that is not logged, or not any more, or
+    others have removed it: then the rows tell."""
+    log = metadata.metadata_log
+    if not log:
+        return None
+    since_ms = snapshot.timestamp_ms - _CLOCKS_DIFFER_MS
+    for entry in dropwhile(lambda entry: entry.timestamp_ms < since_ms, log):
         try:
             logged = parse_table_metadata(read_bytes(io, entry.metadata_file), entry.metadata_file)
         except CorruptFileError:

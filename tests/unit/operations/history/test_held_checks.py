@@ -12,6 +12,8 @@ import tableformat as tf
 from tableformat.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
 from tableformat.operations.history import cherrypick as cherrypick_module
 from tableformat.operations.history.cherrypick import cherrypick
+from tableformat.operations.history.held_checks import refuse_rows_that_break_checks
+from tableformat.operations.ranges.dropped import live_data_files
 from tableformat.storage.location import local_path
 from tableformat.testing.replacing import replaced
 from tableformat.testing.table_rows import live_values
@@ -79,6 +81,22 @@ def test_rows_tell_where_logged_metadata_is_gone(table: tf.Table) -> None:
         cherrypick(table.iceberg, "main", bad)
     cherrypick(table.iceberg, "main", good)
     assert live_values(table.refresh(), "n") == [1, 5]
+
+
+@pytest.mark.parametrize("is_logged", [True, False])
+def test_rows_tell_where_no_log_does(table: tf.Table, is_logged: bool) -> None:
+    """CK-10: of writers whose clocks are behind, and where there is no log at all."""
+    bad = staged(table, lambda branch: branch.append(rows((2, -5))))
+    table.add_check("positive", "n >= 0")
+    log = [
+        entry.model_copy(update={"timestamp_ms": entry.timestamp_ms - 30_000}) for entry in table.metadata.metadata_log
+    ]
+    metadata = table.metadata.model_copy(update={"metadata_log": log if is_logged else []})
+    made_in = table.at(snapshot_id=bad)
+    files = [data for data in live_data_files(made_in) if data.record_count]
+    assert made_in.snapshot is not None
+    with pytest.raises(InvalidArgumentError, match="break the CHECK constraint 'positive'"):
+        refuse_rows_that_break_checks(made_in, files, metadata, since=made_in.snapshot, table="db.t")
 
 
 def test_a_restored_row_that_breaks_a_constraint_of_now_is_refused(table: tf.Table) -> None:
