@@ -18,6 +18,7 @@ from tableformat.deletes.spans.fragment_range import FragmentRange
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.filters.bound_filter import FALSE, TRUE, bind_filter, to_expression
 from tableformat.filters.file_pruning import FilePruning, KeptFiles, residual_by_bounds
+from tableformat.markup.figures import counted
 from tableformat.merge_on_read.delete_index import KeyDeleteIndex, PositionDeleteIndex, with_shared_deletes
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.merge_on_read.range_coverage import range_coverage
@@ -314,13 +315,17 @@ def _reasons(task: FileScanTask) -> tuple[str, ...]:
     if task.deletion_vector is not None:
         reasons.append("a deletion vector names rows of it")
     if task.position_deletes:
-        reasons.append(f"{len(task.position_deletes)} position delete files may name rows of it")
+        reasons.append(f"{counted(len(task.position_deletes), 'position delete file')} may name rows of it")
     if task.equality_deletes:
-        reasons.append(f"{len(task.equality_deletes)} newer equality delete files overlap its bounds")
+        reasons.append(_overlapping(len(task.equality_deletes), "newer equality delete file"))
     if task.range_deletes:
         spans = sum(len(each) for each in task.range_deletes)
         at_most = "up to " if any(isinstance(each, FragmentRange) for each in task.range_deletes) else ""
-        reasons.append(f"{at_most}{spans} newer deleted key ranges overlap its bounds")
+        reasons.append(at_most + _overlapping(spans, "newer deleted key range"))
     if task.range_delete_files:
-        reasons.append(f"{len(task.range_delete_files)} newer range delete files overlap its bounds")
+        reasons.append(_overlapping(len(task.range_delete_files), "newer range delete file"))
     return tuple(reasons)
+
+
+def _overlapping(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {'overlaps' if number == 1 else 'overlap'} its bounds"

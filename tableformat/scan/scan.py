@@ -88,7 +88,7 @@ class Scan(ArrowRows):
 
         >>> result = table.delete_prefix({"id1": "A"})
         >>> [(file.verdict, file.reasons) for file in table.scan().explain().files]
-        [('partial', ('1 newer deleted key ranges overlap its bounds',))]
+        [('partial', ('1 newer deleted key range overlaps its bounds',))]
         >>> steps = table.scan().explain(analyze=True).steps
         >>> [(step.step, step.row_count) for step in steps if step.step in ("find deleted rows", "return")]
         [('find deleted rows', 2), ('return', 1)]

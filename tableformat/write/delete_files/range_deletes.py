@@ -7,6 +7,7 @@ from typing import Any
 from tableformat.deletes.codecs.inline_spans import encode_spans
 from tableformat.deletes.codecs.range_file import write_spans
 from tableformat.deletes.spans.bounds import entry_bounds
+from tableformat.deletes.spans.neighbours import joined_neighbours
 from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge
 from tableformat.errors import InvalidKeyError
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent
@@ -23,7 +24,8 @@ def write_range_delete_file(
 
     Spans without sequence numbers may come in any order and overlap; they are merged (RD-7) and inherit the number of
     the commit. Spans with numbers must be sorted and disjoint already (`skyline`), and the entry carries the largest
-    (RD-8). Under an unpartitioned spec the file applies to every partition (RD-3). Nothing is left behind on failure.
+    (RD-8). Neighbours between which no key can lie are joined (RD-14). Under an unpartitioned spec the file applies to
+    every partition (RD-3). Nothing is left behind on failure.
     """
     if len(spans) == 0:
         raise InvalidKeyError("a range delete needs at least one span.")
@@ -34,6 +36,7 @@ def write_range_delete_file(
         largest = None
     else:
         largest = int(numbers.max())
+    spans = joined_neighbours(spans)
     lower_bounds, upper_bounds = entry_bounds(spans)
     with removed_on_failure(context) as created:
         location = created.new_location("-range-deletes", spec_id, partition)

@@ -33,10 +33,10 @@ def table_of(directory: Path, mode: str, **more: str) -> tf.Table:
 
 
 def replace_often(table: tf.Table, count: int) -> dict[tuple[str, int], str]:
-    """Replacements of overlapping ids; the rows that are left."""
+    """Replacements of ids that overlap and do not follow each other (RD-14); the rows that are left."""
     left: dict[tuple[str, int], str] = {}
     for number in range(count):
-        ids = range(number % 5, number % 5 + 4)
+        ids = range(number % 5, number % 5 + 8, 2)
         table.replace(rows("a", ids, f"p{number}"), prefix=["id1", "id2"])
         left.update({("a", each): f"p{number}" for each in ids})
     return left

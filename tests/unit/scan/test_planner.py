@@ -260,12 +260,21 @@ def test_plans_travel_to_other_processes(tmp_path: Path) -> None:
     assert len(task.range_deletes[0]) == 1
 
 
+def test_a_file_whose_messages_were_all_replaced_is_not_read(tmp_path: Path) -> None:
+    """RD-10, RD-14: no span covers the file by itself."""
+    builder = table(tmp_path)
+    builder.append(rows(5, 6, 7))
+    builder.delete_prefixes(["id"], [{"id": 7}, {"id": 5}, {"id": 6}])
+    plan = builder.scan("id < 50").plan()
+    assert (len(plan.covered), len(plan.tasks)) == (1, 0)
+
+
 def test_explanation_tells_verdicts_and_reasons(tmp_path: Path) -> None:
     builder = table(tmp_path)
     builder.append(rows(1))
-    builder.append(rows(2, 4))
+    builder.append(rows(2, 6))
     builder.append(rows(3))
-    builder.delete_prefixes(["id"], [{"id": 3}, {"id": 4}])
+    builder.delete_prefixes(["id"], [{"id": 3}, {"id": 5}])
     builder.append(rows(100))
     explanation = builder.scan("id < 50").explain()
     assert {file.verdict: file.record_count for file in explanation.files} == {"clean": 1, "partial": 2, "covered": 1}
