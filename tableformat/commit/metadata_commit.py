@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertLastAssignedFieldId,
     AssertRefSnapshotId,
     AssertTableUUID,
     TableRequirement,
@@ -92,6 +95,38 @@ def refs_are_unchanged(table: Table, *, but_gone: Sequence[str] = ()) -> tuple[T
 def assert_ref(name: str, snapshot_id: int | None) -> AssertRefSnapshotId:
     """The requirement that a ref is at a snapshot; None: that there is no such ref."""
     return AssertRefSnapshotId.model_validate({"ref": name, "snapshot-id": snapshot_id})
+
+
+def ids_of_schemas_are_free(
+    base: TableMetadata, updates: Sequence[TableUpdate], catalog: Catalog
+) -> tuple[TableRequirement, ...]:
+    """CP-50: what a commit requires that adds a schema which was made beside those of `base`.
+
+    A catalog server gives a new schema an id of its own.
+    """
+    if not any(isinstance(update, AddSchemaUpdate) for update in updates):
+        return ()
+    columns = AssertLastAssignedFieldId.model_validate({"last-assigned-field-id": base.last_column_id})
+    if is_rest(catalog):
+        return (columns,)
+    # PyIceberg's union of requirements lists those that a catalog server knows.
+    return (columns, cast(TableRequirement, _NoSchemaCame(last_schema_id=_last_schema_id(base))))
+
+
+def _last_schema_id(metadata: TableMetadata) -> int:
+    return max(schema.schema_id for schema in metadata.schemas)
+
+
+class _NoSchemaCame(ValidatableTableRequirement):
+    """Checked by catalogs that check requirements in this process."""
+
+    type: str = "assert-no-other-schema"
+    last_schema_id: int
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
+        """Raises CommitFailedException when a schema came that was not known."""
+        if base_metadata is not None and _last_schema_id(base_metadata) != self.last_schema_id:
+            raise CommitFailedException("Requirement failed: the columns were changed concurrently, and changed back")
 
 
 class _NoRefCame(ValidatableTableRequirement):

@@ -24,7 +24,7 @@ from pyiceberg.table.update import (
 
 from tableformat.commit.coverage_change import COVERAGE_BEFORE, coverage_is, property_updates
 from tableformat.commit.idempotence import batches_of_snapshots
-from tableformat.commit.metadata_commit import assert_ref
+from tableformat.commit.metadata_commit import assert_ref, ids_of_schemas_are_free
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.retry import retry_lost_races
@@ -327,7 +327,9 @@ def commit_updates(
     where what it requires still holds, unless the requirements do not say all that it goes by (`is_tried_again`);
     CommitConflictError where it does not, or after too many races."""
     refuse_read_only(iceberg)
-    guarded = (AssertTableUUID(uuid=iceberg.metadata.table_uuid), *requirements)
+    base = iceberg.metadata
+    free = ids_of_schemas_are_free(base, updates, iceberg.catalog)
+    guarded = (AssertTableUUID(uuid=base.table_uuid), *requirements, *free)
 
     def attempt() -> CommitTableResponse:
         try:

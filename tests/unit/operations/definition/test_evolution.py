@@ -122,6 +122,51 @@ def test_two_changes_of_one_schema_are_a_conflict(table: Table) -> None:
     assert other.refresh().schema.names[-1] == "a"
 
 
+def test_a_new_column_does_not_get_the_id_of_one_that_came_and_went_meanwhile(table: Table) -> None:
+    """CP-50: the current schema is the same again, and the values of the other column are still in files."""
+    other = table.catalog.load_table("db.t")
+    with table.update_schema() as update:
+        update.add_column("a", IntegerType())
+    table.append({"id": 1, "a": 5})
+    with table.update_schema() as update:
+        update.delete_column("a")
+    with pytest.raises(CommitConflictError, match="Refresh the handle"), other.update_schema() as update:
+        update.add_column("b", IntegerType())
+    with other.refresh().update_schema() as update:
+        update.add_column("b", IntegerType())
+    assert other.scan(columns=["id", "b"]).to_arrow().to_pylist() == [{"id": 1, "b": None}]
+
+
+def test_a_new_schema_does_not_get_the_id_of_one_that_came_meanwhile(table: Table) -> None:
+    """CP-50: no column is new, and the current schema is the same again."""
+    other = table.catalog.load_table("db.t")
+    for old, new in (("name", "title"), ("title", "name")):
+        with table.update_schema() as update:
+            update.rename_column(old, new)
+    with pytest.raises(CommitConflictError, match="changed back"), other.update_schema() as update:
+        update.rename_column("name", "label")
+    with other.refresh().update_schema() as update:
+        update.rename_column("name", "label")
+    assert other.schema.names == ["id", "p", "label", "place"]
+    assert len({schema.schema_id for schema in other.metadata.schemas}) == len(other.metadata.schemas)
+
+
+def test_a_new_key_does_not_get_the_schema_id_of_one_that_came_meanwhile(tmp_path: Path) -> None:
+    """CP-50: the table could not be read by its key any more."""
+    with open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        required = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("a", "b")])
+        table = catalog.create_table("db.t", required, key=["a"])
+        other = catalog.load_table("db.t")
+        for old, new in (("b", "c"), ("c", "b")):
+            with table.update_schema() as update:
+                update.rename_column(old, new)
+        with pytest.raises(CommitConflictError, match="changed back"):
+            other.set_key(["a", "b"])
+        assert catalog.load_table("db.t").key == ("a",)
+        assert other.refresh().set_key(["a", "b"]).key == ("a", "b")
+
+
 def test_a_change_of_a_table_that_was_dropped_says_that_it_is_not_there(table: Table) -> None:
     table.catalog.drop_table("db.t")
     with pytest.raises(TableNotFoundError), table.update_schema() as update:
