@@ -54,6 +54,7 @@ from tableformat.errors import (
 )
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.identifiers import identifier_text
+from tableformat.metadata.newest import newest_of
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.properties import RANGE_PARTITIONS, is_synced
@@ -303,7 +304,8 @@ class _Commit:
         ]
         if has_partition_scoped_deletes(change, base):
             requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": base.metadata.default_spec_id}))
-        if change.scoped_deletes:
+        if change.scoped_deletes or change.coverage is not None:
+            # What exists is said of columns that the table has (RP-2).
             schema_id = base.metadata.current_schema_id
             requirements.append(AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id}))
         if self._batch is not None:
@@ -362,16 +364,7 @@ class _Commit:
         )
 
     def _load(self) -> Table:
-        try:
-            table = self._handle.catalog.load_table(self._handle.name())
-        except NoSuchTableError as error:
-            raise TableNotFoundError(f"table {'.'.join(self._handle.name())} does not exist (any more).") from error
-        if table.metadata.table_uuid != self._handle.metadata.table_uuid:
-            raise TableNotFoundError(
-                f"table {'.'.join(self._handle.name())} was dropped and another one created under its name; load it "
-                "again."
-            )
-        return table
+        return newest_of(self._handle)
 
     def _landed(self, table: Table) -> CommitOutcome | None:
         """The outcome, if an earlier attempt was applied although its answer said otherwise or never came."""

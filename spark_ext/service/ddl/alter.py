@@ -14,7 +14,6 @@ from pyiceberg.transforms import VoidTransform
 from spark_ext.service.ddl.check_constraints import (
     add_checks,
     drop_constraint,
-    is_check_property,
 )
 from spark_ext.service.ddl.key_property import KEY, key_columns
 from spark_ext.service.ddl.range_properties import refuse_range_property
@@ -28,7 +27,7 @@ from tableformat.errors import InvalidArgumentError, TableFormatError
 from tableformat.operations.history.references import remove_properties, set_properties
 from tableformat.properties import KEY_FIELD_IDS
 from tableformat.table import Table
-from tableformat.write.rows.checks import refuse_column_of_check
+from tableformat.write.rows.checks import is_check_property, refuse_column_of_check
 
 Change: TypeAlias = Mapping[str, Any]
 """One change as `DdlJson` of the Java side writes it."""

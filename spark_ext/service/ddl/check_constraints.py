@@ -10,6 +10,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
     AssertRefSnapshotId,
     SetPropertiesUpdate,
     TableRequirement,
@@ -46,9 +47,11 @@ def add_checks(table: Table, checks: Sequence[CheckJson], validated_version: str
             raise AlreadyExistsError(f"{table.name} has a constraint {known[check['name'].casefold()]!r} already.")
     added = check_properties(checks, table.metadata.schema())
     if added:
-        requirements = () if validated_version is None else (_still_at(validated_version),)
+        schema_id = table.metadata.current_schema_id
+        same_columns = AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id})
+        same_rows = () if validated_version is None else (_still_at(validated_version),)
         update = SetPropertiesUpdate(updates=added)
-        commit_updates(table.iceberg, requirements, (update,), is_tried_again=False)
+        commit_updates(table.iceberg, (same_columns, *same_rows), (update,), is_tried_again=False)
 
 
 def drop_constraint(table: Table, name: str, *, if_exists: bool) -> None:
@@ -56,10 +59,6 @@ def drop_constraint(table: Table, name: str, *, if_exists: bool) -> None:
     known = {each.casefold() for each in check_conditions(table.properties)}
     if name.casefold() in known or not if_exists:
         table.drop_check(name)
-
-
-def is_check_property(name: str) -> bool:
-    return name.startswith((CHECK_PREFIX, CHECK_EXPRESSION_PREFIX))
 
 
 def _still_at(version: str) -> TableRequirement:

@@ -12,7 +12,6 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import SortDirection
 from pyiceberg.table.update.sorting import UpdateSortOrder
 
-from spark_ext.service.ddl.check_constraints import is_check_property
 from spark_ext.service.ddl.column_defaults import set_defaults
 from spark_ext.service.ddl.tables import is_internal_property
 from spark_ext.service.registry import Request, method
@@ -21,6 +20,7 @@ from spark_ext.service.wire.partition_type import default_fields
 from tableformat.errors import AlreadyExistsError
 from tableformat.operations.format_version import FORMAT_VERSION, refusals_of_version
 from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS
+from tableformat.write.rows.checks import is_check_property
 
 _OF_ONE_TABLE: Final = ("schema.name-mapping.default", "write.data.path", "write.metadata.path", RANGE_PARTITIONS)
 """Properties with field ids or directories of the source; range partitions are passed on by themselves."""

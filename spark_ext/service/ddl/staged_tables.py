@@ -30,7 +30,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from spark_ext.service.ddl.check_constraints import check_properties, is_check_property
+from spark_ext.service.ddl.check_constraints import check_properties
 from spark_ext.service.ddl.column_defaults import defaults_of, with_defaults
 from spark_ext.service.ddl.kept_ids import fields_with_kept_ids, schema_with_kept_ids
 from spark_ext.service.ddl.key_property import key_of
@@ -66,7 +66,7 @@ from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand, to_property
 from tableformat.storage.storage import delete_if_present
-from tableformat.write.rows.checks import refuse_check_set_by_hand
+from tableformat.write.rows.checks import is_check_property, refuse_check_set_by_hand
 
 CREATE = "create"
 REPLACE = "replace"

@@ -15,6 +15,7 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
 )
 
+from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, UnsupportedFeatureError, nearest_hint
 from tableformat.filters.bound_filter import Always, BoundFilter, bind_filter, comparisons, to_expression
 from tableformat.filters.predicate import Where, parse_false_where
@@ -33,6 +34,7 @@ _NAME: Final = re.compile(r"\w+")
 def add_check(iceberg: IcebergTable, name: str, condition: Where) -> None:
     """CK-8: set the constraint, once no row of a branch breaks it, in a commit that fails when rows or columns changed
     meanwhile."""
+    refuse_read_only(iceberg)
     move_to_newest(iceberg)
     metadata = iceberg.metadata
     schema = metadata.schema()
@@ -55,6 +57,8 @@ def add_check(iceberg: IcebergTable, name: str, condition: Where) -> None:
 
 def drop_check(iceberg: IcebergTable, name: str) -> None:
     """Remove a constraint; names are looked up without case. InvalidArgumentError where there is none."""
+    refuse_read_only(iceberg)
+    move_to_newest(iceberg)
     known = check_conditions(iceberg.metadata.properties)
     found = next((each for each in known if each.casefold() == name.casefold()), None)
     if found is None:

@@ -13,18 +13,21 @@ from typing import Any, ParamSpec, TypeVar
 
 from pydantic import ValidationError as ModelError
 from pyiceberg.exceptions import ResolveError, ValidationError
+from pyiceberg.schema import Schema, index_by_id, index_name_by_id
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import SetPropertiesUpdate
+from pyiceberg.table.update import AssertDefaultSpecId, SetPropertiesUpdate, TableRequirement
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import BucketTransform, Transform, TruncateTransform, VoidTransform, parse_transform
 from pyiceberg.types import IcebergType
 
 from tableformat.arguments import checked_arguments, shown
+from tableformat.commit.coverage_change import coverage_is
 from tableformat.errors import InvalidArgumentError, TableFormatError
 from tableformat.operations.definition.column_names import with_current_names
+from tableformat.operations.history.held_checks import checks_are
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, name_mapping
 from tableformat.range_partitions.definition import ranges_text
@@ -122,7 +125,17 @@ class SchemaChanges(UpdateSchema):
             mapping = with_current_names(self._names_in_files, self._apply()).model_dump_json()
             updates = (*updates, SetPropertiesUpdate(updates={NAME_MAPPING: mapping}))
         if updates:
-            commit_updates(self._iceberg, requirements, updates)
+            commit_updates(self._iceberg, (*requirements, *self._what_names_columns_is()), updates)
+
+    def _what_names_columns_is(self) -> tuple[TableRequirement, ...]:
+        """CK-4, RP-2: where a column leaves, gets another name or may be null from now on, the partition fields,
+        constraints and range partitions are those that were asked whether they name it."""
+        metadata, catalog = self._iceberg.metadata, self._iceberg.catalog
+        if _keeps_columns(metadata.schema(), self._apply()):
+            return ()
+        spec = AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id})
+        coverage = coverage_is(metadata.properties.get(RANGE_PARTITIONS), catalog)
+        return (spec, *checks_are(metadata, catalog), *coverage)
 
     def _refuse_optional(self, path: str | tuple[str, ...]) -> None:
         name = _dotted(path)
@@ -167,6 +180,15 @@ class SpecChanges(UpdateSpec):
         updates, requirements = self._commit()
         if updates:
             commit_updates(self._iceberg, requirements, updates)
+
+
+def _keeps_columns(before: Schema, after: Schema) -> bool:
+    """Whether all columns stay, under their names, and those that are required stay so."""
+    names, columns = index_name_by_id(after), index_by_id(after)
+    return all(
+        names.get(field_id) == name and (columns[field_id].required or not before.find_field(field_id).required)
+        for field_id, name in index_name_by_id(before).items()
+    )
 
 
 def _refuse_partition_source(metadata: TableMetadata, field_id: int, name: str) -> None:

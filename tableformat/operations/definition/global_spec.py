@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table.update import AddPartitionSpecUpdate, AssertTableUUID
+from pyiceberg.table.update import AddPartitionSpecUpdate, TableRequirement, TableUpdate
 
+from tableformat.commit.metadata_commit import commit_metadata
 from tableformat.deletes.rules import is_unpartitioned
-from tableformat.operations.history.references import commit_updates
 
 
 def global_spec_id(iceberg: IcebergTable) -> int:
@@ -21,12 +21,19 @@ def global_spec_id(iceberg: IcebergTable) -> int:
     known = _find(iceberg.metadata.partition_specs)
     if known is not None:
         return known
-    next_id = max(spec.spec_id for spec in iceberg.metadata.partition_specs) + 1
-    requirement = AssertTableUUID(uuid=iceberg.metadata.table_uuid)
-    commit_updates(iceberg, (requirement,), (AddPartitionSpecUpdate(spec=PartitionSpec(spec_id=next_id)),))
+    commit_metadata(iceberg, _new_spec)
     added = _find(iceberg.metadata.partition_specs)
     assert added is not None, "the catalog accepted an unpartitioned spec and does not list it"
     return added
+
+
+def _new_spec(table: IcebergTable) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
+    """Nothing where another writer has made one meanwhile."""
+    specs = table.metadata.partition_specs
+    if _find(specs) is not None:
+        return (), ()
+    next_id = max(spec.spec_id for spec in specs) + 1
+    return (AddPartitionSpecUpdate(spec=PartitionSpec(spec_id=next_id)),), ()
 
 
 def _find(specs: Iterable[PartitionSpec]) -> int | None:

@@ -13,6 +13,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
     AssertTableUUID,
     RemovePropertiesUpdate,
     RemoveSnapshotRefUpdate,
@@ -47,9 +48,10 @@ from tableformat.operations.format_version import (
     upgrade_to,
 )
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
+from tableformat.parquet.metrics_modes import METRICS
 from tableformat.properties import RANGE_PARTITIONS, checked_properties
 from tableformat.range_partitions.property_text import check_metrics, refuse_coverage_set_by_hand
-from tableformat.write.rows.checks import refuse_check_set_by_hand
+from tableformat.write.rows.checks import is_check_property, refuse_check_set_by_hand
 
 
 def create_tag(iceberg: IcebergTable, name: str, view: SnapshotView, max_ref_age_ms: int | None) -> None:
@@ -94,7 +96,7 @@ def replace_ref(iceberg: IcebergTable, name: str, kind: str, snapshot_id: int | 
     metadata = iceberg.metadata
     ref = ref_of_kind(metadata, name, kind)
     if snapshot_id not in (None, ref.snapshot_id):
-        _refuse_publish_target(metadata, name)
+        _refuse_publish_target(iceberg, name)
     target_id = ref.snapshot_id if snapshot_id is None else snapshot_id
     said = {key: value for key, value in asdict(retention).items() if value is not None}
     replaced = checked_ref(
@@ -213,7 +215,7 @@ def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotVie
     head = metadata.refs.get(branch)
     line = () if head is None else ancestors(metadata, metadata.snapshot_by_id(head.snapshot_id))
     if all(snapshot.snapshot_id != target_id for snapshot in line):
-        _refuse_publish_target(metadata, branch)
+        _refuse_publish_target(iceberg, branch)
     _move(iceberg, branch, target_id)
 
 
@@ -231,7 +233,7 @@ def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
     head = metadata.refs.get(branch)
     if head is not None and head.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise InvalidArgumentError(f"{branch!r} is a tag: only branches move.")
-    _refuse_publish_target(metadata, branch)
+    _refuse_publish_target(iceberg, branch)
     line = [snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.snapshot_by_id(target_id))]
     if head is not None and head.snapshot_id not in line:
         raise InvalidArgumentError(
@@ -276,12 +278,14 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
     Raises InvalidArgumentError for a lower version than the table has, UnsupportedFeatureError where the library or the
     catalog cannot write the version.
     """
+    refuse_read_only(iceberg)
     checked_properties(properties)
     refuse_coverage_set_by_hand(properties)
+    move_to_newest(iceberg)
     schema = iceberg.metadata.schema()
     check_filter_columns(properties, schema)
     check_metrics(properties, iceberg.metadata.properties, schema)
-    refuse_check_set_by_hand(properties, iceberg.metadata.properties, iceberg.metadata.schema())
+    refuse_check_set_by_hand(properties, iceberg.metadata.properties, schema)
     version = requested_format_version(properties, iceberg.metadata.format_version)
     updates: tuple[TableUpdate, ...] = upgrade_to(iceberg.metadata, version)
     others = {name: value for name, value in properties.items() if name != FORMAT_VERSION}
@@ -289,11 +293,24 @@ def set_properties(iceberg: IcebergTable, properties: Mapping[str, str]) -> None
         updates += (SetPropertiesUpdate(updates=others),)
     if updates:
         with refusals_of_version(version, iceberg.catalog.name):
-            commit_updates(iceberg, (), updates)
+            commit_updates(iceberg, _what_columns_are(iceberg, properties), updates)
+
+
+def _what_columns_are(iceberg: IcebergTable, properties: Mapping[str, str]) -> tuple[TableRequirement, ...]:
+    """CK-6, RP-7: the columns that a constraint names, and those whose bounds range partitions go by, are still these
+    when properties are set that name them."""
+    metadata = iceberg.metadata
+    schema = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
+    is_checked = any(map(is_check_property, properties))
+    is_measured = any(name.startswith(METRICS) for name in properties)
+    coverage = coverage_is(metadata.properties.get(RANGE_PARTITIONS), iceberg.catalog) if is_measured else ()
+    return (*((schema,) if is_checked else ()), *coverage)
 
 
 def remove_properties(iceberg: IcebergTable, names: Sequence[str]) -> None:
-    """Remove table properties in one commit. UnknownOptionError for one that the table does not have."""
+    """Remove table properties in one commit. UnknownOptionError for one that the table does not have by now."""
+    refuse_read_only(iceberg)
+    move_to_newest(iceberg)
     present = iceberg.metadata.properties
     for name in names:
         if name not in present:
@@ -381,9 +398,10 @@ def _create(iceberg: IcebergTable, name: str, ref: SnapshotRef) -> None:
     commit_updates(iceberg, (requirement,), (set_ref(name, ref),))
 
 
-def _refuse_publish_target(metadata: TableMetadata, branch: str) -> None:
-    """MT-30: what publishing moves is moved by nothing else."""
-    sources = published_to(metadata, branch)
+def _refuse_publish_target(iceberg: IcebergTable, branch: str) -> None:
+    """MT-30: what publishing moves, by now, is moved by nothing else."""
+    refuse_read_only(iceberg)
+    sources = published_to(newest_of(iceberg).metadata, branch)
     if sources:
         raise InvalidArgumentError(
             f"branch {branch!r} is what branch {sources[0]!r} is published to: publish({sources[0]!r}, {branch!r}) "

@@ -56,6 +56,11 @@ class RowTest(Protocol):
         """The rows of a batch in the table's schema that must not be written."""
 
 
+def is_check_property(name: str) -> bool:
+    """CK-1: whether a table property of this name is a part of a constraint."""
+    return name.startswith((CHECK_PREFIX, CHECK_EXPRESSION_PREFIX))
+
+
 def check_conditions(properties: Mapping[str, str]) -> dict[str, str]:
     """CK-1: the conditions of a table's CHECK constraints by the constraints' names."""
     found = {name: value for name, value in properties.items() if name.startswith(CHECK_PREFIX)}

@@ -369,7 +369,7 @@ def test_table_dropped_and_created_again_is_another_table(table: Table, catalog:
     with pytest.raises(TableNotFoundError, match=r"db\.t does not exist"):
         commit_change(table, append(data_file(table, "a.parquet")))
     catalog.create_table("db.t", table.schema())
-    with pytest.raises(TableNotFoundError, match="dropped and another one created"):
+    with pytest.raises(TableNotFoundError, match="was dropped or renamed since it was loaded, and another one"):
         commit_change(table, append(data_file(table, "a.parquet")))
 
 

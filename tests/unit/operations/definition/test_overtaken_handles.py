@@ -1,0 +1,170 @@
+"""What a table is, changed by a handle from before somebody else changed what the change is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import LongType, NestedField
+
+import tableformat as tf
+from tableformat.errors import CommitConflictError, InvalidArgumentError, TableFormatError
+from tableformat.properties import RANGE_PARTITIONS
+from tableformat.testing.table_rows import live_values
+
+SCHEMA = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("id", "v")])
+RANGES = tf.RangePartitions(on=["v"], bounds=[(0, 10)])
+Act = Callable[[tf.Table], Any]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[tf.Catalog]:
+    with tf.open_catalog(str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
+
+
+@pytest.fixture
+def table(catalog: tf.Catalog) -> tf.Table:
+    made = catalog.create_table("db.t", SCHEMA, key=["id"])
+    made.append({"id": 1, "v": 2})
+    return made
+
+
+def rename(table: tf.Table) -> None:
+    with table.update_schema() as update:
+        update.rename_column("v", "w")
+
+
+def drop(table: tf.Table) -> None:
+    with table.update_schema() as update:
+        update.delete_column("v")
+
+
+def make_optional(table: tf.Table) -> None:
+    with table.update_schema() as update:
+        update.make_column_optional("v")
+
+
+def partition_by_v(table: tf.Table) -> None:
+    with table.update_spec() as update:
+        update.add_field("v", IdentityTransform())
+
+
+def name_v(table: tf.Table) -> None:
+    expression = '{"type": "gt", "term": "v", "value": 0}'
+    table.set_properties({"tableformat.check.positive": "v > 0", "tableformat.check-expression.positive": expression})
+
+
+CHANGES_OF_COLUMNS: dict[str, tuple[Act, Act]] = {
+    "dropped, and a constraint names it": (drop, lambda table: table.add_check("positive", "v > 0")),
+    "renamed, and a constraint names it": (rename, lambda table: table.add_check("positive", "v > 0")),
+    "dropped, and rows lie by it": (drop, lambda table: table.range_partitions.define(RANGES)),
+    "optional, and rows lie by it": (make_optional, lambda table: table.range_partitions.define(RANGES)),
+    "dropped, and the source of a field": (drop, partition_by_v),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES_OF_COLUMNS)
+def test_a_column_that_something_names_meanwhile_stays(catalog: tf.Catalog, table: tf.Table, name: str) -> None:
+    """CK-4, RP-2: nobody could add rows afterwards."""
+    change, other = CHANGES_OF_COLUMNS[name]
+    behind = catalog.load_table("db.t")
+    other(table)
+    with pytest.raises(CommitConflictError, match="Refresh the handle"):
+        change(behind)
+    assert behind.refresh().schema == SCHEMA
+    behind.append({"id": 2, "v": 3})
+    assert live_values(behind, "v") == [2, 3]
+
+
+def test_other_columns_come_beside_constraints(catalog: tf.Catalog, table: tf.Table) -> None:
+    behind = catalog.load_table("db.t")
+    table.add_check("positive", "v > 0")
+    with behind.update_schema() as update:
+        update.add_column("note", LongType())
+    assert behind.schema.names == ["id", "v", "note"]
+
+
+PROPERTIES: dict[str, tuple[Act, Act, str]] = {
+    "a constraint on a dropped column": (name_v, drop, "unknown column 'v'"),
+    "no bounds of a range column": (
+        lambda table: table.set_properties({"write.metadata.metrics.column.v": "none"}),
+        lambda table: table.range_partitions.define(RANGES),
+        "range partitions go by",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_properties_are_held_against_the_table_of_now(catalog: tf.Catalog, table: tf.Table, name: str) -> None:
+    """CK-6, RP-7: whatever the handle has seen, and where the other commit comes between asking and setting."""
+    change, other, told = PROPERTIES[name]
+    behind = catalog.load_table("db.t")
+    other(table)
+    before = table.properties
+    with pytest.raises(InvalidArgumentError, match=told):
+        change(behind)
+    assert table.refresh().properties == before
+
+
+def test_a_constraint_is_dropped_that_came_meanwhile(catalog: tf.Catalog, table: tf.Table) -> None:
+    behind, other = (catalog.load_table("db.t") for _ in range(2))
+    table.add_check("positive", "v > 0").set_properties(owner="me")
+    assert behind.drop_check("positive").checks == {}
+    assert "owner" not in other.remove_properties("owner").properties
+
+
+def test_columns_that_go_while_ranges_are_defined_by_them(
+    catalog: tf.Catalog, table: tf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RP-2: between the look at the table and the commit."""
+    backend = catalog.iceberg
+    commit, waiting = backend.commit_table, [lambda: drop(catalog.load_table("db.t"))]
+
+    def late(*arguments: Any) -> Any:
+        while waiting:
+            waiting.pop()()
+        return commit(*arguments)
+
+    monkeypatch.setattr(backend, "commit_table", late)
+    with pytest.raises(TableFormatError, match="'v'"):
+        table.range_partitions.define(RANGES)
+    found = catalog.load_table("db.t")
+    assert RANGE_PARTITIONS not in found.properties
+    assert found.schema.names == ["id"]
+
+
+def test_a_branch_that_others_are_published_to_by_now_is_moved_by_publishing(
+    catalog: tf.Catalog, table: tf.Table
+) -> None:
+    """MT-30: a range delete would come before engines that cannot read it."""
+    table.create_branch("tried")
+    deleted = catalog.load_table("db.t", branch="tried").delete_prefix({"id": 1}).snapshot_id
+    behind = catalog.load_table("db.t")
+    table.refresh().create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
+    with pytest.raises(InvalidArgumentError, match="is what branch 'ingest' is published to"):
+        behind.set_current_snapshot(deleted)
+    assert live_values(table.refresh(), "id") == [1]
+
+
+def test_a_delete_of_all_partitions_beside_a_spec_that_came_meanwhile(catalog: tf.Catalog) -> None:
+    """FM-5: of a table of another writer, which has no spec for it, by a handle that does not know the new one."""
+    schema = Schema(*(NestedField(number, name, LongType(), required=True) for number, name in ((1, "id"), (2, "v"))))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "id"))
+    catalog.iceberg.create_table("db.f", schema, partition_spec=spec)
+    table = catalog.load_table("db.f")
+    table.append([{"id": number, "v": number} for number in (1, 2)])
+    behind = catalog.load_table("db.f")
+    with table.update_spec() as update:
+        update.add_field("v", BucketTransform(2), "bucket")
+    behind.delete_range(lower=(0,), upper=(2,), on=["v"])
+    assert live_values(table.refresh(), "v") == [2]
+    ids = [each.spec_id for each in table.metadata.partition_specs]
+    assert len(set(ids)) == len(ids) == 3
