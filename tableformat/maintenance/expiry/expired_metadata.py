@@ -54,11 +54,16 @@ def unneeded_metadata(io: FileIO, metadata: TableMetadata) -> UnneededMetadata:
     """MT-1: the schemas and specs that neither the table as it is nor a snapshot of it needs.
 
     A spec is needed where a manifest has it, a schema where a snapshot was written in it. Of a dropped column that a
-    partition spec or a delete file names the newest schema that has it stays: it says the column's type (DA-6).
+    partition spec or a delete file names the newest schema that has it stays: it says the column's type (DA-6). The
+    spec and the schema with the highest id stay: the next ones get ids that nobody holds files or columns of.
     """
     manifests = _manifests(io, metadata)
-    spec_ids = {metadata.default_spec_id, *(manifest.partition_spec_id for manifest in manifests)}
-    schema_ids = {metadata.current_schema_id}
+    spec_ids = {
+        metadata.default_spec_id,
+        max(metadata.specs()),
+        *(manifest.partition_spec_id for manifest in manifests),
+    }
+    schema_ids = {metadata.current_schema_id, max(schema.schema_id for schema in metadata.schemas)}
     schema_ids |= {each.schema_id for each in metadata.snapshots if each.schema_id is not None}
     named = {field.source_id for spec_id in spec_ids for field in metadata.specs()[spec_id].fields}
     named |= _delete_columns(io, metadata, manifests)

@@ -384,7 +384,7 @@ def test_empty_table(tmp_path: Path) -> None:
 
 
 def evolved(tmp_path: Path) -> tf.Table:
-    """The column payload, which an equality delete compares, is dropped; a partition field came and went."""
+    """The column payload, which an equality delete compares, is dropped; partition fields came and went."""
     table = history(tmp_path)
     context = WriteContext.of(table.metadata, table.iceberg.io)
     schema = table.metadata.schema()
@@ -396,10 +396,11 @@ def evolved(tmp_path: Path) -> tf.Table:
         update.add_column("more", LongType())
     with table.iceberg.update_schema() as update:
         update.delete_column("payload")
-    with table.iceberg.update_spec() as update:
-        update.add_field("id2", "bucket[2]", "b")
-    with table.iceberg.update_spec() as update:
-        update.remove_field("b")
+    for number in (2, 4):
+        with table.iceberg.update_spec() as update:
+            update.add_field("id2", f"bucket[{number}]", "b")
+        with table.iceberg.update_spec() as update:
+            update.remove_field("b")
     return table.refresh()
 
 
@@ -423,6 +424,33 @@ def test_schemas_and_specs_that_nothing_needs_go_where_that_is_asked(tmp_path: P
     assert live_tuples(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
 
 
+def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) -> None:
+    """MT-1: files that wait for their commit would be taken for files of another spec, and filters would miss rows."""
+    table = keyed_table(tmp_path)
+    with table.update_spec() as update:
+        update.add_field("id2", "identity", "b")
+    write = table.new_write()
+    staged = write.write(rows("a", range(2)))
+    with table.update_spec() as update:
+        update.remove_field("b")
+    with table.update_schema() as update:
+        update.add_column("note", LongType())
+    with table.update_schema() as update:
+        update.delete_column("note")
+    table.maintenance.expire_snapshots(clean_expired_metadata=True)
+    for field, transform in (("c", "bucket[2]"), ("d", "truncate[2]")):
+        with table.refresh().update_spec() as update:
+            for known in table.metadata.spec().fields:
+                update.remove_field(known.name)
+            update.add_field("id1", transform, field)
+    with table.update_schema() as update:
+        update.add_column("other", LongType())
+    assert [each.schema_id for each in table.metadata.schemas] == [0, 1, 2]
+    table.commit(write, [staged])
+    assert table.scan("id2 = 1").count() == 1
+    assert table.verify(deep=True).is_clean
+
+
 def test_files_of_a_spec_that_went_are_not_committed(tmp_path: Path) -> None:
     """MT-1: a writer that began before."""
     table = keyed_table(tmp_path)
@@ -433,8 +461,13 @@ def test_files_of_a_spec_that_went_are_not_committed(tmp_path: Path) -> None:
     with ExitStack() as stack:
         writer = stack.enter_context(table.transaction())
         writer.append(rows("a", range(2)))
-        with other.iceberg.update_spec() as update:
-            update.remove_field("b")
+        for change in (
+            lambda update: update.remove_field("b"),
+            lambda update: update.add_field("id2", "bucket[4]", "c"),
+            lambda update: update.remove_field("c"),
+        ):
+            with other.refresh().update_spec() as update:
+                change(update)
         assert other.maintenance.expire_snapshots(clean_expired_metadata=True).removed_spec_ids == (1,)
         with pytest.raises(CommitConflictError, match="partition spec 1, which an expiry"):
             stack.close()
