@@ -25,6 +25,7 @@ from pyiceberg.types import IcebergType
 
 from tableformat.arguments import checked_arguments, shown
 from tableformat.commit.coverage_change import coverage_is
+from tableformat.commit.metadata_commit import ids_of_schemas_are_free
 from tableformat.errors import InvalidArgumentError, TableFormatError
 from tableformat.operations.definition.column_names import with_current_names
 from tableformat.operations.history.held_checks import checks_are
@@ -70,13 +71,14 @@ class SchemaChanges(UpdateSchema):
 
     def __init__(self, iceberg: IcebergTable) -> None:
         self._iceberg = iceberg
-        self._names_in_files = name_mapping(iceberg.metadata.properties)
-        super().__init__(Transaction(iceberg))
+        self._base = iceberg.metadata
+        self._names_in_files = name_mapping(self._base.properties)
+        super().__init__(Transaction(_pinned(iceberg)))
 
     def delete_column(self, path: str | tuple[str, ...]) -> UpdateSchema:
         """Drop a column. InvalidArgumentError for one of the key, the source of a partition field, a range column, and
         one that a CHECK constraint names (CK-4)."""
-        name, metadata = _dotted(path), self._iceberg.metadata
+        name, metadata = _dotted(path), self._base
         field_id = self._schema.find_field(name, self._case_sensitive).field_id
         if field_id in metadata.schema().identifier_field_ids:
             raise InvalidArgumentError(
@@ -89,7 +91,7 @@ class SchemaChanges(UpdateSchema):
 
     def rename_column(self, path_from: str | tuple[str, ...], new_name: str) -> UpdateSchema:
         """Rename a column. InvalidArgumentError for one that a CHECK constraint names (CK-4)."""
-        refuse_column_of_check(self._iceberg.metadata.properties, _dotted(path_from).rpartition(".")[2])
+        refuse_column_of_check(self._base.properties, _dotted(path_from).rpartition(".")[2])
         return super().rename_column(path_from, new_name)
 
     def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
@@ -125,12 +127,13 @@ class SchemaChanges(UpdateSchema):
             mapping = with_current_names(self._names_in_files, self._apply()).model_dump_json()
             updates = (*updates, SetPropertiesUpdate(updates={NAME_MAPPING: mapping}))
         if updates:
-            commit_updates(self._iceberg, (*requirements, *self._what_names_columns_is()), updates)
+            free = ids_of_schemas_are_free(self._base, updates, self._iceberg.catalog)
+            commit_updates(self._iceberg, (*requirements, *free, *self._what_names_columns_is()), updates)
 
     def _what_names_columns_is(self) -> tuple[TableRequirement, ...]:
         """CK-4, RP-2: where a column leaves, gets another name or may be null from now on, the partition fields,
         constraints and range partitions are those that were asked whether they name it."""
-        metadata, catalog = self._iceberg.metadata, self._iceberg.catalog
+        metadata, catalog = self._base, self._iceberg.catalog
         if _keeps_columns(metadata.schema(), self._apply()):
             return ()
         spec = AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id})
@@ -142,7 +145,7 @@ class SchemaChanges(UpdateSchema):
         field_id = self._schema.find_field(name, self._case_sensitive).field_id
         if field_id in self._schema.identifier_field_ids:
             raise InvalidArgumentError(f"column {name!r} belongs to the key and cannot be optional.")
-        _refuse_range_column(self._iceberg.metadata, field_id, f"column {name!r} cannot be optional")
+        _refuse_range_column(self._base, field_id, f"column {name!r} cannot be optional")
 
 
 @_refusals_are_ours
@@ -151,7 +154,7 @@ class SpecChanges(UpdateSpec):
 
     def __init__(self, iceberg: IcebergTable) -> None:
         self._iceberg = iceberg
-        super().__init__(Transaction(iceberg))
+        super().__init__(Transaction(_pinned(iceberg)))
 
     def add_field(
         self,
@@ -180,6 +183,13 @@ class SpecChanges(UpdateSpec):
         updates, requirements = self._commit()
         if updates:
             commit_updates(self._iceberg, requirements, updates)
+
+
+def _pinned(iceberg: IcebergTable) -> IcebergTable:
+    """What a change is made of: the handle may move on, by a verb or a refresh, before the change is committed."""
+    return IcebergTable(
+        iceberg.name(), iceberg.metadata, iceberg.metadata_location, iceberg.io, iceberg.catalog, iceberg.config
+    )
 
 
 def _keeps_columns(before: Schema, after: Schema) -> bool:

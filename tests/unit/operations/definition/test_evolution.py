@@ -137,6 +137,31 @@ def test_a_new_column_does_not_get_the_id_of_one_that_came_and_went_meanwhile(ta
     assert other.scan(columns=["id", "b"]).to_arrow().to_pylist() == [{"id": 1, "b": None}]
 
 
+@pytest.mark.parametrize("move", [lambda table: table.refresh(), lambda table: table.append({"id": 2, "p": 2})])
+def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
+    table: Table, move: Callable[[Table], Any]
+) -> None:
+    """CP-50: new columns and partition fields have ids of their own."""
+    other = table.catalog.load_table("db.t")
+    column = table.update_schema().add_column("b", IntegerType())
+    with other.update_schema() as theirs:
+        theirs.add_column("a", IntegerType())
+    other.append({"id": 1, "p": 1, "a": 5})
+    with other.update_schema() as theirs:
+        theirs.delete_column("a")
+    move(table)
+    with pytest.raises(CommitConflictError, match="Refresh the handle"):
+        column.commit()
+    assert table.refresh().schema.names == SCHEMA.names
+    field = table.update_spec().add_field("name", "identity", "by_name")
+    with other.refresh().update_spec() as theirs:
+        theirs.add_field("id", "identity", "by_id")
+    move(table)
+    with pytest.raises(CommitConflictError, match="Refresh the handle"):
+        field.commit()
+    assert [field.name for field in table.refresh().metadata.spec().fields] == ["p_bucket", "by_id"]
+
+
 def test_a_new_schema_does_not_get_the_id_of_one_that_came_meanwhile(table: Table) -> None:
     """CP-50: no column is new, and the current schema is the same again."""
     other = table.catalog.load_table("db.t")
