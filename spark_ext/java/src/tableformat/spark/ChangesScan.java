@@ -61,7 +61,7 @@ final class ChangesScan implements Scan, Batch {
   }
 
   @Override public PartitionReaderFactory createReaderFactory() {
-    return files().readerFactory(table.schemaWithIds(), required, predicates);
+    return files().readerFactory(table.schemaWithIds(), new StructType(), required, predicates);
   }
 
   private ScanFiles files() {

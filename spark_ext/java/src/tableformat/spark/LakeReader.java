@@ -19,6 +19,7 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
 
   private final LakeReaderFactory factory;
   private final FileTask[] tasks;
+  /** Of metadata columns; null for columns of the table. */
   private final String[] names;
   /** For each output column its place in the Parquet reader's batch; NOT_READ for what no file has. */
   private final int[] places;
@@ -38,12 +39,12 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
     this.tasks = tasks;
     StructType read = factory.layouts[0].readDataSchema();
     List<String> readNames = List.of(read.fieldNames());
-    names = factory.output.fieldNames();
+    names = factory.metadata;
     places = new int[names.length];
     uuids = new boolean[names.length];
     rowIndexPlace = readNames.indexOf(ParquetFiles.rowIndexColumn().name());
     for (int i = 0; i < names.length; i++) {
-      places[i] = names[i].equals(MetadataColumns.POSITION) ? rowIndexPlace : factory.readPlaces[i];
+      places[i] = MetadataColumns.POSITION.equals(names[i]) ? rowIndexPlace : factory.readPlaces[i];
       uuids[i] = factory.readPlaces[i] != NOT_READ && Schemas.isUuid(read.apply(places[i]));
     }
     int mark = Arrays.asList(names).indexOf(MetadataColumns.DELETED);
@@ -129,7 +130,7 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
       return Constants.vector(DataTypes.LongType, null, read.numRows());
     }
     long base = task.constants().getLong(place);
-    ColumnVector positions = names[column].equals(MetadataColumns.ROW_ID) ? read.column(rowIndexPlace) : null;
+    ColumnVector positions = MetadataColumns.ROW_ID.equals(names[column]) ? read.column(rowIndexPlace) : null;
     OnHeapColumnVector values = new OnHeapColumnVector(read.numRows(), DataTypes.LongType);
     for (int row = 0; row < read.numRows(); row++) {
       values.putLong(row, !stored.isNullAt(row) ? stored.getLong(row)

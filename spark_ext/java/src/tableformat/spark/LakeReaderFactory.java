@@ -14,6 +14,9 @@ final class LakeReaderFactory implements PartitionReaderFactory {
   /** Columns that come out, metadata columns among them. */
   final StructType output;
 
+  /** For each of them its name where it is a metadata column; null for one of the table (SP-87). */
+  final String[] metadata;
+
   /** One Parquet reader for each way that the plan's files are laid out; all give the same columns in the same order. */
   final ParquetPartitionReaderFactory[] layouts;
 
@@ -30,9 +33,10 @@ final class LakeReaderFactory implements PartitionReaderFactory {
   final Broadcast<byte[][]> sharedDeleted;
 
   LakeReaderFactory(
-      StructType output, ParquetPartitionReaderFactory[] layouts, int[] readPlaces, int[][] constantPlaces,
+      StructType output, String[] metadata, ParquetPartitionReaderFactory[] layouts, int[] readPlaces, int[][] constantPlaces,
       int[] inheritedPlaces, Broadcast<byte[][]> sharedDeleted) {
     this.output = output;
+    this.metadata = metadata;
     this.layouts = layouts;
     this.readPlaces = readPlaces;
     this.constantPlaces = constantPlaces;

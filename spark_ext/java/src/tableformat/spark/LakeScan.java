@@ -200,7 +200,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
     Predicate[] asked = IntStream.range(0, predicates.length)
         .filter(i -> Arrays.stream(decided).noneMatch(each -> each == i)).mapToObj(i -> predicates[i])
         .toArray(Predicate[]::new);
-    return files().readerFactory(table.storedColumns(), required, asked);
+    return files().readerFactory(table.schemaWithIds(), table.lineage(), required, asked);
   }
 
   private ScanFiles files() {

@@ -99,7 +99,7 @@ final class LakeStream implements MicroBatchStream, SupportsTriggerAvailableNow 
 
   /** Of the micro-batch that was planned last: Spark plans a micro-batch and then asks for its readers. */
   @Override public PartitionReaderFactory createReaderFactory() {
-    return files.readerFactory(table.storedColumns(), required, new Predicate[0]);
+    return files.readerFactory(table.schemaWithIds(), table.lineage(), required, new Predicate[0]);
   }
 
   @Override public void commit(Offset end) {}

@@ -24,7 +24,6 @@ import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -96,11 +95,7 @@ final class LakeTable
 
   /** The columns that data files can have: the table's and those of row lineage. */
   StructType storedColumns() {
-    StructType columns = schemaWithIds;
-    for (StructField field : lineage().fields()) {
-      columns = columns.add(field);
-    }
-    return columns;
+    return Schemas.both(schemaWithIds, lineage());
   }
 
   /** The struct of all partition fields that the table has had. */
@@ -211,6 +206,7 @@ final class LakeTable
     if (info.command() != RowLevelOperation.Command.DELETE) {
       refuseUncheckedRows();
     }
+    MetadataColumns.checkRowsCanBeFound(this);
     if (info.command() == RowLevelOperation.Command.MERGE) {
       MergeEvolution.checkStatement(this);
     }

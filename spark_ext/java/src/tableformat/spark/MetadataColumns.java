@@ -23,8 +23,29 @@ final class MetadataColumns {
 
   private MetadataColumns() {}
 
+  /** SP-87: the names of the columns that a read asks for, and null for those that the table has itself. */
+  static String[] among(StructType required, StructType own) {
+    List<String> known = List.of(own.fieldNames());
+    return Arrays.stream(required.fieldNames()).map(name -> known.contains(name) ? null : name).toArray(String[]::new);
+  }
+
+  /** SP-87: rows that a statement changes are found by two of them, which a column of the table must not hide. */
+  static void checkRowsCanBeFound(LakeTable table) {
+    boolean looksAtCase = Sessions.active().sessionState().conf().caseSensitiveAnalysis();
+    for (String name : table.rowType().fieldNames()) {
+      for (String needed : List.of(FILE, POSITION)) {
+        if (looksAtCase ? name.equals(needed) : name.equalsIgnoreCase(needed)) {
+          throw Errors.unsupported(table.name() + " has a column " + Names.quoted(name) + ", which hides the metadata column "
+              + needed + " by which Spark tells rows that it deletes or changes. Rename the column (ALTER TABLE " + table.name()
+              + " RENAME COLUMN " + Names.quoted(name) + " TO ...), or use the library's verbs in Python.");
+        }
+      }
+    }
+  }
+
+  /** Of a name of `among`. */
   static boolean isLineage(String name) {
-    return name.equals(ROW_ID) || name.equals(LAST_UPDATED_SEQUENCE_NUMBER);
+    return ROW_ID.equals(name) || LAST_UPDATED_SEQUENCE_NUMBER.equals(name);
   }
 
   /** `partition` is the struct of all partition fields that the table has had, `lineage` the lineage columns. */

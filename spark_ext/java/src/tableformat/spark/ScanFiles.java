@@ -126,18 +126,23 @@ final class ScanFiles {
     return result;
   }
 
-  /** Reads the columns `required`, metadata columns among them, of a table whose files can have `stored`. */
-  LakeReaderFactory readerFactory(StructType stored, StructType required, Predicate[] predicates) {
+  /**
+   * Reads the columns `required`, metadata columns among them, of a table with the columns `own`, whose files can have
+   * those of `lineage` as well.
+   */
+  LakeReaderFactory readerFactory(StructType own, StructType lineage, StructType required, Predicate[] predicates) {
+    StructType stored = Schemas.both(own, lineage);
     List<String> known = List.of(stored.fieldNames());
     StructType columns = new StructType(
         Arrays.stream(required.fields()).filter(field -> known.contains(field.name())).toArray(StructField[]::new));
     int[] readPlaces = places(required, columns);
     columns = Schemas.withIds(columns, stored);
-    List<String> wanted = List.of(required.fieldNames());
+    String[] metadata = MetadataColumns.among(required, own);
+    List<String> wanted = Arrays.asList(metadata);
     boolean needsRowIndex = wanted.contains(MetadataColumns.POSITION) || wanted.contains(MetadataColumns.ROW_ID)
         || tasks.stream().anyMatch(task -> task.deleted() != null || task.sharedDeleted() >= 0);
     Filter[] filters = RowGroupFilters.of(
-        Arrays.stream(predicates).filter(ScanFiles::isOverStoredValues).toArray(Predicate[]::new));
+        Arrays.stream(predicates).filter(predicate -> isOverStoredValues(predicate, lineage)).toArray(Predicate[]::new));
     ParquetPartitionReaderFactory[] readers = new ParquetPartitionReaderFactory[layouts.size()];
     int[][] constantPlaces = new int[layouts.size()][];
     for (int i = 0; i < readers.length; i++) {
@@ -153,20 +158,21 @@ final class ScanFiles {
     }
     Broadcast<byte[][]> broadcast = shared.length == 0 ? null : ParquetFiles.broadcast(shared, byte[][].class);
     return new LakeReaderFactory(
-        required, readers, readPlaces, constantPlaces, inheritedPlaces(required), broadcast);
+        required, metadata, readers, readPlaces, constantPlaces, inheritedPlaces(required, metadata), broadcast);
   }
 
   /** Statistics of a lineage column say nothing of the rows that inherit their value. */
-  private static boolean isOverStoredValues(Predicate predicate) {
+  private static boolean isOverStoredValues(Predicate predicate, StructType lineage) {
+    List<String> inherited = List.of(lineage.fieldNames());
     return Arrays.stream(predicate.references()).noneMatch(
-        column -> column.fieldNames().length == 1 && MetadataColumns.isLineage(column.fieldNames()[0]));
+        column -> column.fieldNames().length == 1 && inherited.contains(column.fieldNames()[0]));
   }
 
   /** For a lineage column, the place among the constants of what a file's rows inherit; -1 for any other. */
-  private int[] inheritedPlaces(StructType required) {
+  private int[] inheritedPlaces(StructType required, String[] metadata) {
     int[] result = places(required, constants);
     for (int i = 0; i < result.length; i++) {
-      if (!MetadataColumns.isLineage(required.apply(i).name())) {
+      if (!MetadataColumns.isLineage(metadata[i])) {
         result[i] = -1;
       }
     }

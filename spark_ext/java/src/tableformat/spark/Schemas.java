@@ -22,6 +22,15 @@ final class Schemas {
 
   private Schemas() {}
 
+  /** The columns of one, and behind them those of the other. */
+  static StructType both(StructType one, StructType other) {
+    StructType columns = one;
+    for (StructField field : other.fields()) {
+      columns = columns.add(field);
+    }
+    return columns;
+  }
+
   /** The schema as a table's columns, with their comments and defaults. */
   static Column[] columns(StructType schema) {
     return V2Columns.of(schema);
