@@ -14,7 +14,6 @@ from pyiceberg.expressions import AlwaysTrue
 
 from tableformat.deletes.positions import PositionSet
 from tableformat.merge_on_read.task import NarrowedTask, RowTask, scan_of
-from tableformat.metadata.row_lineage import ROW_LINEAGE_NAMES
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
@@ -45,11 +44,9 @@ class CarryContext:
     @staticmethod
     def of(view: SnapshotView, write: WriteContext) -> CarryContext:
         """MT-49: on a v3 table rows keep their row id and the number of their last change."""
-        columns = [field.name for field in write.schema.fields]
         if view.metadata.format_version >= 3:
-            columns += ROW_LINEAGE_NAMES
             write = write.with_row_lineage()
-        return CarryContext(ReadContext.of(view, columns), write)
+        return CarryContext(ReadContext.of(view, [field.name for field in write.schema.fields]), write)
 
 
 Carry: TypeAlias = Callable[[Sequence[CarriedFile], CarryContext], Generator[tuple[int, StagedFiles], None, None]]
