@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from io import StringIO
 from itertools import accumulate
 from pathlib import Path
@@ -93,6 +94,8 @@ class MutantRuns:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         assert not session.testsfailed, "tests cannot be collected"
         items = {item.nodeid: item for item in session.items if not _uses_polars(item)}
+        # Of what fails nobody looks at the example. pytest warns where Hypothesis is imported before it.
+        import_module("hypothesis.internal.conjecture.engine").MAX_SHRINKING_SECONDS = 0
         tests_of, self.durations = self._reached_tests(list(items.values()))
         for mutant in self.mutants:
             tests = sorted(_reaching(mutant, tests_of), key=partial(self._order, mutant))
