@@ -7,6 +7,7 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,8 +17,10 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
 
 import tableformat as tf
-from tableformat.errors import CommitStateUnknownError, CorruptFileError, InvalidArgumentError
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import CommitConflictError, CommitStateUnknownError, CorruptFileError, InvalidArgumentError
 from tableformat.keys.sort_marker import sorted_by
+from tableformat.maintenance.compaction import compact
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
 from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
@@ -167,6 +170,16 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
 def test_empty_table(tmp_path: Path) -> None:
     result = keyed_table(tmp_path).maintenance.compact()
     assert (result.snapshot_id, result.group_count) == (None, 0)
+
+
+def test_files_that_the_handle_has_not_seen_are_compacted_too(tmp_path: Path) -> None:
+    table = table_of(tmp_path, range(10))
+    other = another_handle(table)
+    for start in range(10, 50, 10):
+        other.append(rows("a", range(start, start + 10)))
+    table.maintenance.compact()
+    assert [data.record_count for data in live_data_files(table)] == [50]
+    assert ids_of(table) == list(range(50))
 
 
 def test_table_without_a_key_is_merged_in_file_order(tmp_path: Path) -> None:
@@ -405,8 +418,90 @@ def test_without_partial_progress_all_groups_are_one_snapshot(tmp_path: Path) ->
         for name in ("a", "b"):
             table.append(rows(name, range(start, 25, 5)))
     before = len(table.metadata.snapshots)
-    result = table.maintenance.compact(partial_progress=False)
+    result = table.maintenance.compact(partial_progress=False, target_file_size_bytes=1500, min_input_files=2)
     assert (result.group_count, result.commit_count, len(table.metadata.snapshots)) == (2, 1, before + 1)
+
+
+def partitioned(tmp_path: Path, names: str) -> tf.Table:
+    """A partition for each letter, with ids 0 to 24 in five files."""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    for start in range(5):
+        table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in names]))
+    return table
+
+
+def test_without_partial_progress_a_conflict_in_one_group_is_planned_again_for_all(tmp_path: Path) -> None:
+    """MT-47: the others do not come alone."""
+    table = partitioned(tmp_path, "ab")
+    other = another_handle(table)
+    before = len(table.metadata.snapshots)
+    meanwhile = Meanwhile(lambda: other.delete("id1 = 'b' and id2 = 3", mode="scan"))
+    result = table.maintenance.compact(partial_progress=False, progress=meanwhile)
+    assert (result.group_count, result.commit_count, len(table.metadata.snapshots)) == (2, 1, before + 2)
+    assert sorted(data.record_count for data in live_data_files(table)) == [24, 25]
+    assert live_tuples(table) == [
+        (name, number, "x") for name in "ab" for number in range(25) if (name, number) != ("b", 3)
+    ]
+    assert {path for path in files_on_disk(table) if path.endswith(".parquet")} == referenced(table)
+
+
+def test_without_partial_progress_a_conflict_that_never_ends_is_raised(tmp_path: Path) -> None:
+    """MT-47: no group is committed, and no new file is left."""
+    table = partitioned(tmp_path, "ab")
+    other = another_handle(table)
+    keys = iter(range(25))
+
+    def always(done: int, total: int, what: str) -> None:
+        other.delete(f"id1 = 'b' and id2 = {next(keys)}", mode="scan")
+
+    with pytest.raises(CommitConflictError):
+        table.maintenance.compact(partial_progress=False, progress=always)
+    table.refresh()
+    assert len(live_data_files(table)) == 10
+    assert [row[1] for row in live_tuples(table) if row[0] == "a"] == list(range(25))
+    assert {path for path in files_on_disk(table) if path.endswith(".parquet")} == referenced(table)
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+@pytest.mark.parametrize("error", [RuntimeError, CommitStateUnknownError])
+def test_error_among_groups_that_are_committed_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int, error: type[Exception]
+) -> None:
+    """MT-47, CP-13: what was committed before it stays, files of what may have happened too; the others go."""
+    table = partitioned(tmp_path, "abc")
+    before, files = live_tuples(table), files_on_disk(table)
+    calls = itertools.count(1)
+
+    def commit(*arguments: Any, **options: Any) -> Any:
+        call = next(calls)
+        if call == failing:
+            raise error("told by nobody")
+        if call == 1:
+            raise CommitConflictError("all of them together")
+        return commit_change(*arguments, **options)
+
+    monkeypatch.setattr(compact, "commit_change", commit)
+    with pytest.raises(error):
+        table.maintenance.compact()
+    fresh = another_handle(table)
+    assert live_tuples(fresh) == before
+    new = {path for path in files_on_disk(fresh) - files if path.endswith(".parquet")}
+    committed = max(failing - 2, 0)
+    unknown = (3 if failing == 1 else 1) if error is CommitStateUnknownError else 0
+    assert len(new & referenced(fresh)) == committed
+    assert len(new) == committed + unknown
+
+
+def test_rows_that_were_deleted_take_no_room_in_the_new_files(tmp_path: Path) -> None:
+    """MT-44: files are of even size, by the rows that are left."""
+    table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
+    size = sum(data.file_size_bytes for data in live_data_files(table))
+    table.delete("id2 < 4500", mode="scan")
+    result = table.maintenance.compact(target_file_size_bytes=size // 20)
+    counts = [data.record_count for data in live_data_files(table)]
+    assert len(counts) > 2
+    assert (sum(counts), result.deleted_row_count) == (1500, 4500)
+    assert min(counts) > max(counts) * 0.8
 
 
 def test_partial_progress_makes_as_many_snapshots_as_allowed(tmp_path: Path) -> None:

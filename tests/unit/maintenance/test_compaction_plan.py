@@ -57,6 +57,15 @@ def test_file_with_many_deleted_rows_is_folded(tmp_path: Path) -> None:
     assert table.maintenance.plan_compaction(target_file_size_bytes=UNIT, delete_ratio_threshold=0.31).groups == ()
 
 
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_file_with_many_rows_deleted_by_position_is_folded(tmp_path: Path, version: str) -> None:
+    """MT-40: named in position delete files, or in a deletion vector."""
+    table = table_of(tmp_path, range(10), range(10, 20), properties={"format-version": version})
+    table.delete("id2 in (1, 2, 3)", mode="scan")
+    (fold,) = table.maintenance.plan_compaction(target_file_size_bytes=UNIT).groups
+    assert (fold.kind, fold.deleted_row_count, fold.row_count) == (GroupKind.FOLD, 3, 10)
+
+
 def test_equality_deletes_are_counted_only_where_the_threshold_is_within_reach(tmp_path: Path) -> None:
     """MT-40: the number of keys bounds the number of rows, so the data file is not opened."""
     table = table_of(tmp_path, range(100))
