@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from maintenance_tables import another_handle, commit_deletes, keyed_table, rows
 from pyiceberg.table.refs import SnapshotRef
@@ -23,6 +24,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
+from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.metadata import owned_files
 from tableformat.testing.raw_files import foreign_equality_delete
 from tableformat.testing.table_files import files_on_disk, live_files
@@ -51,16 +53,27 @@ def test_only_the_head_stays_and_the_rows_with_it(tmp_path: Path) -> None:
     """MT-1, MT-3: the file whose rows are all gone leaves the disk with the snapshot that still had it."""
     table = history(tmp_path)
     head, before = table.snapshot_id, live_tuples(table)
-    result = table.maintenance.expire_snapshots(older_than=FUTURE)
+    sizes = {location: Path(location.removeprefix("file://")).stat().st_size for location in files_on_disk(table)}
+    result = table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)
+    assert result.freed_bytes == sum(sizes[location] for location in sizes.keys() - files_on_disk(table))
     assert ids(table) == [head]
     assert live_tuples(table) == before == [("b", 0, "x"), ("b", 1, "new")]
     assert (result.expired_snapshots_count, result.deleted_data_files_count) == (4, 1)
     assert result.deleted_manifest_lists_count == 4
     data = {location for location in files_on_disk(table) if "/data/" in location}
     assert data == {file.file_path for file in live_files(table)}
-    assert result.freed_bytes > 0
     assert not result.undeleted_file_locations
     assert live_tuples(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
+
+
+def test_snapshots_that_the_handle_has_not_seen_expire_too(tmp_path: Path) -> None:
+    """MT-1: the table is as the catalog has it."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(3)))
+    other = another_handle(table)
+    other.append(rows("b", range(3)))
+    assert table.maintenance.expire_snapshots(older_than=FUTURE).expired_snapshots_count == 1
+    assert ids(table) == [other.snapshot_id]
 
 
 def test_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
@@ -245,6 +258,20 @@ def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
         f"{head}.stats"
     }
     assert [statistics.snapshot_id for statistics in table.metadata.statistics] == [head]
+
+
+def test_statistics_of_partitions_go_with_their_snapshot(tmp_path: Path) -> None:
+    """MT-3: metadata names those of retained snapshots, and no file that is gone."""
+    table = history(tmp_path, partition_by=("id1",))
+    first, head = ids(table)[0], table.snapshot_id
+    assert head is not None
+    for snapshot_id in (first, head):
+        compute_partition_statistics(table.iceberg, snapshot_id)
+    result = table.refresh().maintenance.expire_snapshots(older_than=FUTURE)
+    assert result.deleted_statistics_files_count == 1
+    (kept,) = table.metadata.partition_statistics
+    assert kept.snapshot_id == head
+    assert [each for each in files_on_disk(table) if "partition-stats-" in each] == [kept.statistics_path]
 
 
 def _statistics(snapshot_id: int, location: str) -> Any:
@@ -449,6 +476,60 @@ def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) 
     table.commit(write, [staged])
     assert table.scan("id2 = 1").count() == 1
     assert table.verify(deep=True).is_clean
+
+
+def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
+    """MT-1: time travel shows the columns of then, and the tag goes to the newest with its own."""
+    table = history(tmp_path)
+    table.create_tag("then")
+    then = live_tuples(table)
+    for name in ("first", "second"):
+        with table.iceberg.update_schema() as update:
+            update.add_column(name, LongType())
+    table.refresh().append(pa.table({"id1": ["c"], "id2": [1], "payload": ["x"], "first": [1], "second": [2]}))
+    result = table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    assert result.removed_schema_ids == (1,)
+    fresh = another_handle(table)
+    assert live_tuples(fresh, tag="then") == then
+    assert fresh.scan(tag="then").to_arrow().column_names == ["id1", "id2", "payload"]
+
+
+def test_schema_of_a_dropped_column_that_a_spec_names_is_needed(tmp_path: Path) -> None:
+    """MT-1, DA-6: it says the type of the partition's value."""
+    table = keyed_table(tmp_path)
+    with table.iceberg.update_spec() as update:
+        update.add_identity("payload")
+    table.refresh().append(rows("a", range(3)))
+    with table.iceberg.update_spec() as update:
+        update.remove_field("payload")
+    with table.iceberg.update_schema() as update:
+        update.delete_column("payload")
+    table.refresh().append(pa.table({"id1": ["b"], "id2": [1]}))
+    before = live_tuples(table)
+    table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    fresh = another_handle(table)
+    assert live_tuples(fresh) == before
+    assert fresh.maintenance.compact(rewrite_all=True).rewritten_data_file_count == 2
+    assert live_tuples(fresh) == before
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_delete_files_are_counted_by_kind(tmp_path: Path, version: str) -> None:
+    """MT-3: those with deletion vectors among the position deletes."""
+    table = keyed_table(tmp_path, properties={"format-version": version})
+    table.append(rows("a", range(8)))
+    for number in (1, 2):
+        table.delete(f"id2 = {number}", mode="scan")
+    table.delete_rows(pa.table({"id1": ["a"], "id2": [3]}))
+    table.delete_prefix({"id1": "a", "id2": 4})
+    before = live_tuples(table)
+    table.maintenance.compact(rewrite_all=True)
+    table.maintenance.drop_dead_deletes()
+    result = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert result.deleted_position_delete_files_count == 2
+    assert (result.deleted_equality_delete_files_count, result.deleted_range_delete_files_count) == (1, 1)
+    assert result.deleted_data_files_count == 1
+    assert live_tuples(table) == before == [("a", number, "x") for number in (0, 5, 6, 7)]
 
 
 def test_files_of_a_spec_that_went_are_not_committed(tmp_path: Path) -> None:

@@ -151,6 +151,30 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
 
 
+def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
+    """MT-52: namespaces lie in one another, and lists tell of those at the top."""
+    table = busy_table(tmp_path)
+    for namespace in ("db2", "db2.part", "db2.part.small"):
+        table.catalog.create_namespace(namespace)
+    inner = table.catalog.create_table("db2.part.small.t", KEYED, location=f"{table.location}/data/inner")
+    inner.append(rows("b", range(3)))
+    age_everything(inner)
+    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.small\.t"):
+        table.maintenance.remove_orphan_files()
+    assert inner.scan().count() == 3
+
+
+def test_tables_whose_properties_lead_elsewhere_are_no_reason(tmp_path: Path) -> None:
+    """MT-52"""
+    table = busy_table(tmp_path)
+    place = f"file://{tmp_path}/elsewhere"
+    other = table.catalog.create_table("db.other", KEYED, properties={"write.data.path": place})
+    other.append(rows("b", range(3)))
+    dead = leave(local(table) / "data" / "dead.parquet")
+    assert table.maintenance.remove_orphan_files().orphan_file_locations == (dead,)
+    assert other.scan().count() == 3
+
+
 @pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
 def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_files(tmp_path: Path, name: str) -> None:
     """MT-52: its location lies beside, and what its metadata names looks like orphans of the other one."""
