@@ -478,6 +478,21 @@ def test_default_spec_changed_during_the_commit(catalog: FaultyCatalog) -> None:
         commit_change(table, delete_blindly(equality_delete(table, "e.parquet", partition=("x",))))
 
 
+def test_column_dropped_during_the_commit_of_a_delete(catalog: FaultyCatalog) -> None:
+    """CP-35: the schema is asserted, so the next attempt looks at the columns again."""
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+
+    def interfere() -> None:
+        catalog.before = None
+        with catalog.load_table("db.t").update_schema() as update:
+            update.delete_column("region")
+
+    catalog.before = interfere
+    with pytest.raises(CommitConflictError, match="go by 'region' cannot commit"):
+        commit_change(table, delete_blindly(equality_delete(table, "e.parquet", equality_ids=(2,))))
+
+
 def test_delete_of_one_partition_beside_live_files_of_an_older_spec(catalog: FaultyCatalog) -> None:
     """CP-12: the delete is of the default spec, and would miss the rows of the other; once these are gone it may come,
     whatever else is there."""

@@ -183,6 +183,9 @@ JOBS: dict[str, Callable[[tf.Table], Any]] = {
     "compact": lambda table: table.maintenance.compact(rewrite_all=True),
     "compact in parts": lambda table: table.maintenance.compact(min_input_files=2, delete_ratio_threshold=0.01),
     "positions": lambda table: table.maintenance.rewrite_position_delete_files(rewrite_all=True),
+    "positions, by a filter": lambda table: table.maintenance.rewrite_position_delete_files(
+        where="id > 0", rewrite_all=True
+    ),
     "drop dead": lambda table: table.maintenance.drop_dead_deletes(),
     "merge ranges": lambda table: table.maintenance.merge_range_deletes(),
     "manifests": lambda table: table.maintenance.rewrite_manifests(),

@@ -194,6 +194,19 @@ def test_position_deletes_whose_rows_name_files_that_left(tmp_path: Path) -> Non
     assert proofs(table) == ["the data files that its rows name left the table"]
 
 
+def test_position_deletes_of_another_format_stay(tmp_path: Path) -> None:
+    """MT-10: which files their rows name is not known."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    (data,) = live_data_files(table)
+    delete = unnamed_position_delete(table, [(data, 1)])
+    (dead, kept) = (replace(delete, sequence_number=1, file_format=name) for name in ("PARQUET", "ORC"))
+    gone = [replace(data, file_path=f"{data.file_path}-2", sequence_number=1)]
+    context = merge_context(table.view)
+    assert [each.delete for each in dead_deletes(table.view, gone, [dead], context)] == [dead]
+    assert dead_deletes(table.view, gone, [kept], context) == ()
+
+
 def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
     """MT-10, DA-7: position deletes under a vector are dead; so is the vector of a file that left."""
     table = keyed_table(tmp_path)

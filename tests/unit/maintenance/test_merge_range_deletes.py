@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from maintenance_tables import keyed_table, rows
+from maintenance_tables import commit_deletes, keyed_table, rows
 from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
+from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.errors import CommitConflictError
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.maintenance.delete_files.merge_range_deletes import merge_range_deletes
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.scan.context import merge_context
 from tableformat.testing.table_files import files_on_disk, live_delete_files
 from tableformat.testing.table_rows import live_tuples
+from tableformat.write.context import WriteContext
+from tableformat.write.delete_files.range_deletes import write_range_delete_file
 
 
 def layered(tmp_path: Path, **options: object) -> tf.Table:
@@ -81,6 +86,27 @@ def test_files_with_more_spans_than_a_reader_loads_stay(tmp_path: Path, span_bud
     before = live_tuples(table)
     table.maintenance.merge_range_deletes()
     assert len(live_delete_files(table)) == files
+    assert live_tuples(table) == before
+
+
+def test_files_of_a_partition_are_merged_beside_another_with_too_many_spans(tmp_path: Path) -> None:
+    """MT-11: the budget is asked of each scope."""
+    budget = {"tableformat.scan.range-span-budget": "3"}
+    table = keyed_table(tmp_path, partition_by=("id1",), properties=budget)
+    table.append(pa.concat_tables([rows(letter, range(8)) for letter in "abc"]))
+    context, key = WriteContext.of(table.metadata, table.view.io), KeyColumns.of(table.view.schema, (1, 2))
+    for letter, number in [("a", 1), ("a", 6), *(("b", number) for number in range(0, 8, 2)), ("c", 1), ("c", 6)]:
+        spans = spans_of_prefixes(key, pa.table({"id1": [letter], "id2": [number]}))
+        commit_deletes(
+            table, write_range_delete_file(context, spans, spec_id=context.spec.spec_id, partition=(letter,))
+        )
+    before = live_tuples(table)
+    table.maintenance.merge_range_deletes()
+    assert sorted((*each.partition, each.record_count) for each in live_delete_files(table)) == [
+        ("a", 2),
+        *[("b", 1)] * 4,
+        ("c", 2),
+    ]
     assert live_tuples(table) == before
 
 

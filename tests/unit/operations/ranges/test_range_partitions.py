@@ -249,6 +249,62 @@ def test_what_widens_or_splits_makes_none(catalog: tf.Catalog) -> None:
     assert table.range_partitions.list()["partition"].to_pylist() == ["[0, 100)", "[200, 300)", "[300, inf)"]
 
 
+def beside_the_next_commit(monkeypatch: pytest.MonkeyPatch, table: tf.Table, act: Callable[[], object]) -> None:
+    """Another process does it in the moment of that commit: its writer has looked, the catalog has not."""
+    catalog_type = type(table.iceberg.catalog)
+    commit = catalog_type.commit_table
+
+    def commit_after(*arguments: Any) -> Any:
+        monkeypatch.setattr(catalog_type, "commit_table", commit)
+        act()
+        return commit(*arguments)
+
+    monkeypatch.setattr(catalog_type, "commit_table", commit_after)
+
+
+def test_a_range_that_another_adds_in_the_moment_of_a_drop_exists(
+    catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RP-8: an addition makes no snapshot, so the head of the branch does not tell of it."""
+    table = made(catalog, step=10)
+    table.append(rows(1, 55))
+    other = catalog.load_table("db.t")
+    beside_the_next_commit(monkeypatch, table, lambda: other.range_partitions.add(200, 300))
+    table.range_partitions.drop(50, 60)
+    table.refresh().append(rows(250))
+    assert live_values(table, "n") == [1, 250]
+
+
+def test_an_append_to_a_branch_in_the_moment_of_a_drop(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RP-6, RP-8: what exists is the table's, and the drop does not move the branch."""
+    table = made(catalog, step=10)
+    table.append(rows(1, 55))
+    table.create_branch("b")
+    branch = catalog.load_table("db.t", branch="b")
+    beside_the_next_commit(monkeypatch, table, lambda: table.range_partitions.drop(50, 60))
+    with pytest.raises(UncoveredRowsError):
+        branch.append(rows(2, 56))
+    assert live_values(table.refresh(), "n", branch="b") == [1, 55]
+
+
+def test_an_append_beside_somebody_who_sets_the_property(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RP-6, RP-8: another program narrows what exists, without a snapshot."""
+    table = made(catalog)
+    table.append(rows(1))
+    iceberg = catalog.load_table("db.t").iceberg
+    narrower = json.loads(iceberg.metadata.properties[RANGE_PARTITIONS])
+    narrower["bounds"] = [[[0], [50]]]
+
+    def narrow() -> None:
+        with iceberg.transaction() as transaction:
+            transaction.set_properties({RANGE_PARTITIONS: json.dumps(narrower)})
+
+    beside_the_next_commit(monkeypatch, table, narrow)
+    with pytest.raises(UncoveredRowsError):
+        table.append(rows(2, 56))
+    assert live_values(table.refresh(), "n") == [1]
+
+
 def test_one_commit_of_several_changes(catalog: tf.Catalog) -> None:
     """RP-8: validated together; one that cannot be leaves everything as it was."""
     table = made(catalog, step=10)
