@@ -22,6 +22,7 @@ from tableformat.maintenance.conversion.conversion_record import (
     ConversionRecord,
 )
 from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
+from tableformat.metadata.columns import read_columns
 from tableformat.metadata.content_file import DataFile, DeleteKind
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
@@ -475,3 +476,22 @@ def test_filter_that_chooses_nothing(tmp_path: Path) -> None:
 def test_number_of_commits_that_is_none(tmp_path: Path, max_commits: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number"):
         table_of(tmp_path).maintenance.convert_deletes(max_commits=max_commits)
+
+
+@pytest.mark.parametrize("job", ["convert", "compact"])
+def test_files_that_are_covered_whole_go_though_the_table_is_read_in_several_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
+) -> None:
+    """RD-10, MT-43: of each chunk, or their rows would come back with the last delete that covers them."""
+    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
+    table = keyed_table(tmp_path)
+    for start in range(0, 40, 10):
+        table.append(rows("a", range(start, start + 10)))
+    table.delete_range(lower=("a", 0), upper=("a", 30))
+    if job == "compact":
+        table.maintenance.compact()
+        table.maintenance.drop_dead_deletes()
+    else:
+        table.maintenance.convert_deletes()
+    assert keyed_deletes(table) == []
+    assert live_tuples(table) == [("a", number, "x") for number in range(30, 40)]

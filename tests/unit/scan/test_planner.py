@@ -223,6 +223,29 @@ def test_deletes_reach_the_oldest_of_many_files(tmp_path: Path, monkeypatch: pyt
     assert ids_in(scan.plan(), scan) == [3, 5]
 
 
+def test_files_that_are_covered_whole_are_told_of_every_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RD-10: a job that resolves the delete has to know of each."""
+    monkeypatch.setattr(read_columns, "CHUNK_FILES", 1)
+    builder = table(tmp_path)
+    covered = [*builder.append(rows(1, 2)), *builder.append(rows(3, 4))]
+    builder.delete_range(["id"], (1,), (5,))
+    builder.append(rows(1, 5))
+    scan = builder.scan()
+    assert sorted(file.file_path for file in scan.plan().covered) == sorted(file.file_path for file in covered)
+    assert ids_in(scan.plan(), scan) == [1, 5]
+
+
+def test_delete_manifests_of_a_store_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DA-1: each of them applies, as where they are read one by one."""
+    builder = table(tmp_path)
+    builder.append(rows(1, 2, 3, 4))
+    builder.delete_rows(pa.table({"id": [1]}))
+    builder.delete_prefixes(["id"], [{"id": 3}])
+    monkeypatch.setattr(planner, "local_path", lambda _location: None)
+    scan = builder.scan()
+    assert ids_in(scan.plan(), scan) == [2, 4]
+
+
 def test_position_deletes_of_the_same_commit_apply(tmp_path: Path) -> None:
     """DA-1: though the number of the oldest data is theirs; other writers commit rows and deletes of them together."""
     builder = table(tmp_path)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tableformat as tf
+from tableformat.merge_on_read.together import batches
 from tableformat.operations.ranges.dropped import live_delete_files
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -82,11 +83,15 @@ def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
     assert after == {each: before[each] for each in (1, 3, 5, 6)}
 
 
-def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(table: tf.Table) -> None:
+@pytest.mark.parametrize("small_file_bytes", [batches.SMALL_FILE_BYTES, -1], ids=["small", "large"])
+def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(
+    table: tf.Table, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
+) -> None:
     """SP-21, MT-49: a file of the transaction gives no ids, so its rows keep those that it stores, and rows that are
     new in the transaction get theirs from the commit."""
     if table.metadata.format_version < 3:
         return
+    monkeypatch.setattr(batches, "SMALL_FILE_BYTES", small_file_bytes)
     columns = ["id", "_row_id", "_last_updated_sequence_number"]
     before = {row["id"]: row for row in table.scan(columns=columns).to_arrow().to_pylist()}
     next_row_id = table.metadata.next_row_id
