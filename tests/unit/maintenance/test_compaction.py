@@ -256,6 +256,49 @@ def test_unsorted_files_of_other_writers_are_sorted(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
+def test_files_in_the_order_of_a_former_key_are_sorted(tmp_path: Path) -> None:
+    """RD-11, MT-43: our marker names other columns, and a range delete is looked for by the order that it says."""
+    table = keyed_table(tmp_path, properties={"write.parquet.row-group-limit": "10"})
+    table.append(pa.concat_tables([rows(name, range(start, 40, 4)) for start, name in enumerate("dcba")]))
+    table.set_key(["id2", "id1"])
+    table.append(rows("e", range(40, 50)))
+    before = sorted(live_tuples(table))
+    table.maintenance.compact(rewrite_all=True)
+    (data,) = live_data_files(table)
+    assert pq.read_table(data.file_path.removeprefix("file://"))["id2"].to_pylist() == list(range(50))
+    assert sorted(live_tuples(table)) == before
+    table.delete_range(lower=(7,), upper=(45,))
+    assert sorted(row[1] for row in live_tuples(table)) == [*range(7), *range(45, 50)]
+
+
+def test_row_groups_without_a_live_row_are_passed_over(tmp_path: Path) -> None:
+    """MT-43: those behind them have rows."""
+    table = table_of(tmp_path, range(30), range(30, 40), properties={"write.parquet.row-group-limit": "5"})
+    table.delete("id2 < 5 or (id2 >= 10 and id2 < 20) or id2 = 22", mode="scan")
+    left = [5, 6, 7, 8, 9, 20, 21, *range(23, 40)]
+    assert ids_of(table) == left
+    table.maintenance.compact(rewrite_all=True)
+    assert [data.record_count for data in live_data_files(table)] == [len(left)]
+    assert ids_of(table) == left
+
+
+def test_file_without_any_column_of_the_table(tmp_path: Path) -> None:
+    """FM-21, MT-43: every column that it has was dropped; its rows are rows all the same."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("a", pa.int64())]))
+    for start in range(5):
+        table.append(pa.table({"a": [start, start + 10]}))
+    table.delete("a = 3", mode="scan")
+    with table.iceberg.update_schema() as update:
+        update.add_column("b", LongType())
+    with table.iceberg.update_schema() as update:
+        update.delete_column("a")
+    table.refresh().maintenance.compact()
+    assert [data.record_count for data in live_data_files(table)] == [9]
+    assert live_tuples(table) == [(None,)] * 9
+
+
 def test_group_runs_in_another_process(tmp_path: Path) -> None:
     """MT-43: task, context and result are plain data."""
     table = table_of(tmp_path, range(0, 20, 2), range(1, 20, 2))
