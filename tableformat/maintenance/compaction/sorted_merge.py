@@ -193,8 +193,7 @@ def _merged(runs: Sequence[SortedRun], order: MergeOrder, memory_bytes: int) -> 
                 continue
             cut, cut_key = lowest.last_values, lowest.last_key
             parts = [part for window in open_windows for part in window.take_up_to(cut, cut_key)]
-            sources = sum(1 for window in open_windows if window.is_empty)
-            yield from _in_order(parts, order, is_sorted=len(open_windows) == 1 and sources == 1)
+            yield from _in_order(parts, order, is_sorted=len(open_windows) == 1)
             del parts
             open_windows = [window for window in open_windows if not window.is_empty or window.fill()]
     finally:
