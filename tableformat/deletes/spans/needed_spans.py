@@ -19,6 +19,7 @@ from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.deletes.spans.cut_ranks import rank_cuts
 from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.extremes import extremes
+from tableformat.deletes.spans.neighbours import joined_neighbours
 from tableformat.deletes.spans.skyline import NOTHING, newest_per_interval, skyline
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.deletes.spans.touching import SearchableSpans
@@ -45,7 +46,8 @@ def needed_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> np
 
 
 def joined_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> SpanArray:
-    """MT-19: fragments that touch as one, where one number, the largest, deletes the same rows as their own ones.
+    """MT-19: fragments that touch, or have no key between them, as one, where one number, the largest, deletes the same
+    rows as their own ones.
 
         fragments   |--5--|--8--|      |--6--|       joined   |-----8-----|     |--6--|
         data files  [=2==========]   [=2=] [=7==]
@@ -60,7 +62,8 @@ def joined_fragments(fragments: SpanArray, data_files: Sequence[DataFile]) -> Sp
     first, last, data_numbers = _met_fragments(fragments, data_files)
     youngest = newest_per_interval(first, last, data_numbers, len(fragments))
     meets_older_only = range_delete_is_new_enough(numbers, youngest)
-    joined = skyline(replace(fragments, sequence_numbers=np.where(meets_older_only, numbers.max(), numbers)))
+    raised = replace(fragments, sequence_numbers=np.where(meets_older_only, numbers.max(), numbers))
+    joined = joined_neighbours(skyline(raised))
     return joined if len(joined) < len(fragments) else fragments
 
 

@@ -22,6 +22,7 @@ from tableformat.commit.change import ChangeKind, TableChange, file_keys
 from tableformat.commit.metadata_commit import refresh
 from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.needed_spans import joined_fragments, needed_fragments
+from tableformat.deletes.spans.neighbours import joined_neighbours
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.maintenance.delete_files.dead_deletes import FilesInScope
 from tableformat.maintenance.running.head_jobs import HeadState, commit_deletes_on_head, head_state
@@ -135,6 +136,7 @@ def _merges(state: HeadState, only_paths: frozenset[str] | None) -> Iterator[_Me
         spans = fragments.take(np.flatnonzero(needed_fragments(fragments, in_scope)))
         if _is_one_line(view, members):
             spans = joined_fragments(spans, in_scope)
+        spans = joined_neighbours(spans)
         if len(members) > 1 or len(spans) < span_count:
             yield _Merge(tuple(members), spans)
 

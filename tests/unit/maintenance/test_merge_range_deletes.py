@@ -219,6 +219,20 @@ def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
     assert table.maintenance.merge_range_deletes().removed_range_delete_files_count == 0
 
 
+def test_prefixes_of_a_stream_in_order_become_one_span(tmp_path: Path) -> None:
+    """MT-19, RD-14: no two of them touch, and no key lies between them."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(9)))
+    for start in (2, 4, 6):
+        table.delete_prefix(pa.table({"id1": ["a", "a"], "id2": [start, start + 1]}))
+    before = live_tuples(table)
+    result = table.maintenance.merge_range_deletes()
+    assert (result.removed_spans_count, result.added_spans_count) == (3, 1)
+    assert live_tuples(table) == before == [("a", number, "x") for number in (0, 1, 8)]
+    assert live_delete_files(table)[0].record_count == 1
+    assert table.maintenance.merge_range_deletes().removed_range_delete_files_count == 0
+
+
 def test_windows_stay_apart_where_rows_came_between_them(tmp_path: Path) -> None:
     """MT-19: the rows of commit 3 are younger than the first window and older than the second."""
     table = keyed_table(tmp_path)
