@@ -13,7 +13,13 @@ from pyiceberg.types import NestedField, PrimitiveType
 
 import tableformat as tf
 from tableformat.commit.snapshot_summary import changes_no_row
-from tableformat.errors import InvalidArgumentError, InvalidKeyError, TableFormatError, UnsupportedFeatureError
+from tableformat.errors import (
+    CommitConflictError,
+    InvalidArgumentError,
+    InvalidKeyError,
+    TableFormatError,
+    UnsupportedFeatureError,
+)
 from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.operations.staged_write import StagedWrite
 from tableformat.testing.key_order import is_covered, sort_keys
@@ -103,6 +109,11 @@ def commit_staged(known: EvolvingTable) -> None:
     except (InvalidArgumentError, InvalidKeyError, UnsupportedFeatureError) as error:
         is_fixed = isinstance(error, UnsupportedFeatureError) and "fixed" in str(error)
         if has_columns and not is_fixed and _leads_the_key(found, table):
+            raise
+        known.log.append(f"  refused: {error}")
+        after = before
+    except CommitConflictError as error:
+        if "clean_expired_metadata removed" not in str(error):
             raise
         known.log.append(f"  refused: {error}")
         after = before

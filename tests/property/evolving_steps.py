@@ -10,6 +10,7 @@ from evolving_held import act_on_held, hold, read_held
 from evolving_more import more_verbs_for, set_properties
 from evolving_staged import commit_staged, publish_snapshot, stage_rows, stage_snapshot
 from evolving_tables import MAIN, NAMES, NUMBER_COLUMN, EvolvingTable
+from pyiceberg.schema import index_by_id
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -33,7 +34,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
 from tableformat.testing.json_values import schema_from_json
 
 _ANY_AGE: Final = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
@@ -105,6 +106,39 @@ def change_schema(known: EvolvingTable) -> None:
             change(known, builder, column, free)
     except InvalidArgumentError as error:
         known.log.append(f"  refused: {error}")
+
+
+def change_behind_others(known: EvolvingTable) -> None:
+    """CP-50: by a handle from before a column came, got values and went, or was renamed and renamed back."""
+    behind, pick = known.handle(), known.random
+    taken = {each.name.casefold() for each in behind.metadata.schema().fields}
+    name, other = pick.sample([each for each in NAMES if each.casefold() not in taken], 2)
+    fields = [each for each in behind.metadata.schema().fields if each.name != NUMBER_COLUMN]
+    if name.casefold() == other.casefold() or not fields:
+        return
+    known.log.append(f"{name} comes and goes, and a handle from before changes columns")
+    if pick.random() < 0.5:
+        with known.handle().update_schema() as update:
+            update.add_column((name,), _random_type(known, behind.metadata.format_version))
+        act(known)
+        with known.handle().update_schema() as update:
+            update.delete_column((name,))
+    else:
+        for old, new in ((fields[0].name, name), (name, fields[0].name)):
+            with known.handle().update_schema() as update:
+                update.rename_column((old,), new)
+    before = known.handle().metadata
+    change = pick.choice((_add, _rename, _drop, _widen))
+    try:
+        with behind.update_schema() as update:
+            change(known, update, pick.choice(fields), other)
+    except (InvalidArgumentError, CommitConflictError) as error:
+        known.log.append(f"  refused: {error}")
+    after = known.handle().metadata
+    came = set(index_by_id(after.schema())) - set(index_by_id(before.schema()))
+    assert all(each > before.last_column_id for each in came), "a column got the id of one that was dropped"
+    ids = [each.schema_id for each in after.schemas]
+    assert len(set(ids)) == len(ids), f"schemas share an id: {ids}"
 
 
 def stage_rows_and_rename(known: EvolvingTable) -> None:
@@ -239,11 +273,13 @@ def expire(known: EvolvingTable) -> None:
     table, retained = known.handle(), known.random.randint(1, 4)
     for name in known.branches:
         known.rows_of(known.handle(name))
-    # Files that are staged and named nowhere are orphans.
-    known.staged.clear()
-    known.log.append(f"expire {retained}")
-    table.maintenance.expire_snapshots(older_than=_ANY_AGE, retain_last=retained)
-    table.maintenance.remove_orphan_files(older_than=_ANY_AGE, allow_recent=True)
+    forgets = known.random.random() < 0.5
+    known.log.append(f"expire {retained}, {'specs and schemas' if forgets else 'orphans'} too")
+    table.maintenance.expire_snapshots(older_than=_ANY_AGE, retain_last=retained, clean_expired_metadata=forgets)
+    if not forgets:
+        # Files that are staged and named nowhere are orphans.
+        known.staged.clear()
+        table.maintenance.remove_orphan_files(older_than=_ANY_AGE, allow_recent=True)
     left = {each.snapshot_id for each in table.refresh().metadata.snapshots}
     assert left <= known.snapshots.keys(), "expiry made a snapshot"
     known.snapshots = {None: (), **{each: known.snapshots[each] for each in left}}
@@ -264,6 +300,7 @@ _STEPS: Final[dict[Callable[[EvolvingTable], None], int]] = {
     expire: 1,
     change_key: 1,
     exchange_names: 1,
+    change_behind_others: 1,
     stage_rows: 2,
     stage_rows_and_rename: 1,
     commit_staged: 2,
