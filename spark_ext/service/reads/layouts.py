@@ -10,13 +10,13 @@ elsewhere, are read by the names that the table's name mapping gives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 from pyiceberg.schema import Schema, index_by_name, make_compatible_name
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import DoubleType, FloatType, IcebergType, ListType, MapType, NestedField, StructType
 
 from spark_ext.service.wire.expressions import columns_of
 from tableformat.merge_on_read.deleted_positions import MergeContext
@@ -34,11 +34,15 @@ class Layout:
     """Whether row-group filters by name (SP-2) mean the same columns."""
     names: tuple[tuple[int, str], ...] | None = None
     """Where names do not agree or there are no field ids: what the file calls each field."""
+    may_hold_nan: bool = False
+    """Whether a column that is filtered may have NaNs, of which statistics of row groups say nothing."""
     lacking: tuple[str, ...] = ()
     """Columns that the file does not have because its partition says their value: directories of Hive tables."""
 
     def to_json(self) -> dict[str, Any]:
         described: dict[str, Any] = {"filters": self.filters}
+        if self.may_hold_nan:
+            described["nan"] = True
         if self.names is not None:
             described["names"] = {str(field_id): name for field_id, name in self.names}
         if self.lacking:
@@ -61,6 +65,7 @@ class Layouts:
         self._columns = [field for field in view.schema.fields if field.name in columns]
         self._filtered = {tuple(column) for predicate in predicates for column in columns_of(predicate)}
         self._schema = view.schema
+        self._filtered_floats = _floats_among(self._filtered, view.schema)
         # Footers are read only where the metadata leaves a doubt: they cost a request a file, once.
         self._read = dict(_fields(self._columns))
         schemas = view.metadata.schemas
@@ -73,7 +78,12 @@ class Layouts:
 
     def index_of(self, file: DataFile) -> int:
         layout = self._layout_of(file) if self._must_look else Layout(filters=True)
+        layout = replace(layout, may_hold_nan=layout.filters and self._may_hold_nan(file))
         return self._layouts.setdefault(layout, len(self._layouts))
+
+    def _may_hold_nan(self, file: DataFile) -> bool:
+        counts = file.nan_value_counts or {}
+        return any(counts.get(field_id) != 0 for field_id in self._filtered_floats)
 
     def lacking_columns(self) -> list[str]:
         """Columns that some file does not have."""
@@ -141,6 +151,12 @@ def names_stayed(schemas: Sequence[Schema], fields: Mapping[tuple[str, ...], int
     return all(_compatible(part) == part for path in fields for part in path) and all(
         paths.get(field_id, path) == path for schema in schemas for path, field_id in _fields(schema.fields)
     )
+
+
+def _floats_among(columns: set[tuple[str, ...]], schema: Schema) -> list[int]:
+    """The ids of those of the columns that are floating point."""
+    fields = (schema.find_field(".".join(column)) for column in columns if _has(schema, column))
+    return [field.field_id for field in fields if isinstance(field.field_type, FloatType | DoubleType)]
 
 
 def _compatible(name: str) -> str:

@@ -1,6 +1,7 @@
 package tableformat.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.filter.And;
@@ -34,10 +35,18 @@ final class RowGroupFilters {
     List<Filter> filters = new ArrayList<>();
     for (Predicate predicate : predicates) {
       if (isConvertible(predicate)) {
-        filters.add(PredicateUtils.toV1(predicate).get());
+        Filter filter = FloatFilters.withEitherZero(PredicateUtils.toV1(predicate).get());
+        if (filter != null) {
+          filters.add(filter);
+        }
       }
     }
     return filters.toArray(new Filter[0]);
+  }
+
+  /** SP-88: those of the filters that rule out no NaN, of which a row group's statistics do not say whether it has some. */
+  static Filter[] besideNan(Filter[] filters) {
+    return Arrays.stream(filters).filter(filter -> !FloatFilters.mayMatchNan(filter)).toArray(Filter[]::new);
   }
 
   private static boolean isConvertible(Predicate predicate) {

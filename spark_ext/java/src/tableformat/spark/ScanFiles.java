@@ -33,8 +33,8 @@ import org.apache.spark.sql.types.StructType;
  * "deleted" is the number of the part with the positions. "constants" is null or the type of part 0, an Arrow stream
  * with one row a file: metadata columns such as `_spec_id`, and columns that a layout says are not in the file. A
  * layout says how columns are found in a file: whether row-group filters, which Spark resolves by name, mean the same
- * columns there; for files without field ids, what they call the field of each id. "s3" are the
- * table's options of S3A.
+ * columns there; with "nan", whether a filtered column may have NaNs; for files without field ids, what they call the
+ * field of each id. "s3" are the table's options of S3A.
  */
 final class ScanFiles {
   /** Positions up to this size travel inside the tasks, larger ones once to each executor. */
@@ -141,7 +141,7 @@ final class ScanFiles {
     List<String> wanted = Arrays.asList(metadata);
     boolean needsRowIndex = wanted.contains(MetadataColumns.POSITION) || wanted.contains(MetadataColumns.ROW_ID)
         || tasks.stream().anyMatch(task -> task.deleted() != null || task.sharedDeleted() >= 0);
-    Filter[] filters = RowGroupFilters.of(
+    Filter[] all = RowGroupFilters.of(
         Arrays.stream(predicates).filter(predicate -> isOverStoredValues(predicate, lineage)).toArray(Predicate[]::new));
     ParquetPartitionReaderFactory[] readers = new ParquetPartitionReaderFactory[layouts.size()];
     int[][] constantPlaces = new int[layouts.size()][];
@@ -152,8 +152,9 @@ final class ScanFiles {
       if (needsRowIndex) {
         physical = physical.add(ParquetFiles.rowIndexColumn());
       }
-      readers[i] = ParquetFiles.readerFactory(
-          physical, layout.get("filters").asBoolean() ? filters : new Filter[0], layout.path("checksums").asBoolean(), s3);
+      Filter[] filters = layout.get("filters").asBoolean() ? all : new Filter[0];
+      filters = layout.path("nan").asBoolean() ? RowGroupFilters.besideNan(filters) : filters;
+      readers[i] = ParquetFiles.readerFactory(physical, filters, layout.path("checksums").asBoolean(), s3);
       constantPlaces[i] = constantPlaces(required, readPlaces, layout);
     }
     Broadcast<byte[][]> broadcast = shared.length == 0 ? null : ParquetFiles.broadcast(shared, byte[][].class);
