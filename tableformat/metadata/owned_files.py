@@ -137,17 +137,24 @@ class OwnedFiles:
         return tuple(self._stated())
 
     def _stated(self) -> Iterator[str]:
-        own = self._directory(self._location)
-        if own is not None and self._proved_root is None and _is_below_a_root(own):
+        own = self._stated_directory(self._location)
+        if own is not None and self._proved_root is None:
             yield own
+        around = self._directory(self._location) or ""
         for name in PATH_PROPERTIES:
-            root = self._directory(self._properties[name]) if name in self._properties else None
+            root = self._stated_directory(self._properties.get(name, ""))
             # What the location lies in holds other tables as well.
-            if root is not None and _is_below_a_root(root) and not (own or "").startswith(root):
+            if root is not None and not around.startswith(root):
                 yield root
 
+    def _stated_directory(self, location: str) -> str | None:
+        """None for a root, and for a path that means another place in another process."""
+        path = local_path(location)
+        directory = self._directory(location) if path is None or os.path.isabs(path) else None
+        return directory if directory is not None and _is_below_a_root(directory) else None
+
     def _directory(self, location: str) -> str | None:
-        spelled = self._spelled(location.rstrip("/") or "/")
+        spelled = self._spelled(location)
         return None if spelled is None else f"{spelled.rstrip('/')}/"
 
     def _spelled(self, location: str) -> str | None:

@@ -238,6 +238,41 @@ def test_metadata_cannot_make_a_directory_its_own(tmp_path: Path, stated: str, p
     assert path.exists()
 
 
+def parquet_like(directory: Path) -> str:
+    """A file that begins as the files of a table do."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "a.parquet").write_bytes(b"PAR1 and more")
+    return f"file://{directory}/a.parquet"
+
+
+def owned_by(tmp_path: Path, **stated: str) -> OwnedFiles:
+    """By a table in `db/t` whose metadata file lies elsewhere, so that its location is not proved."""
+    table = {"location": f"file://{tmp_path}/db/t", "metadata_location": f"file://{tmp_path}/meta/1.metadata.json"}
+    properties = {name.replace("_", "."): value for name, value in stated.items() if name != "location"}
+    table |= {name: value for name, value in stated.items() if name == "location"}
+    return OwnedFiles(PyArrowFileIO(), **table, table_uuid="0", properties=properties)
+
+
+@pytest.mark.parametrize("root", ["/", "//", "file:/", "file:///", "file:////", "file://", "file:", "", ".", "file:."])
+@pytest.mark.parametrize("name", ["location", "write_data_path"])
+def test_no_spelling_makes_a_root_or_the_directory_of_the_process_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, root: str
+) -> None:
+    """MT-53: `file:///` is a root, and what is no absolute path means another place in another process."""
+    location = parquet_like(tmp_path / "home")
+    monkeypatch.chdir(tmp_path / "home")
+    assert not owned_by(tmp_path, **{name: root}).has(location)
+
+
+def test_what_the_location_lies_in_holds_other_tables_too(tmp_path: Path) -> None:
+    """MT-53: though a property states it."""
+    of_another, own = parquet_like(tmp_path / "db" / "other" / "data"), parquet_like(tmp_path / "db" / "t" / "data")
+    owned = owned_by(tmp_path, write_data_path=f"file://{tmp_path}/db/")
+    assert (owned.has(of_another), owned.has(own)) == (False, True)
+    beside = owned_by(tmp_path, write_data_path=f"file://{tmp_path}/db/other/")
+    assert (beside.has(of_another), beside.has(own)) == (True, True)
+
+
 def test_metadata_file_of_another_table_is_not_this_ones(tmp_path: Path) -> None:
     """MT-53: in a stated directory a metadata file goes only with the table's own uuid."""
     paths = {"write.metadata.path": f"file://{tmp_path}/meta"}
