@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,11 @@ def table_of(directory: Path, *appends: range, **options: Any) -> tf.Table:
     return table
 
 
+def five_files(directory: Path, **options: Any) -> tf.Table:
+    """Rows 0 to 49 of which five files hold every fifth."""
+    return table_of(directory, *(range(start, 50, 5) for start in range(5)), **options)
+
+
 def another_handle(table: tf.Table) -> tf.Table:
     """Another writer's, at the head."""
     assert table.catalog is not None
@@ -74,3 +80,14 @@ def unnamed_position_delete(table: tf.Table, pairs: list[tuple[DataFile, int]]) 
     context = WriteContext.of(table.metadata, table.view.io)
     paths = [(file.file_path, position) for file, position in pairs]
     return foreign_position_delete(context, paths, pairs[0][0], has_metrics=False)
+
+
+class Meanwhile:
+    """A progress callback that does something once, while the compaction has planned and not committed."""
+
+    def __init__(self, *actions: Callable[[], object]) -> None:
+        self._actions = list(actions)
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        while self._actions:
+            self._actions.pop(0)()

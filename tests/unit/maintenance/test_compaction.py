@@ -7,43 +7,27 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from maintenance_tables import another_handle, keyed_table, rows, table_of
+from maintenance_tables import Meanwhile, another_handle, five_files, keyed_table, rows, table_of
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
 
 import tableformat as tf
-from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, CorruptFileError, InvalidArgumentError
+from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.keys.sort_marker import sorted_by
-from tableformat.maintenance.compaction import compact
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import CompactionOptions
 from tableformat.maintenance.compaction.rewrite_group import RewriteContext, RewriteTask, rewrite_group
 from tableformat.metadata.content_file import DeleteKind
-from tableformat.metadata.manifests.manifest_list import manifests_of
-from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.testing.table_files import files_on_disk, live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_rows, live_tuples
 
 
 def ids_of(table: tf.Table) -> list[int]:
     return [row[1] for row in live_tuples(table)]
-
-
-class Meanwhile:
-    """A progress callback that does something once, while the compaction has planned and not committed."""
-
-    def __init__(self, *actions: Callable[[], object]) -> None:
-        self._actions = list(actions)
-
-    def __call__(self, done: int, total: int, what: str) -> None:
-        while self._actions:
-            self._actions.pop(0)()
 
 
 # -- what comes out ---------------------------------------------------------------------------------------------------
@@ -328,11 +312,6 @@ def test_rows_of_v3_tables_keep_their_ids(tmp_path: Path) -> None:
 # -- beside writers ---------------------------------------------------------------------------------------------------
 
 
-def five_files(directory: Path, **options: object) -> tf.Table:
-    """Rows 0 to 49 of which five files hold every fifth."""
-    return table_of(directory, *(range(start, 50, 5) for start in range(5)), **options)
-
-
 def test_append_meanwhile(tmp_path: Path) -> None:
     """CP-3: no conflict."""
     table = five_files(tmp_path)
@@ -415,126 +394,6 @@ def test_conversion_planned_before_a_compaction_commits(tmp_path: Path) -> None:
     assert ids_of(other.refresh()) == [*range(10), *range(13, 50)]
 
 
-def test_conflict_that_never_ends_is_reported_and_leaves_no_file(tmp_path: Path) -> None:
-    """MT-47"""
-    table = five_files(tmp_path)
-    other = another_handle(table)
-    keys = iter(range(50))
-
-    def always(done: int, total: int, what: str) -> None:
-        other.delete(f"id2 = {next(keys)}", mode="scan")
-
-    before = {path for path in files_on_disk(table) if "deletes" not in path and path.endswith(".parquet")}
-    result = table.maintenance.compact(progress=always)
-    after = {path for path in files_on_disk(table) if "deletes" not in path and path.endswith(".parquet")}
-    assert (result.group_count, result.failed_group_count, result.commit_count) == (0, 1, 0)
-    assert after == before
-    assert ids_of(table.refresh()) == list(range(next(keys), 50))
-
-
-def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> None:
-    """MT-47: the groups of its snapshot are committed one by one."""
-    table = keyed_table(tmp_path, partition_by=("id1",))
-    for start in range(5):
-        for name in ("a", "b", "c"):
-            table.append(rows(name, range(start, 25, 5)))
-    other = another_handle(table)
-    seen: list[str] = []
-
-    def always(done: int, total: int, what: str) -> None:
-        alive = [row[1] for row in live_tuples(other.refresh()) if row[0] == "b"]
-        other.delete(f"id1 = 'b' and id2 = {alive[0]}", mode="scan")
-        seen.append(what)
-
-    result = table.maintenance.compact(progress=always)
-    assert (result.group_count, result.failed_group_count, result.commit_count) == (2, 1, 2)
-    assert result.failed_data_file_count == 5
-    partitions = sorted(data.partition for data in live_data_files(table.refresh()))
-    assert partitions == [("a",), *[("b",)] * 5, ("c",)]
-    assert set(seen) == {"rows"}
-
-
-def test_without_partial_progress_all_groups_are_one_snapshot(tmp_path: Path) -> None:
-    """MT-47"""
-    table = keyed_table(tmp_path, partition_by=("id1",))
-    for start in range(5):
-        for name in ("a", "b"):
-            table.append(rows(name, range(start, 25, 5)))
-    before = len(table.metadata.snapshots)
-    result = table.maintenance.compact(partial_progress=False, target_file_size_bytes=1500, min_input_files=2)
-    assert (result.group_count, result.commit_count, len(table.metadata.snapshots)) == (2, 1, before + 1)
-
-
-def partitioned(tmp_path: Path, names: str) -> tf.Table:
-    """A partition for each letter, with ids 0 to 24 in five files."""
-    table = keyed_table(tmp_path, partition_by=("id1",))
-    for start in range(5):
-        table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in names]))
-    return table
-
-
-def test_without_partial_progress_a_conflict_in_one_group_is_planned_again_for_all(tmp_path: Path) -> None:
-    """MT-47: the others do not come alone."""
-    table = partitioned(tmp_path, "ab")
-    other = another_handle(table)
-    before = len(table.metadata.snapshots)
-    meanwhile = Meanwhile(lambda: other.delete("id1 = 'b' and id2 = 3", mode="scan"))
-    result = table.maintenance.compact(partial_progress=False, progress=meanwhile)
-    assert (result.group_count, result.commit_count, len(table.metadata.snapshots)) == (2, 1, before + 2)
-    assert sorted(data.record_count for data in live_data_files(table)) == [24, 25]
-    assert live_tuples(table) == [
-        (name, number, "x") for name in "ab" for number in range(25) if (name, number) != ("b", 3)
-    ]
-    assert {path for path in files_on_disk(table) if path.endswith(".parquet")} == referenced(table)
-
-
-def test_without_partial_progress_a_conflict_that_never_ends_is_raised(tmp_path: Path) -> None:
-    """MT-47: no group is committed, and no new file is left."""
-    table = partitioned(tmp_path, "ab")
-    other = another_handle(table)
-    keys = iter(range(25))
-
-    def always(done: int, total: int, what: str) -> None:
-        other.delete(f"id1 = 'b' and id2 = {next(keys)}", mode="scan")
-
-    with pytest.raises(CommitConflictError):
-        table.maintenance.compact(partial_progress=False, progress=always)
-    table.refresh()
-    assert len(live_data_files(table)) == 10
-    assert [row[1] for row in live_tuples(table) if row[0] == "a"] == list(range(25))
-    assert {path for path in files_on_disk(table) if path.endswith(".parquet")} == referenced(table)
-
-
-@pytest.mark.parametrize("failing", [1, 2, 3, 4])
-@pytest.mark.parametrize("error", [RuntimeError, CommitStateUnknownError])
-def test_error_among_groups_that_are_committed_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int, error: type[Exception]
-) -> None:
-    """MT-47, CP-13: what was committed before it stays, files of what may have happened too; the others go."""
-    table = partitioned(tmp_path, "abc")
-    before, files = live_tuples(table), files_on_disk(table)
-    calls = itertools.count(1)
-
-    def commit(*arguments: Any, **options: Any) -> Any:
-        call = next(calls)
-        if call == failing:
-            raise error("told by nobody")
-        if call == 1:
-            raise CommitConflictError("all of them together")
-        return commit_change(*arguments, **options)
-
-    monkeypatch.setattr(compact, "commit_change", commit)
-    with pytest.raises(error):
-        table.maintenance.compact()
-    fresh = another_handle(table)
-    assert live_tuples(fresh) == before
-    new = {path for path in files_on_disk(fresh) - files if path.endswith(".parquet")}
-    committed = max(failing - 2, 0)
-    unknown = (3 if failing == 1 else 1) if error is CommitStateUnknownError else 0
-    assert len(new & referenced(fresh)) == committed
-    assert len(new) == committed + unknown
-
-
 def test_rows_that_were_deleted_take_no_room_in_the_new_files(tmp_path: Path) -> None:
     """MT-44: files are of even size, by the rows that are left."""
     table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
@@ -545,51 +404,6 @@ def test_rows_that_were_deleted_take_no_room_in_the_new_files(tmp_path: Path) ->
     assert len(counts) > 2
     assert (sum(counts), result.deleted_row_count) == (1500, 4500)
     assert min(counts) > max(counts) * 0.8
-
-
-def test_partial_progress_makes_as_many_snapshots_as_allowed(tmp_path: Path) -> None:
-    """MT-47"""
-    table = keyed_table(tmp_path, partition_by=("id1",))
-    names = [chr(ord("a") + number) for number in range(6)]
-    for start in range(5):
-        table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in names]))
-    before = live_tuples(table)
-    result = table.maintenance.compact(max_commits=3, target_file_size_bytes=4000, min_input_files=2)
-    assert (result.group_count, result.commit_count) == (6, 3)
-    assert live_tuples(table) == before
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_cancelled_job_keeps_what_it_committed_and_removes_the_rest(tmp_path: Path, error: type[BaseException]) -> None:
-    """MT-47: an exception of the progress callback, at each of its calls."""
-    for calls in range(1, 9):
-        table = keyed_table(tmp_path / f"{calls}", partition_by=("id1",))
-        for start in range(5):
-            table.append(pa.concat_tables([rows(name, range(start, 25, 5)) for name in "abcd"]))
-        before = live_tuples(table)
-        left = [calls]
-
-        def cancel(done: int, total: int, what: str, left: list[int] = left) -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                raise error("stop")
-
-        with pytest.raises(error):
-            table.maintenance.compact(max_commits=4, target_file_size_bytes=1500, min_input_files=2, progress=cancel)
-        fresh = another_handle(table)
-        assert live_tuples(fresh) == before
-        assert {path for path in files_on_disk(fresh) if path.endswith(".parquet")} == referenced(fresh)
-
-
-def referenced(table: tf.Table) -> set[str]:
-    """Every file that an entry of some retained snapshot names."""
-    views = [table.at(snapshot_id=snapshot.snapshot_id) for snapshot in table.metadata.snapshots]
-    return {
-        entry.file.file_path
-        for view in views
-        for manifest in manifests_of(view)
-        for entry in read_manifest(view.io, manifest, view.metadata)
-    }
 
 
 def test_corrupt_input_fails_the_job_and_changes_nothing(tmp_path: Path) -> None:
@@ -603,20 +417,6 @@ def test_corrupt_input_fails_the_job_and_changes_nothing(tmp_path: Path) -> None
     with pytest.raises(CorruptFileError, match=os.path.basename(victim)):
         fresh.maintenance.compact()
     assert files_on_disk(fresh) == before
-
-
-def test_commit_without_an_answer_keeps_the_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-13: the commit may have happened."""
-    table = five_files(tmp_path, properties={"commit.status-check.num-retries": "1"})
-    before = files_on_disk(table)
-
-    def no_answer(*_arguments: object) -> None:
-        raise ConnectionError("no answer")
-
-    monkeypatch.setattr(type(table.iceberg.catalog), "commit_table", no_answer)
-    with pytest.raises(CommitStateUnknownError):
-        table.maintenance.compact()
-    assert len([path for path in files_on_disk(table) - before if path.endswith(".parquet")]) == 1
 
 
 def test_upgrade_meanwhile_is_planned_again(tmp_path: Path) -> None:
