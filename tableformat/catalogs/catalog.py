@@ -401,11 +401,12 @@ class Catalog:
     def register_table(self, identifier: Identifier, metadata_location: str) -> Table:
         """Add a table that exists as files, by its current metadata file.
 
-        Raises TableNotFoundError where there is no such file, CorruptFileError for one that is no table metadata; then
-        nothing is changed.
+        Raises TableNotFoundError where there is no such file, CorruptFileError for one that is no table metadata,
+        AlreadyExistsError for a table that a lake has under another name (LK-25); then nothing is changed.
 
-        >>> copy = catalog.register_table("db.registered", table.iceberg.metadata_location)
-        >>> copy.scan().count()
+        >>> catalog.drop_table("db.calendars")
+        >>> registered = catalog.register_table("db.registered", table.iceberg.metadata_location)
+        >>> registered.scan().count()
         3
         """
         check_name(identifier)

@@ -41,6 +41,7 @@ from sqlalchemy import URL, Engine, NullPool, Select, bindparam, create_engine, 
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.schema import CreateTable
 
+from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
@@ -207,6 +208,8 @@ class EmbeddedCatalog(SqlCatalog):
     def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
         self.refuse_read_only()
         check_new_name(Catalog.identifier_to_tuple(identifier), "table")
+        name = self.identifier_to_database_and_table(identifier)
+        refuse_second_name(self.engine, name, metadata_location, self.file_io_of(metadata_location))
         return super().register_table(identifier, metadata_location, overwrite)
 
     def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
@@ -250,13 +253,7 @@ class EmbeddedCatalog(SqlCatalog):
         if root is None:
             root = f"{self.properties[WAREHOUSE_LOCATION].rstrip('/')}/{directory_of(database_name)}"
         location = f"{root.rstrip('/')}/{directory_of(table_name)}"
-        return f"{location}-{uuid.uuid4().hex[:8]}" if self._is_taken(location) else location
-
-    def _is_taken(self, location: str) -> bool:
-        """LK-18: whether the metadata of a table of this database lies in the directory: one that was renamed."""
-        there = IcebergTables.metadata_location.startswith(f"{location}/", autoescape=True)
-        with self.engine.connect() as connection:
-            return connection.execute(select(IcebergTables.table_name).where(there).limit(1)).first() is not None
+        return f"{location}-{uuid.uuid4().hex[:8]}" if is_taken(self.engine, location) else location
 
     @staticmethod
     def identifier_to_database_and_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
 from tableformat.errors import (
+    AlreadyExistsError,
     CorruptFileError,
     InvalidArgumentError,
     TableFormatError,
@@ -70,3 +72,34 @@ def test_file_of_an_unknown_kind_is_refused_where_it_is_named_later(catalog: tf.
     table = catalog.create_table("db.t", SCHEMA)
     with pytest.raises(InvalidArgumentError, match="no FileIO is known for foo: URIs"):
         table.add_files(["foo://x/part.parquet"])
+
+
+@pytest.mark.parametrize("spelled", [lambda location: location, lambda location: location.removeprefix("file://")])
+def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str], str]) -> None:
+    """LK-25: commits under one name removed the metadata file that the other one was at, jobs its data files."""
+    with tf.open_catalog(str(tmp_path / "lake")) as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+        table.append({"id": 1})
+        location = spelled(table.iceberg.metadata_location)
+        for register in (lake.register_table, lake.iceberg.register_table):
+            with pytest.raises(AlreadyExistsError, match=r"metadata of db\.t, which this catalog has"):
+                register("db.u", location)
+        assert lake.list_tables("db") == ["db.t"]
+        lake.drop_table("db.t")
+        assert lake.register_table("db.u", location).scan().count() == 1
+
+
+def test_a_dropped_table_comes_back_beside_one_that_got_its_name(tmp_path: Path) -> None:
+    """LK-25: two tables, whose files lie in one directory; and a table whose metadata is lost by an older one."""
+    with tf.open_catalog(str(tmp_path / "lake")) as lake:
+        lake.create_namespace("db")
+        dropped = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+        older = dropped.append({"id": 1}) and dropped.iceberg.metadata_location
+        lake.drop_table("db.t")
+        lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+        back = lake.register_table("db.old", older)
+        assert back.scan().count() == 1
+        back.append({"id": 2})
+        Path(back.iceberg.metadata_location.removeprefix("file://")).unlink()
+        assert lake.register_table("db.older", older).scan().count() == 1
