@@ -86,10 +86,16 @@ def refs_are_unchanged(table: Table, *, but_gone: Sequence[str] = ()) -> tuple[T
     refs = {name: ref.snapshot_id for name, ref in table.metadata.refs.items()}
     named = tuple(assert_ref(name, snapshot_id) for name, snapshot_id in refs.items())
     gone = tuple(assert_ref(name, None) for name in but_gone if name not in refs)
+    return (*named, *gone, *no_ref_came(table))
+
+
+def no_ref_came(table: Table) -> tuple[TableRequirement, ...]:
+    """The requirement that the table has no other refs than the handle's, of catalogs that are asked in this
+    process."""
     if is_rest(table.catalog):
-        return (*named, *gone)
+        return ()
     # PyIceberg's union of requirements lists those that a catalog server knows.
-    return (*named, *gone, cast(TableRequirement, _NoRefCame(known=tuple(refs))))
+    return (cast(TableRequirement, _NoRefCame(known=tuple(table.metadata.refs))),)
 
 
 def assert_ref(name: str, snapshot_id: int | None) -> AssertRefSnapshotId:

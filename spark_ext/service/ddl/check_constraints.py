@@ -19,6 +19,7 @@ from pyiceberg.table.update import (
 from spark_ext.service.wire.expressions import exact_filter
 from tableformat.errors import AlreadyExistsError, TableFormatError
 from tableformat.filters.bound_filter import bind_filter
+from tableformat.operations.history.held_checks import checks_are
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
 from tableformat.table import Table
@@ -51,7 +52,8 @@ def add_checks(table: Table, checks: Sequence[CheckJson], validated_version: str
         same_columns = AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id})
         same_rows = () if validated_version is None else (_still_at(validated_version),)
         update = SetPropertiesUpdate(updates=added)
-        commit_updates(table.iceberg, (same_columns, *same_rows), (update,), is_tried_again=False)
+        same_checks = checks_are(table.metadata, table.iceberg.catalog)
+        commit_updates(table.iceberg, (same_columns, *same_rows, *same_checks), (update,), is_tried_again=False)
 
 
 def drop_constraint(table: Table, name: str, *, if_exists: bool) -> None:

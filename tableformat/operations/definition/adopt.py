@@ -18,6 +18,7 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
 )
 
+from tableformat.commit.metadata_commit import no_ref_came
 from tableformat.errors import InvalidKeyError
 from tableformat.keys.table_key import check_key_columns, key_field_ids, key_names
 from tableformat.metadata.snapshot_choice import head_view
@@ -93,7 +94,7 @@ def adopt(iceberg: IcebergTable, key: Sequence[str], optional: Sequence[str]) ->
     ]
     commit_updates(
         iceberg,
-        (AssertCurrentSchemaId.model_validate({"current-schema-id": schema.schema_id}), *heads),
+        (AssertCurrentSchemaId.model_validate({"current-schema-id": schema.schema_id}), *heads, *no_ref_came(iceberg)),
         (
             *((AddSchemaUpdate.model_validate({"schema": renewed}),) if is_changed else ()),
             *((SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),) if is_changed else ()),

@@ -15,6 +15,7 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
 )
 
+from tableformat.commit.metadata_commit import no_ref_came
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.errors import AlreadyExistsError, InvalidArgumentError, UnsupportedFeatureError, nearest_hint
 from tableformat.filters.bound_filter import Always, BoundFilter, bind_filter, comparisons, to_expression
@@ -23,6 +24,7 @@ from tableformat.filters.spark_text import spark_condition
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.definition.adopt import branches
+from tableformat.operations.history.held_checks import checks_are
 from tableformat.operations.history.references import commit_updates
 from tableformat.properties import CHECK_EXPRESSION_PREFIX, CHECK_PREFIX
 from tableformat.scan.scan import Scan
@@ -50,9 +52,10 @@ def add_check(iceberg: IcebergTable, name: str, condition: Where) -> None:
     if not unmoved:
         unmoved = [AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": None})]
     same_columns = AssertCurrentSchemaId.model_validate({"current-schema-id": schema.schema_id})
-    # A branch or a constraint of this name may have come, too, which no requirement can say.
+    came = (*no_ref_came(iceberg), *checks_are(metadata, iceberg.catalog))
     update = SetPropertiesUpdate(updates=properties)
-    commit_updates(iceberg, (same_columns, *unmoved), (update,), is_tried_again=False)
+    # A branch or a constraint of this name may have come, too, which no requirement says to a catalog server.
+    commit_updates(iceberg, (same_columns, *unmoved, *came), (update,), is_tried_again=False)
 
 
 def drop_check(iceberg: IcebergTable, name: str) -> None:

@@ -94,15 +94,20 @@ def test_files_that_do_not_say_are_read(catalog: tf.Catalog) -> None:
     assert catalog.adopt_table("db.t", key=["id"]).read_files_count == 1
 
 
-def test_a_commit_between_look_and_promise_is_a_conflict(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LK-9: it may have brought a null."""
+@pytest.mark.parametrize("branch", ["main", "new"])
+def test_a_commit_between_look_and_promise_is_a_conflict(
+    catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch, branch: str
+) -> None:
+    """LK-9: it may have brought a null, to a branch that came meanwhile too."""
     iceberg = foreign(catalog)
     iceberg.append(rows(1))
     looked = adopt_module.find_nulls
 
     def look_and_lose(*arguments: Any) -> Any:
         found = looked(*arguments)
-        iceberg.append(rows(None))
+        if branch != "main":
+            catalog.load_table("db.t").create_branch(branch)
+        catalog.load_table("db.t", branch=branch).iceberg.append(rows(None), branch=branch)
         return found
 
     monkeypatch.setattr("tableformat.catalogs.adopt_table.find_nulls", look_and_lose)

@@ -85,12 +85,21 @@ def test_a_change_whose_ground_has_changed_is_a_conflict_at_once(table: tf.Table
     assert table.refresh().schema.names == ["id", "theirs"]
 
 
-def test_a_constraint_that_lost_a_race_is_not_tried_again(table: tf.Table) -> None:
-    """CK-8: a branch that came meanwhile may have rows that break it, and no requirement can name it."""
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (lambda other: other.create_branch("b"), "b was created concurrently"),
+        (lambda other: other.set_properties(owner="me"), "lost the race"),
+    ],
+)
+def test_a_constraint_that_lost_a_race_is_not_tried_again(
+    table: tf.Table, other: Callable[[tf.Table], Any], told: str
+) -> None:
+    """CK-8: a branch that came meanwhile may have rows that break it, and no requirement names it to every catalog."""
     handle = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     with (
-        overtaken(table, lambda other: other.create_branch("b")),
-        pytest.raises(CommitConflictError, match=r"lost the race.*Nothing was changed"),
+        overtaken(table, other),
+        pytest.raises(CommitConflictError, match=rf"{told}.*Nothing was changed"),
     ):
         handle.add_check("positive", "id > 0")
     assert not [name for name in table.refresh().properties if name.startswith("tableformat.check")]
