@@ -66,6 +66,28 @@ def test_begins_with_the_table_as_it_is_and_goes_on_with_appends(table: Table, s
     assert source.batches() == []
 
 
+def test_table_that_a_stream_begins_with_comes_oldest_rows_first(
+    spark: SparkSession, lake: Catalog, table: Table, namespace: str, tmp_path: Path
+) -> None:
+    """SS-4: newer messages replaced older ones in the source's order, and the older ones came last."""
+    copy = lake.create_table((namespace, "copy"), SCHEMA, key=["id"])
+    for value in ("first", "second", "third"):
+        table.refresh().append(pa.table({"id": [1, 2], "v": [value, value]}, schema=SCHEMA))
+    table.delete("id = 2 AND v = 'third'", mode="scan")
+    rows = Source(spark, f"lake.{table.name}", tmp_path / "checkpoint", streaming_max_files_per_micro_batch=1).rows()
+    (
+        rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .option("replace-prefix", "id")
+        .trigger(availableNow=True)
+        .toTable(f"lake.{copy.name}")
+        .awaitTermination()
+    )
+    assert sorted(tuple(row.values()) for row in copy.refresh().scan().to_arrow().to_pylist()) == [
+        (1, "third"),
+        (2, "second"),
+    ]
+
+
 def test_table_without_rows(table: Table, source: Source) -> None:
     assert source.batches() == []
     add(table, 1)

@@ -17,6 +17,7 @@ from spark_ext.service.streams.stream_options import SKIP_OPTIONS, StreamOptions
 from spark_ext.service.streams.stream_part import Part, Piece
 from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.rules import committed_sequence_number
 from tableformat.errors import UnsupportedFeatureError
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent
@@ -79,7 +80,8 @@ class Appends:
 
 
 def _files(view: SnapshotView, part: Part) -> list[DataFile]:
-    """SS-4: data files of the part, in an order that never changes: that of the snapshot's manifests."""
+    """SS-4: data files of the part, in an order that never changes: as they came, and then that of the snapshot's
+    manifests. A sink that replaces rows would put older ones in the place of newer ones."""
     found = []
     for manifest in manifests_of(view):
         is_older = manifest.added_snapshot_id != part.snapshot.snapshot_id
@@ -90,4 +92,4 @@ def _files(view: SnapshotView, part: Part) -> list[DataFile]:
             is_wanted = entry.status is not EntryStatus.DELETED if part.is_initial else is_added
             if is_wanted and isinstance(entry.file, DataFile):
                 found.append(entry.file)
-    return found
+    return sorted(found, key=committed_sequence_number) if part.is_initial else found
