@@ -55,3 +55,38 @@ def test_rows_changed_meanwhile_are_a_conflict(spark: SparkSession, table: Table
     assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
     rows = table.refresh().scan().to_arrow().sort_by("id")
     assert rows["v"].to_pylist() == ["a", "theirs", "c"]
+
+
+INSERTING = {
+    "unchanged": "MERGE INTO {name} t USING (SELECT 2L id, 'new' v UNION ALL SELECT 9L, 'new') s "
+    "ON meanwhile(t.id) = s.id WHEN MATCHED AND t.v = 'other' THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+    "missing": "MERGE INTO {name} t USING (SELECT 2L id, 'new' v UNION ALL SELECT 9L, 'new') s "
+    "ON meanwhile(t.id) = s.id WHEN NOT MATCHED THEN INSERT *",
+}
+
+
+@pytest.mark.since_spark("4.2", "statements that catalogs are told of")
+@pytest.mark.parametrize("mode", ["range", "scan"])
+@pytest.mark.parametrize("statement", INSERTING)
+def test_merge_adds_no_row_beside_one_that_was_deleted_meanwhile(
+    spark: SparkSession, table: Table, statement: str, mode: str
+) -> None:
+    """CP-38: after the delete of 2 there would be neither the old row nor the one of the source."""
+    table.set_properties(**{"write.merge.isolation-level": "serializable"})
+    while_running(spark, table, lambda found: found.delete_prefix({"id": 2}, mode=mode))
+    with pytest.raises(AnalysisException, match="because of which others are not added") as error:
+        spark.sql(INSERTING[statement].format(name=f"lake.{table.name}"))
+    assert error.value.getCondition() == "TABLEFORMAT_COMMIT_CONFLICT"
+    assert ids(table) == [1, 3]
+    while_running(spark, table, lambda _: None)
+    spark.sql(INSERTING[statement].format(name=f"lake.{table.name}"))
+    assert ids(table) == [1, 2, 3, 9]
+
+
+def test_merge_that_inserts_nothing_commits_beside_deletes_of_other_rows(spark: SparkSession, table: Table) -> None:
+    """SP-20, CP-38: a row that it does not change does not matter to it."""
+    table.set_properties(**{"write.merge.isolation-level": "serializable"})
+    while_running(spark, table, lambda found: found.delete_prefix({"id": 3}))
+    spark.sql(STATEMENTS["merge"].format(name=f"lake.{table.name}"))
+    assert ids(table) == [1, 2]
+    assert "m" in table.refresh().scan().to_arrow()["v"].to_pylist()

@@ -30,6 +30,7 @@ from spark_ext.service.writes.task_reports import (
 from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_options import ISOLATION_LEVEL
 from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
+from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import partition_of
 from tableformat.errors import (
     CommitConflictError,
@@ -38,6 +39,7 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.maintenance.upkeep.after_commit import after_commit
+from tableformat.merge_on_read.task import RowTask
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.run import run_verb
 from tableformat.operations.options import CommitOptions
@@ -45,6 +47,8 @@ from tableformat.operations.verbs.delete import stage_delete
 from tableformat.operations.verbs.delete_prefix import names_by_now, stage_prefixes
 from tableformat.operations.verbs.overwrite import inside_of
 from tableformat.properties import COPY_ON_WRITE, SERIALIZABLE, row_level_mode
+from tableformat.scan.context import ReadContext
+from tableformat.scan.matching_positions import matching_positions
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.rows.distinct import rows_among
@@ -113,7 +117,7 @@ def _commit_rows(
         pin = pin if reads or target.validation.level == SERIALIZABLE else None
     verb: Verb
     if mode == APPEND:
-        verb = partial(_stage_append, target, context, rows)
+        verb = _relying(reads, partial(_stage_append, target, context, rows))
         pin = pin if reads else None
     elif mode == OVERWRITE_PARTITIONS:
         verb = partial(_stage_partitions, target, context, staged)
@@ -159,6 +163,8 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
             [(tasks[path], positions) for path, positions in deleted.items()],
             written_anew=arguments["command"] != "DELETE",
         )
+        if arguments["command"] == "MERGE" and arguments["inserts"]:
+            _rely_on_rows_read(draft, where, deleted)
         if copies:
             draft.say(f"{_MERGE_COUNT}copied", str(draft.carried_row_count))
         draft.adopt_files(staged, held_against=target.held_properties)
@@ -194,6 +200,31 @@ def _reading(reads: Reads, verb: Verb) -> Verb:
         verb(draft)
 
     return reading
+
+
+def _relying(reads: Reads, verb: Verb) -> Verb:
+    """CP-38: the verb of a statement that adds rows because of those that it read, or of those that were missing."""
+    if not reads:
+        return verb
+
+    def relying(draft: Draft) -> None:
+        verb(draft)
+        _rely_on_rows_read(draft, _where_read(reads, draft.view.schema), {})
+
+    return relying
+
+
+def _rely_on_rows_read(draft: Draft, where: BooleanExpression, deleted: Mapping[str, PositionSet]) -> None:
+    """CP-38: rows that the scans can have given, and that the statement does not delete itself. They are looked for
+    when others have deleted some since."""
+    tasks, context = draft.plan(where), ReadContext.of(draft.view)
+
+    def find() -> Iterator[tuple[RowTask, PositionSet]]:
+        for task in tasks:
+            own = deleted.get(task.data_file.file_path, PositionSet.empty())
+            yield task, matching_positions(task, context).minus(own)
+
+    draft.rely_on(find, 0)
 
 
 def _where_read(reads: Reads, schema: Schema) -> BooleanExpression:

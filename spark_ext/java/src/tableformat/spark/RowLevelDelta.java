@@ -32,6 +32,9 @@ final class RowLevelDelta implements SupportsDelta {
   private final LakeTable table;
   private final RowLevelOperationInfo info;
 
+  /** Whether a MERGE adds rows of its source that match none of the table (CP-38); true until the plan says otherwise. */
+  boolean inserts = true;
+
   RowLevelDelta(LakeTable table, RowLevelOperationInfo info) {
     this.table = table;
     this.info = info;
@@ -122,7 +125,7 @@ final class RowLevelDelta implements SupportsDelta {
 
     @Override public void commit(WriterCommitMessage[] messages, ObjectNode counts) {
       ObjectNode arguments = job.arguments().put("command", command().name()).set("merge_counts", counts);
-      arguments.set("pin", table.pin());
+      arguments.put("inserts", inserts).set("pin", table.pin());
       arguments.set("reads", table.reads());
       job.commit("commit_delta", arguments, messages);
     }

@@ -33,6 +33,7 @@ final class SourceKeyPruning extends Rule<LogicalPlan> {
         new ArrayList<>(Scala.list(session.get().experimental().extraOptimizations()));
     // Each class loader that a jar added to a running session is loaded by has scans, and a rule for them, of its own.
     if (rules.stream().noneMatch(rule -> rule instanceof SourceKeyPruning)) {
+      rules.add(new MergeInserts());
       rules.add(new MergeTargetReduction());
       rules.add(new SourceKeyPruning());
       session.get().experimental().extraOptimizations_$eq(Scala.seq(rules));
