@@ -198,11 +198,8 @@ class SmallFileReader:
                 found.append(filter_rows(bound, alive))
                 done.file_paths.update(paths)
                 done.row_count += found[-1].num_rows
-        if len(found) == 1:
-            return found[0]
-        if not rows.num_columns:
-            return rows.slice(0, sum(part.num_rows for part in found))
-        return pa.concat_tables(found)
+        # Filters differ by columns that they ask for, so tables of several have columns.
+        return found[0] if len(found) == 1 else pa.concat_tables(found)
 
 
 def _has_no_match(small: SmallFile, held: HeldFilters) -> bool:

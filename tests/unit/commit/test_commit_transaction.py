@@ -45,6 +45,7 @@ from tableformat.errors import (
 )
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.history.references import set_properties
+from tableformat.properties import RANGE_PARTITIONS
 from tableformat.testing.table_rows import live_values
 
 
@@ -337,6 +338,24 @@ def test_end_of_the_process_during_the_catalog_call_keeps_the_files_and_is_no_in
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
 
 
+def test_a_commit_leaves_the_settings_of_its_branch(table: Table, catalog: FaultyCatalog) -> None:
+    """MT-1: by them its snapshots expire."""
+    head = commit_change(table, append(data_file(table, "a.parquet"))).table
+    settings = {"max-ref-age-ms": 10, "max-snapshot-age-ms": 20, "min-snapshots-to-keep": 30}
+    ref = {"ref-name": "b", "type": "branch", "snapshot-id": head.metadata.current_snapshot_id, **settings}
+    catalog.commit_table(head, (), (SetSnapshotRefUpdate.model_validate(ref),))
+    after = commit_change(table, append(data_file(table, "b.parquet")), ref="b").metadata.refs["b"]
+    assert (after.max_ref_age_ms, after.max_snapshot_age_ms, after.min_snapshots_to_keep) == (10, 20, 30)
+
+
+def test_no_rows_come_beside_range_partitions_of_a_newer_version(catalog: FaultyCatalog) -> None:
+    """RP-1: whatever staged them; other changes go on."""
+    table = new_table(catalog, properties={RANGE_PARTITIONS: '{"version": 99}'})
+    with pytest.raises(UnsupportedFeatureError, match="newer version"):
+        commit_change(table, append(data_file(table, "a.parquet")))
+    assert commit_change(table, delete_blindly(equality_delete(table, "e.parquet"))).committed
+
+
 def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-18."""
     files = metadata_files(table)
@@ -350,17 +369,22 @@ def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeyp
     assert metadata_files(table) == files
 
 
-def test_refused_commit_leaves_no_file(table: Table, catalog: FaultyCatalog) -> None:
-    """CP-18: a clear refusal is no unknown outcome."""
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_refused_commit_leaves_no_file(table: Table, catalog: FaultyCatalog, version: str) -> None:
+    """CP-18: a clear refusal is no unknown outcome, and not asked for again."""
+    table = catalog.create_table("db.v", table.schema(), properties={"format-version": version})
     files = metadata_files(table)
+    asked: list[None] = []
 
     def refuse() -> None:
+        asked.append(None)
         raise BadRequestError("no such thing")
 
     catalog.before = refuse
-    with pytest.raises(TableFormatError, match=r"refused the commit to db\.t .*: no such thing"):
+    with pytest.raises(TableFormatError, match=r"refused the commit to db\.v .*: no such thing"):
         commit_change(table, append(data_file(table, "a.parquet")))
     assert metadata_files(table) == files
+    assert len(asked) == 1
 
 
 def test_table_dropped_and_created_again_is_another_table(table: Table, catalog: FaultyCatalog) -> None:
