@@ -167,6 +167,32 @@ def test_a_filter_says_nothing_but_of_its_values(table: tf.Table, where: str, ex
         assert sorted(table.scan(where).to_arrow()["n"].to_pylist()) == expected
 
 
+def test_values_of_other_comparisons_are_not_asked_for(table: tf.Table) -> None:
+    """FM-27: that a file lacks the bound of a range says nothing of the range."""
+    number = 7 * FILES + 3
+    held = f"id = 'm-{number:06}'"
+    expected = [number]
+    assert table.scan(where=held).to_arrow()["n"].to_pylist() == expected
+    for other in ("id > 'm-000000'", "id <> 'm-000000'", "id <= 'm-999999'", "n > 0"):
+        assert table.scan(where=f"{held} AND {other}").to_arrow()["n"].to_pylist() == expected, other
+    found = table.scan(where=f"{held} OR id < 'm-000000x'").to_arrow()["n"].to_pylist()
+    assert sorted(found) == [0, number]
+
+
+def test_a_column_that_came_later_is_ruled_out_by_nothing(catalog: tf.Catalog) -> None:
+    """FM-27: the file has no filter of it, and a default in every row."""
+    table = catalog.create_table("db.t", SCHEMA, properties={"format-version": "3"})
+    table.append(rows_of(1))
+    with table.iceberg.update_schema() as update:
+        update.add_column("late", LongType(), default_value=7)
+    table.refresh().set_properties({f"{ENABLED}late": "true"})
+    more = rows_of(2)
+    table.append(more.append_column("late", pa.array(range(ROWS), pa.int64())))
+    assert table.scan(where="late = 7").count() == ROWS + 1
+    assert table.scan(where="late = 8").count() == 1
+    assert table.scan(where="late = 7").to_arrow().num_rows == ROWS + 1
+
+
 def test_large_filters_are_read_block_by_block(
     catalog: tf.Catalog, decoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

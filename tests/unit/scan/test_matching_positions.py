@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from v3_tables import ids, new_catalog, new_table, rows
@@ -113,3 +114,18 @@ def test_row_ids_are_counted_from_the_first_row_of_the_file(tmp_path: Path) -> N
     table.maintenance.compact(rewrite_all=True)
     found = table.scan(columns=["id", "_row_id"]).to_arrow().to_pylist()
     assert {row["id"]: row["_row_id"] for row in found} == {number: number - 1 for number in range(4, 13)}
+
+
+def test_rows_of_which_a_filter_says_nothing_stay(tmp_path: Path) -> None:
+    """DA-1: null is neither above 2 nor another value than 3."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("v", pa.int64())]))
+    table.append(pa.table({"id": [1, 2, 3, 4], "v": [1, None, 3, 4]}))
+    assert table.delete("v > 3", mode="scan").deleted_row_count == 1
+    assert table.update("v <> 3", set={"v": "v + 10"}).deleted_row_count == 1
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "v": 11},
+        {"id": 2, "v": None},
+        {"id": 3, "v": 3},
+    ]
