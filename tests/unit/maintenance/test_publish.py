@@ -8,13 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from maintenance_tables import keyed_table, rows
+from maintenance_tables import keyed_table, planned, rows
 from pyiceberg.catalog import load_catalog
+from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
-from tableformat.commit.change import is_keyed
+from tableformat.commit.change import ChangeKind, TableChange, is_keyed
 from tableformat.commit.table_diff import live_files, manifests_of_snapshot
 from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
+from tableformat.maintenance import publish
+from tableformat.maintenance.publishing.publish_beside import ConvertedSnapshot, publish_beside
+from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.testing.table_files import live_delete_files
 from tableformat.testing.table_rows import live_tuples
@@ -513,3 +517,53 @@ def test_version_3_keeps_row_ids(tmp_path: Path) -> None:
 def first_row_ids(table: tf.Table) -> dict[str, int | None]:
     found = table.inspect.data_files()
     return dict(zip(found["file_path"].to_pylist(), found["first_row_id"].to_pylist(), strict=True))
+
+
+def planned_now(ingest: tf.Table, *deletes: DeleteFile) -> ConvertedSnapshot:
+    """What a publish has planned of the branch as it is, to be carried out when others have come."""
+    view = ingest.refresh().view
+    change = TableChange(
+        operation=Operation.REPLACE, kind=ChangeKind.DELETE_REWRITE, added_delete_files=deletes, **planned(ingest)
+    )
+    return ConvertedSnapshot(view, change)
+
+
+def test_target_that_was_published_to_meanwhile_is_not_moved_back(tmp_path: Path) -> None:
+    """LK-16: by another process, which was faster."""
+    main, ingest = branched(tmp_path)
+    converted = planned_now(ingest)
+    ingest.append(rows("b", [1]))
+    main.maintenance.publish()
+    before = heads(main)
+    with pytest.raises(publish._NotReadyError):
+        publish._move_target(main.iceberg, "ingest", converted)
+    assert heads(main) == before
+    assert live_tuples(main.refresh())[-1] == ("b", 1, "x")
+
+
+def test_target_is_not_moved_to_what_the_branch_was_rolled_back_from(tmp_path: Path) -> None:
+    """LK-16"""
+    main, ingest = branched(tmp_path)
+    start = ingest.snapshot_id
+    main.maintenance.publish()
+    ingest.refresh().append(rows("b", [1]))
+    converted = planned_now(ingest)
+    ingest.rollback(snapshot_id=start)
+    before = heads(main)
+    with pytest.raises(publish._NotReadyError):
+        publish._move_target(main.iceberg, "ingest", converted)
+    assert heads(main) == before
+
+
+def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> None:
+    """LK-16: they may be removed with the branch's older snapshots."""
+    main, ingest = branched(tmp_path)
+    main.maintenance.publish()
+    ingest.refresh().delete("id2 = 3", mode="scan")
+    deletes = live_delete_files(ingest)
+    ingest.maintenance.compact(rewrite_all=True)
+    assert live_delete_files(ingest) == []
+    before = heads(main)
+    with pytest.raises(CommitConflictError, match="left 'ingest'"):
+        publish_beside(main.refresh().iceberg, "ingest", "main", planned_now(ingest, *deletes))
+    assert heads(main) == before
