@@ -17,6 +17,7 @@ from tableformat.commit.change import ChangeKind, TableChange, is_keyed
 from tableformat.commit.table_diff import live_files, manifests_of_snapshot
 from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
 from tableformat.maintenance import publish
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.publishing.publish_beside import ConvertedSnapshot, publish_beside
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
@@ -567,3 +568,31 @@ def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> Non
     with pytest.raises(CommitConflictError, match="left 'ingest'"):
         publish_beside(main.refresh().iceberg, "ingest", "main", planned_now(ingest, *deletes))
     assert heads(main) == before
+
+
+def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
+    """LK-16: the branch got a delete since, which the target must not show."""
+    main, ingest = branched(tmp_path)
+    main.maintenance.publish()
+    ingest.refresh().append(rows("b", [1]))
+    converted = planned_now(ingest)
+    ingest.delete_prefix({"id1": "a"})
+    publish._move_target(main.iceberg, "ingest", converted)
+    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x")]
+    assert live_delete_files(main) == []
+
+
+def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-31, MT-33: after what came before them was carried."""
+    main, ingest = branched(tmp_path)
+    ingest.append(rows("b", [1]))
+    others = iter([lambda: opened(tmp_path).append(rows("late", [1]))])
+
+    def convert(*arguments: Any, **options: Any) -> ConvertResult:
+        converted = convert_deletes(*arguments, **options)
+        next(others, lambda: None)()
+        return converted
+
+    monkeypatch.setattr(publish, "convert_deletes", convert)
+    main.maintenance.publish()
+    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), ("late", 1, "x")]
