@@ -1,0 +1,107 @@
+"""Deletes of one partition, and by columns, beside changes of specs and schemas (CP-12, CP-35)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commit_tables import (
+    FaultyCatalog,
+    append,
+    committed,
+    data_file,
+    delete_blindly,
+    equality_delete,
+    live,
+    new_table,
+    planned,
+    range_delete,
+)
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.commit.change import ChangeKind
+from tableformat.commit.transaction import commit_change
+from tableformat.errors import CommitConflictError
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> FaultyCatalog:
+    catalog = FaultyCatalog.at(tmp_path / "lake")
+    assert isinstance(catalog, FaultyCatalog)
+    return catalog
+
+
+def test_delete_of_one_partition_needs_one_spec(catalog: FaultyCatalog) -> None:
+    """CP-12: rows written under the old spec lie in other partitions."""
+    table = new_table(catalog, partitioned=True)
+    table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
+    scoped = delete_blindly(equality_delete(table, "e.parquet", partition=("x",)))
+    assert live(commit_change(table, scoped).table) == {"a.parquet": 1, "e.parquet": 2}
+    table = table.refresh()
+    with table.update_spec() as update:
+        update.add_identity("id")
+    stale = delete_blindly(equality_delete(table, "f.parquet", partition=("x",)))
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, stale)
+    on_new_spec = delete_blindly(equality_delete(table, "f.parquet", spec_id=1, partition=("x", 1)))
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, on_new_spec)
+
+
+def test_global_delete_does_not_care_for_specs(catalog: FaultyCatalog) -> None:
+    """CP-12 concerns deletes that are limited to a partition, not those under an unpartitioned spec."""
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    with table.update_spec() as update:
+        update.add_identity("region")
+    table = commit_change(table, append(data_file(table, "b.parquet", spec_id=1, partition=("x",)))).table
+    outcome = commit_change(table, delete_blindly(range_delete(table, "r.parquet")))
+    assert live(outcome.table) == {"a.parquet": 1, "b.parquet": 2, "r.parquet": 3}
+
+
+def test_default_spec_changed_during_the_commit(catalog: FaultyCatalog) -> None:
+    """CP-12: the default spec is asserted, so the next attempt looks at the specs again."""
+    table = new_table(catalog, partitioned=True)
+    table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
+
+    def interfere() -> None:
+        catalog.before = None
+        with catalog.load_table("db.t").update_spec() as update:
+            update.add_identity("id")
+
+    catalog.before = interfere
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, delete_blindly(equality_delete(table, "e.parquet", partition=("x",))))
+
+
+def test_column_dropped_during_the_commit_of_a_delete(catalog: FaultyCatalog) -> None:
+    """CP-35: the schema is asserted, so the next attempt looks at the columns again."""
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+
+    def interfere() -> None:
+        catalog.before = None
+        with catalog.load_table("db.t").update_schema() as update:
+            update.delete_column("region")
+
+    catalog.before = interfere
+    with pytest.raises(CommitConflictError, match="go by 'region' cannot commit"):
+        commit_change(table, delete_blindly(equality_delete(table, "e.parquet", equality_ids=(2,))))
+
+
+def test_delete_of_one_partition_beside_live_files_of_an_older_spec(catalog: FaultyCatalog) -> None:
+    """CP-12: the delete is of the default spec, and would miss the rows of the other; once these are gone it may come,
+    whatever else is there."""
+    table = new_table(catalog, partitioned=True)
+    table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
+    with table.update_spec() as update:
+        update.add_identity("id")
+    table = commit_change(table, append(data_file(table, "b.parquet", spec_id=1, partition=("x", 1)))).table
+    scoped = delete_blindly(equality_delete(table, "e.parquet", spec_id=1, partition=("x", 1)))
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, scoped)
+    emptied = planned(
+        table, ChangeKind.SCAN_BASED, Operation.DELETE, removed_data_files=(committed(table, "a.parquet"),)
+    )
+    table = commit_change(table, emptied).table
+    assert live(commit_change(table, scoped).table) == {"b.parquet": 2, "e.parquet": 4}
