@@ -22,6 +22,7 @@ def joined_neighbours(spans: SpanArray) -> SpanArray:
     Two of one sequence number are one where, behind the same values, the upper cut of the first lies above a whole
     number and the lower cut of the other below the next whole number.
 
+    >>> from pyiceberg.types import LongType
     >>> from tableformat.deletes.spans.spans import spans_of_prefixes
     >>> from tableformat.keys.key_columns import KeyColumns
     >>> spans = spans_of_prefixes(KeyColumns((1,), ("n",), (LongType(),)), pa.table({"n": [3, 4, 5, 7, None]}))
