@@ -78,7 +78,8 @@ class Layouts:
 
     def index_of(self, file: DataFile) -> int:
         layout = self._layout_of(file) if self._must_look else Layout(filters=True)
-        layout = replace(layout, may_hold_nan=layout.filters and self._may_hold_nan(file))
+        if self._filtered_floats and layout.filters and self._may_hold_nan(file):
+            layout = replace(layout, may_hold_nan=True)
         return self._layouts.setdefault(layout, len(self._layouts))
 
     def _may_hold_nan(self, file: DataFile) -> bool:

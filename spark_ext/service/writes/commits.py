@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -117,14 +117,14 @@ def _commit_rows(
         pin = pin if reads or target.validation.level == SERIALIZABLE else None
     verb: Verb
     if mode == APPEND:
-        verb = _relying(reads, partial(_stage_append, target, context, rows))
+        verb = partial(_stage_append, target, context, rows)
         pin = pin if reads else None
     elif mode == OVERWRITE_PARTITIONS:
         verb = partial(_stage_partitions, target, context, staged)
     else:
         assert mode == OVERWRITE, mode
         verb = partial(_stage_overwrite, target, context, arguments["predicates"], staged)
-    verb = _reading(reads, verb)
+    verb = _reading(reads, verb, relies=mode == APPEND)
     return _commit(session, request, target, verb, None if pin is None else Pin.from_json(pin), summary=rows.summary)
 
 
@@ -164,7 +164,7 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
             written_anew=arguments["command"] != "DELETE",
         )
         if arguments["command"] == "MERGE" and arguments["inserts"]:
-            _rely_on_rows_read(draft, where, deleted)
+            _rely_on_rows_read(draft, tasks.values(), deleted)
         if copies:
             draft.say(f"{_MERGE_COUNT}copied", str(draft.carried_row_count))
         draft.adopt_files(staged, held_against=target.held_properties)
@@ -190,34 +190,25 @@ def _reads(arguments: Mapping[str, Any], target: WriteTarget) -> Reads:
     return (arguments.get("reads") or []) if pin is not None and pin["branch"] == target.branch else []
 
 
-def _reading(reads: Reads, verb: Verb) -> Verb:
-    """The verb of a statement that read the table as well, which the conflict rules have to know (CP-5)."""
+def _reading(reads: Reads, verb: Verb, *, relies: bool) -> Verb:
+    """The verb of a statement that read the table as well, which the conflict rules have to know (CP-5). `relies`: it
+    adds rows because of those that it read, or of those that were missing (CP-38)."""
     if not reads:
         return verb
 
     def reading(draft: Draft) -> None:
-        draft.plan(_where_read(reads, draft.view.schema))
+        tasks = draft.plan(_where_read(reads, draft.view.schema))
         verb(draft)
+        if relies:
+            _rely_on_rows_read(draft, tasks, {})
 
     return reading
 
 
-def _relying(reads: Reads, verb: Verb) -> Verb:
-    """CP-38: the verb of a statement that adds rows because of those that it read, or of those that were missing."""
-    if not reads:
-        return verb
-
-    def relying(draft: Draft) -> None:
-        verb(draft)
-        _rely_on_rows_read(draft, _where_read(reads, draft.view.schema), {})
-
-    return relying
-
-
-def _rely_on_rows_read(draft: Draft, where: BooleanExpression, deleted: Mapping[str, PositionSet]) -> None:
+def _rely_on_rows_read(draft: Draft, tasks: Iterable[RowTask], deleted: Mapping[str, PositionSet]) -> None:
     """CP-38: rows that the scans can have given, and that the statement does not delete itself. They are looked for
     when others have deleted some since."""
-    tasks, context = draft.plan(where), ReadContext.of(draft.view)
+    context = ReadContext.of(draft.view)
 
     def find() -> Iterator[tuple[RowTask, PositionSet]]:
         for task in tasks:

@@ -50,13 +50,6 @@ from tableformat.testing.table_rows import live_values
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> FaultyCatalog:
-    catalog = FaultyCatalog.at(tmp_path / "lake")
-    assert isinstance(catalog, FaultyCatalog)
-    return catalog
-
-
-@pytest.fixture
 def table(catalog: FaultyCatalog) -> Table:
     return new_table(catalog)
 

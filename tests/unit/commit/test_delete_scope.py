@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from commit_tables import (
     FaultyCatalog,
@@ -22,13 +20,6 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.change import ChangeKind
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> FaultyCatalog:
-    catalog = FaultyCatalog.at(tmp_path / "lake")
-    assert isinstance(catalog, FaultyCatalog)
-    return catalog
 
 
 def test_delete_of_one_partition_needs_one_spec(catalog: FaultyCatalog) -> None:
