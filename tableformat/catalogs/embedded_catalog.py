@@ -46,7 +46,7 @@ from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
-from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_bytes
+from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
 from tableformat.commit.metadata_update import apply_updates, is_upgrade_to_v3, upgraded_to_v3
 from tableformat.commit.read_only import CATALOG_FILE, refuse_read_only
 from tableformat.errors import (
@@ -359,7 +359,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     @staticmethod
     def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
-        write_bytes(io, metadata_path, metadata_bytes(metadata, metadata_path))
+        write_bytes(io, metadata_path, *metadata_parts(metadata, metadata_path))
         if is_synced(metadata.properties):
             sync_files(io, (metadata_path,))
 

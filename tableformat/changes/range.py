@@ -9,6 +9,7 @@ from pyiceberg.table.snapshots import Snapshot
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.manifests.manifest_list import had_parent
 from tableformat.metadata.snapshot_choice import ancestors, schema_of
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 
 
@@ -70,7 +71,7 @@ def parent_of(view: SnapshotView, snapshot: Snapshot) -> Snapshot | None:
     SnapshotNotFoundError where it has expired: without it every row would look like a new one.
     """
     parent_id = snapshot.parent_snapshot_id
-    parent = None if parent_id is None else view.metadata.snapshot_by_id(parent_id)
+    parent = None if parent_id is None else snapshot_by_id(view.metadata, parent_id)
     if parent is None and had_parent(view.io, snapshot):
         raise _expired(snapshot, f"the parent of snapshot {snapshot.snapshot_id}")
     return parent
@@ -102,7 +103,7 @@ def _unavailable(
     """CF-2: why the range cannot be had; `line` are the retained ancestors of its end, newest first."""
     if from_snapshot_id is None:
         return _expired(line[-1], "the first snapshots")
-    first = view.metadata.snapshot_by_id(from_snapshot_id)
+    first = snapshot_by_id(view.metadata, from_snapshot_id)
     is_cut = had_parent(view.io, line[-1])
     if first is None:
         return _expired(line[-1], f"snapshot {from_snapshot_id}")

@@ -46,6 +46,7 @@ from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 
 
@@ -297,7 +298,7 @@ def _not_in_history(head: SnapshotView, snapshot_id: int | None) -> Iterator[str
     """
     if snapshot_id is None or lineage(head.metadata, head.snapshot, snapshot_id) is not None:
         return
-    if head.metadata.snapshot_by_id(snapshot_id) is None:
+    if snapshot_by_id(head.metadata, snapshot_id) is None:
         yield f"snapshot {snapshot_id} has expired, so what happened since is not known"
     else:
         yield f"the branch was moved to where {snapshot_id} is not in its history, or snapshots in between have expired"
@@ -305,7 +306,7 @@ def _not_in_history(head: SnapshotView, snapshot_id: int | None) -> Iterator[str
 
 def _collect_evidence(change: TableChange, head: SnapshotView) -> Evidence:
     planned_id = change.planned_snapshot_id
-    planned = None if planned_id is None else head.metadata.snapshot_by_id(planned_id)
+    planned = None if planned_id is None else snapshot_by_id(head.metadata, planned_id)
     return Evidence(change, head, planned, diff_snapshots(head.io, head.metadata, planned, head.snapshot))
 
 

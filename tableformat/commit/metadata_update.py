@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV3
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
+from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
     RemoveSnapshotsUpdate,
@@ -23,6 +26,7 @@ from pyiceberg.table.update import (
 )
 
 from tableformat.errors import SnapshotNotFoundError
+from tableformat.metadata.snapshot_index import snapshot_by_id
 
 
 def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[TableUpdate]) -> TableMetadata:
@@ -41,22 +45,72 @@ def apply_updates(base: TableMetadata, base_location: str, updates: Sequence[Tab
                 context.add_update(update)
         else:
             _refuse_unknown_snapshot(metadata, update)
-            before, metadata = metadata, _apply_table_update(update, metadata, context)
+            before, metadata = metadata, _applied(update, metadata, context)
             if isinstance(update, RemoveSnapshotsUpdate):
                 metadata = _with_parents_of(before, metadata)
     if not context.has_changes():
         return base
     metadata = _update_table_metadata_log(metadata, base_location, base.last_updated_ms)
     if metadata.last_updated_ms == base.last_updated_ms:
-        metadata = metadata.model_copy(update={"last_updated_ms": time.time_ns() // 1_000_000})
+        metadata = metadata.model_copy(update={"last_updated_ms": _now_ms()})
     metadata.spec().check_compatible(metadata.schema())
     metadata.sort_order().check_compatible(metadata.schema())
     return metadata
 
 
+def _applied(update: TableUpdate, metadata: TableMetadata, context: _TableMetadataUpdateContext) -> TableMetadata:
+    """As PyIceberg applies it. The two updates that each commit has are applied here: PyIceberg looks through all
+    snapshots for each."""
+    match update:
+        case AddSnapshotUpdate() if metadata.format_version > 1:
+            changed = _with_snapshot(metadata, update.snapshot)
+        case SetSnapshotRefUpdate():
+            changed = _with_ref(metadata, update, context.is_added_snapshot(update.snapshot_id))
+        case _:
+            return _apply_table_update(update, metadata, context)
+    if changed is not metadata:
+        context.add_update(update)
+    return changed
+
+
+def _with_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
+    """Its sequence number and row ids are those that come next (`refuse_stale_snapshots`)."""
+    if snapshot_by_id(metadata, snapshot.snapshot_id) is not None:
+        raise CommitFailedException(f"the table has a snapshot {snapshot.snapshot_id} already")
+    changes: dict[str, Any] = {
+        "snapshots": [*metadata.snapshots, snapshot],
+        "last_updated_ms": snapshot.timestamp_ms,
+        "last_sequence_number": snapshot.sequence_number,
+    }
+    if isinstance(metadata, TableMetadataV3):
+        changes["next_row_id"] = (metadata.next_row_id or 0) + (snapshot.added_rows or 0)
+    return metadata.model_copy(update=changes)
+
+
+def _with_ref(metadata: TableMetadata, update: SetSnapshotRefUpdate, is_of_this_commit: bool) -> TableMetadata:
+    """A snapshot of this commit is at the ref from its own time on, any other one from now on."""
+    stated = update.model_dump(by_alias=True, exclude={"action", "ref_name"})
+    ref = SnapshotRef.model_validate(stated)
+    if metadata.refs.get(update.ref_name) == ref:
+        return metadata
+    changes: dict[str, Any] = {"refs": {**metadata.refs, update.ref_name: ref}}
+    added = snapshot_by_id(metadata, update.snapshot_id) if is_of_this_commit else None
+    if added is not None:
+        changes["last_updated_ms"] = added.timestamp_ms
+    if update.ref_name == MAIN_BRANCH:
+        moment = added.timestamp_ms if added is not None else _now_ms()
+        entry = SnapshotLogEntry.model_validate({"snapshot-id": update.snapshot_id, "timestamp-ms": moment})
+        changes |= {
+            "current_snapshot_id": update.snapshot_id,
+            "last_updated_ms": moment,
+            "snapshot_log": [*metadata.snapshot_log, entry],
+        }
+    return metadata.model_copy(update=changes)
+
+
 def _refuse_unknown_snapshot(metadata: TableMetadata, update: TableUpdate) -> None:
     """SnapshotNotFoundError where a ref is to name a snapshot that has expired since the table was loaded."""
-    if isinstance(update, SetSnapshotRefUpdate) and metadata.snapshot_by_id(update.snapshot_id) is None:
+    if isinstance(update, SetSnapshotRefUpdate) and snapshot_by_id(metadata, update.snapshot_id) is None:
         raise SnapshotNotFoundError(
             f"{update.ref_name!r} cannot be set to snapshot {update.snapshot_id}: the table does not have it (any "
             "more). Nothing was changed. refresh() moves the handle to the newest state, history() lists its snapshots."
@@ -91,6 +145,10 @@ def refuse_stale_snapshots(base: TableMetadata, updates: Sequence[TableUpdate]) 
             raise CommitFailedException("the table was upgraded to version 3, whose snapshots assign row ids")
         if isinstance(base, TableMetadataV3) and (snapshot.first_row_id or 0) < (base.next_row_id or 0):
             raise CommitFailedException(f"row id {snapshot.first_row_id} is taken; the table is at {base.next_row_id}")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def is_upgrade_to_v3(update: TableUpdate) -> bool:

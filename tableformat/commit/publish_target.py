@@ -11,6 +11,7 @@ from pyiceberg.table.snapshots import Snapshot
 from tableformat.commit.change import TableChange
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.properties import PUBLISH_TARGET_PREFIX
 
 CARRIED_UNTIL: Final = "tableformat.carried-until"
@@ -51,9 +52,9 @@ def carried_until(metadata: TableMetadata, branch: str, target: str) -> Snapshot
     source, head = (metadata.refs.get(name) for name in (branch, target))
     if source is None or head is None:
         return None
-    line = list(ancestors(metadata, metadata.snapshot_by_id(source.snapshot_id)))
+    line = list(ancestors(metadata, snapshot_by_id(metadata, source.snapshot_id)))
     ids = {snapshot.snapshot_id for snapshot in line}
-    on_target = ancestors(metadata, metadata.snapshot_by_id(head.snapshot_id))
+    on_target = ancestors(metadata, snapshot_by_id(metadata, head.snapshot_id))
     common = next((snapshot for snapshot in on_target if snapshot.snapshot_id in ids), None)
     tagged = _tagged(metadata, branch, line)
     known = [snapshot for snapshot in (common, tagged) if snapshot is not None]
@@ -67,7 +68,7 @@ def _tagged(metadata: TableMetadata, branch: str, line: Sequence[Snapshot]) -> S
     line that ends before it could be met has lost older snapshots to expiry, not the files.
     """
     ref = metadata.refs.get(carried_tag(branch))
-    tagged = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
+    tagged = snapshot_by_id(metadata, ref.snapshot_id) if ref is not None else None
     if tagged is None:
         return None
     number = int(_said_by(tagged, PUBLISHED_NUMBER) or tagged.sequence_number or 0)

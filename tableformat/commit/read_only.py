@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
@@ -90,9 +91,15 @@ def _has_table(catalog_file: Path, iceberg: IcebergTable) -> bool:
 
 def _sqlite_file(catalog: Catalog) -> Path | None:
     """The file that the catalog keeps its tables in, if it is of that kind."""
+    uri = catalog.properties.get("uri")
+    return _file_of(uri) if uri is not None else None  # Some catalogs need no address.
+
+
+@lru_cache(maxsize=16)
+def _file_of(uri: str) -> Path | None:
     try:
-        url = make_url(catalog.properties["uri"])
-    except (KeyError, ArgumentError):
-        return None  # A catalog service, or one that needs no address.
+        url = make_url(uri)
+    except ArgumentError:
+        return None  # A catalog service.
     is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
     return Path(str(url.database)) if is_file else None

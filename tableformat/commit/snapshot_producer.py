@@ -35,6 +35,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of, next_row_
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.manifests.manifest_writer import write_manifest
 from tableformat.metadata.partition_column import schemas_newest_first
+from tableformat.metadata.snapshot_index import snapshots_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import MANIFEST_TARGET_SIZE_BYTES, MANIFEST_TARGET_SIZE_BYTES_DEFAULT, positive_int
 from tableformat.storage.location_provider import location_provider
@@ -340,7 +341,7 @@ def _recount(base: SnapshotView) -> dict[str, int]:
 
 def _unused_snapshot_id(metadata: TableMetadata) -> int:
     """Random, positive, 63 bits: readers keep it in a signed long."""
-    taken = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    taken = snapshots_by_id(metadata)
     while True:
         snapshot_id = secrets.randbits(63)
         if snapshot_id > 0 and snapshot_id not in taken:

@@ -20,6 +20,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.snapshot_index import snapshots_by_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _by_entry(files: Iterable[DataFile | DeleteFile]) -> dict[tuple[FileKey, int
 def lineage(metadata: TableMetadata, head: Snapshot | None, planned_snapshot_id: int) -> list[Snapshot] | None:
     """Snapshots after the planned one up to the head, oldest first; None when the head's retained history does not
     lead back to it (snapshots expired in between, or the branch was moved)."""
-    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    by_id = snapshots_by_id(metadata)
     path: list[Snapshot] = []
     current = head
     while current is not None and current.snapshot_id != planned_snapshot_id:

@@ -56,6 +56,7 @@ from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.newest import newest_of
 from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
 from tableformat.properties import RANGE_PARTITIONS, is_synced
 from tableformat.range_partitions.property_text import range_partitions_of
@@ -191,7 +192,7 @@ class _Commit:
     def _report(self, outcome: CommitOutcome, duration_seconds: float) -> None:
         if not (outcome.committed and is_reported(self._handle.catalog)):
             return
-        snapshot = outcome.metadata.snapshot_by_id(self._producer.snapshot_id)
+        snapshot = snapshot_by_id(outcome.metadata, self._producer.snapshot_id)
         if snapshot is None or snapshot.summary is None:
             return  # Others have expired it since.
         report = CommitReport(
@@ -209,7 +210,7 @@ class _Commit:
         """Metadata files of attempts that came to nothing."""
         if not outcome.committed:
             return self._producer.written_locations
-        snapshot = outcome.metadata.snapshot_by_id(self._producer.snapshot_id)
+        snapshot = snapshot_by_id(outcome.metadata, self._producer.snapshot_id)
         # A catalog whose answer lacks the snapshot it has just applied is no ground to remove anything.
         return self._producer.locations_not_of(snapshot.manifest_list) if snapshot is not None else ()
 
@@ -368,14 +369,14 @@ class _Commit:
 
     def _landed(self, table: Table) -> CommitOutcome | None:
         """The outcome, if an earlier attempt was applied although its answer said otherwise or never came."""
-        snapshot = table.metadata.snapshot_by_id(self._producer.snapshot_id)
+        snapshot = snapshot_by_id(table.metadata, self._producer.snapshot_id)
         if snapshot is None:
             return None
         self._sent = _Sent.APPLIED
         return CommitOutcome(table, snapshot.snapshot_id, snapshot.sequence_number, self._attempts, True)
 
     def _already_applied(self, table: Table, snapshot_id: int) -> CommitOutcome:
-        snapshot = table.metadata.snapshot_by_id(snapshot_id)
+        snapshot = snapshot_by_id(table.metadata, snapshot_id)
         number = snapshot.sequence_number if snapshot is not None else None
         return CommitOutcome(table, snapshot_id, number, self._attempts, False, already_applied=True)
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from tableformat.display import text
 from tableformat.display.grid import Column, grid
 from tableformat.metadata.metadata_tables import history_table
+from tableformat.metadata.snapshot_index import snapshots_by_id
 from tableformat.table import Table
 
 
@@ -45,7 +46,7 @@ def history_of(table: Table) -> list[HistoryEntry]:
     refs: dict[int, list[str]] = {}
     for name, ref in sorted(metadata.refs.items()):
         refs.setdefault(ref.snapshot_id, []).append(name)
-    snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshots = snapshots_by_id(metadata)
     log = history_table(metadata, table.branch).to_pylist()
     entries = []
     for number, row in enumerate(reversed(log)):

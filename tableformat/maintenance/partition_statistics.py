@@ -25,6 +25,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.partition_column import partition_column
 from tableformat.metadata.snapshot_choice import view_at
+from tableformat.metadata.snapshot_index import snapshot_by_id, snapshots_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.storage.location_provider import location_provider
 from tableformat.storage.storage import delete_if_present, size_bytes, write_bytes
@@ -93,7 +94,7 @@ def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int) -> 
     named = {"snapshot-id": snapshot_id, "statistics-path": location, "file-size-in-bytes": size}
 
     def prepare(table: IcebergTable) -> tuple[list[TableUpdate], list[TableRequirement]]:
-        if table.metadata.snapshot_by_id(snapshot_id) is None:
+        if snapshot_by_id(table.metadata, snapshot_id) is None:
             raise CommitConflictError(
                 f"snapshot {snapshot_id} of {'.'.join(table.name())} expired while its partition statistics were "
                 "computed. Compute those of a newer one."
@@ -113,7 +114,7 @@ def partition_statistics(view: SnapshotView) -> pa.Table:
         for entry in read_manifest(view.io, manifest, view.metadata):
             if entry.file.partition:
                 groups.setdefault((entry.file.spec_id, entry.file.partition), []).append(entry)
-    by_id = {snapshot.snapshot_id: snapshot for snapshot in view.metadata.snapshots}
+    by_id = snapshots_by_id(view.metadata)
     columns = [each for each in _COLUMNS if each[1] != "dv_count" or view.metadata.format_version >= _OF_VECTORS]
     schema = pa.schema(
         [

@@ -15,6 +15,7 @@ from pyiceberg.schema import Schema
 
 from tableformat.arguments import shown
 from tableformat.errors import InvalidArgumentError
+from tableformat.metadata.once_per_schema import once_per_schema
 
 _DECIMAL_DIGITS_MAX: Final = 38
 
@@ -92,6 +93,7 @@ def _stored(field: pa.Field, *, has_nanoseconds: bool) -> pa.Field:
     return field.with_type(kind)
 
 
+@once_per_schema
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema that rows are read in: `string`, `binary` and `list` with 32-bit offsets, no field ids in
     metadata.

@@ -28,6 +28,7 @@ from tableformat.metadata.partition_column import partition_column, schemas_newe
 from tableformat.metadata.partition_text import human_text
 from tableformat.metadata.readable_metrics import READABLE_METRICS, readable_metrics
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_index import snapshot_by_id, snapshots_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 
 ContentFiles = Sequence[DataFile | DeleteFile]
@@ -219,7 +220,7 @@ def partitions_table(view: SnapshotView) -> pa.Table:
     merged: dict[tuple[tuple[int, Any], ...], list[ManifestEntry]] = {}
     for (spec_id, values), entries in groups.items():
         merged.setdefault(_by_field(view.metadata.specs()[spec_id], values), []).extend(entries)
-    snapshots = {snapshot.snapshot_id: snapshot for snapshot in view.metadata.snapshots}
+    snapshots = snapshots_by_id(view.metadata)
     rows = [_partition_row(entries, snapshots) for entries in merged.values()]
     table = pa.Table.from_pylist(rows, schema=_PARTITIONS)
     partition = partition_column(view.metadata, [entries[0].file for entries in merged.values()])
@@ -255,7 +256,7 @@ def history_table(metadata: TableMetadata, ref: str = MAIN_BRANCH) -> pa.Table:
     head = metadata.refs.get(ref)
     if head is None and ref != MAIN_BRANCH:
         raise SnapshotNotFoundError(f"no branch or tag {ref!r}.{nearest_hint(ref, metadata.refs)}")
-    newest = metadata.snapshot_by_id(head.snapshot_id) if head else None
+    newest = snapshot_by_id(metadata, head.snapshot_id) if head else None
     line = {snapshot.snapshot_id: snapshot for snapshot in ancestors(metadata, newest)}
     if ref == MAIN_BRANCH:
         log = [(entry.timestamp_ms, entry.snapshot_id) for entry in metadata.snapshot_log]
@@ -288,7 +289,7 @@ def metadata_log_table(metadata: TableMetadata, metadata_location: str) -> pa.Ta
 
 def _log_row(metadata: TableMetadata, moment_ms: int, location: str) -> dict[str, Any]:
     current = [entry.snapshot_id for entry in metadata.snapshot_log if entry.timestamp_ms <= moment_ms][-1:]
-    snapshot = metadata.snapshot_by_id(current[0]) if current else None
+    snapshot = snapshot_by_id(metadata, current[0]) if current else None
     return {
         "timestamp": moment_ms,
         "file": location,

@@ -15,6 +15,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, nearest_hint
+from tableformat.metadata.snapshot_index import snapshot_by_id, snapshots_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 
 
@@ -66,7 +67,7 @@ def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int
 
 def ancestors(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
     """The snapshot, its parent, and so on, as far as they are retained."""
-    by_id = {each.snapshot_id: each for each in metadata.snapshots}
+    by_id = snapshots_by_id(metadata)
     while snapshot is not None:
         yield snapshot
         parent_id = snapshot.parent_snapshot_id
@@ -112,7 +113,7 @@ def _moment_text(epoch_ms: int) -> str:
 def _snapshot(metadata: TableMetadata, snapshot_id: int | str) -> Snapshot:
     if isinstance(snapshot_id, str):
         raise InvalidArgumentError(f"snapshot_id is a whole number, not the text {snapshot_id!r}.")
-    snapshot = metadata.snapshot_by_id(snapshot_id)
+    snapshot = snapshot_by_id(metadata, snapshot_id)
     if snapshot is None:
         raise SnapshotNotFoundError(
             f"no snapshot {snapshot_id}; the table retains {len(metadata.snapshots)}. "

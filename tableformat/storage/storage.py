@@ -107,8 +107,9 @@ def _read_local(path: str, size_bytes: int | None) -> bytes:
         os.close(descriptor)
 
 
-def write_bytes(io: FileIO, location: str, data: bytes) -> int:
-    """Create the file and return its size in bytes; files are immutable, so an existing one raises AlreadyExistsError.
+def write_bytes(io: FileIO, location: str, *parts: bytes) -> int:
+    """Create the file from its parts, which are not joined, and return its size in bytes; files are immutable, so an
+    existing one raises AlreadyExistsError.
 
     A local file that could not be written whole is removed again. In an object store a name without a UUID is looked up
     before.
@@ -118,13 +119,14 @@ def write_bytes(io: FileIO, location: str, data: bytes) -> int:
         with writing(location):
             if path is None:
                 with new_file(_inner(io), actual_location(io, location)) as stream:
-                    stream.write(data)
-                return len(data)
-            with _create_local(path, lambda: open(path, "xb", buffering=0)) as file:
-                _write_all(file, path, data)
+                    for part in parts:
+                        stream.write(part)
+            else:
+                with _create_local(path, lambda: open(path, "xb", buffering=0)) as file:
+                    _write_all(file, path, parts)
     except FileExistsError as error:
         raise _already_there(location) from error
-    return len(data)
+    return sum(map(len, parts))
 
 
 def open_output(io: FileIO, location: str) -> AbstractContextManager[pa.NativeFile]:
@@ -228,11 +230,12 @@ def _create_local(path: str, create: Callable[[], Any]) -> Any:
         return create()
 
 
-def _write_all(file: Any, path: str, data: bytes) -> None:
+def _write_all(file: Any, path: str, parts: Iterable[bytes]) -> None:
     try:
-        written = 0
-        while written < len(data):
-            written += file.write(data[written:] if written else data)
+        for part in parts:
+            written = 0
+            while written < len(part):
+                written += file.write(part[written:] if written else part)
     except OSError:
         os.remove(path)
         raise

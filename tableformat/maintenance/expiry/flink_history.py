@@ -15,6 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.errors import ForeignWriterWarning
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_index import snapshot_by_id
 
 
 def warn_where_flink_stops(name: str, metadata: TableMetadata, expired: Collection[int]) -> None:
@@ -24,7 +25,7 @@ def warn_where_flink_stops(name: str, metadata: TableMetadata, expired: Collecti
     for branch, ref in metadata.refs.items():
         if ref.snapshot_ref_type is not SnapshotRefType.BRANCH:
             continue
-        history = tuple(ancestors(metadata, metadata.snapshot_by_id(ref.snapshot_id)))
+        history = tuple(ancestors(metadata, snapshot_by_id(metadata, ref.snapshot_id)))
         is_whole = bool(history) and history[-1].parent_snapshot_id is None
         if is_whole and any(map(_is_of_flink, history)) and any(each.snapshot_id in expired for each in history):
             warnings.warn(

@@ -17,6 +17,7 @@ from tableformat.commit.idempotence import remembered_batches
 from tableformat.commit.publish_target import publish_bases
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_index import snapshot_by_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ def _retained_refs(metadata: TableMetadata, request: RetentionRequest) -> dict[s
 
     def stays(name: str, ref: SnapshotRef) -> bool:
         max_age_ms = ref.max_ref_age_ms if ref.max_ref_age_ms is not None else default_age_ms
-        snapshot = metadata.snapshot_by_id(ref.snapshot_id)
+        snapshot = snapshot_by_id(metadata, ref.snapshot_id)
         if name == MAIN_BRANCH or max_age_ms is None or snapshot is None:
             return True
         return request.now_ms - snapshot.timestamp_ms <= max_age_ms
@@ -119,7 +120,7 @@ def _retained_snapshots(metadata: TableMetadata, refs: dict[str, SnapshotRef], r
         retained.add(ref.snapshot_id)
         if ref.snapshot_ref_type == SnapshotRefType.BRANCH:
             retained.update(_kept_of_branch(metadata, ref, request, oldest_ms))
-            head = metadata.snapshot_by_id(ref.snapshot_id)
+            head = snapshot_by_id(metadata, ref.snapshot_id)
             referenced.update(snapshot.snapshot_id for snapshot in ancestors(metadata, head))
     retained.update(
         snapshot.snapshot_id
@@ -141,7 +142,7 @@ def _kept_of_branch(
             metadata.properties, names.MIN_SNAPSHOTS_TO_KEEP, names.MIN_SNAPSHOTS_TO_KEEP_DEFAULT
         )
     most = len(metadata.snapshots) if request.older_than_ms is not None else max_snapshots(metadata, least)
-    for count, snapshot in enumerate(ancestors(metadata, metadata.snapshot_by_id(ref.snapshot_id))):
+    for count, snapshot in enumerate(ancestors(metadata, snapshot_by_id(metadata, ref.snapshot_id))):
         if count >= least and (snapshot.timestamp_ms < oldest_ms or count >= most):
             return
         yield snapshot.snapshot_id

@@ -28,6 +28,7 @@ from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files,
 from tableformat.errors import PublishRefusedError
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
+from tableformat.metadata.snapshot_index import snapshot_by_id
 
 _FOR_EVER_MS = 2**62
 """A maximum age of a ref that outlives the table's own."""
@@ -116,7 +117,7 @@ def tag_update(name: str, snapshot_id: int, max_age_ms: int = _FOR_EVER_MS) -> S
 def _head(metadata: TableMetadata, name: str, branch: str, target: str) -> Snapshot:
     """The head of `name`, one of the two."""
     ref = metadata.refs.get(name)
-    snapshot = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
+    snapshot = snapshot_by_id(metadata, ref.snapshot_id) if ref is not None else None
     if ref is None or snapshot is None or ref.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise PublishRefusedError(
             f"branch {branch!r} cannot be published to {target!r}: there is no branch {name!r} with a snapshot."

@@ -31,6 +31,7 @@ from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.puffin import BlobMetadata, encode_puffin, read_blob, read_footer
 from tableformat.metadata.sketches.theta_sketch import NDV, THETA_V1, ThetaSketch
 from tableformat.metadata.snapshot_choice import head_view, view_at
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan
@@ -241,7 +242,7 @@ def _register(iceberg: IcebergTable, file: StatisticsFile) -> None:
     """The file is removed where it is not registered, unless nobody can say."""
 
     def updates(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
-        if table.metadata.snapshot_by_id(file.snapshot_id) is None:
+        if snapshot_by_id(table.metadata, file.snapshot_id) is None:
             raise CommitConflictError(
                 f"snapshot {file.snapshot_id} of {'.'.join(table.name())} was expired while its values were counted. "
                 "Nothing was changed. Run the job again."

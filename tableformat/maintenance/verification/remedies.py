@@ -13,6 +13,7 @@ from pyiceberg.table.refs import SnapshotRefType
 from tableformat.maintenance.verification.census import Census
 from tableformat.maintenance.verification.findings import FindingKind, Flaw, Severity, VerificationFinding
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_index import snapshot_by_id
 
 Place: TypeAlias = tuple[str, int | None]
 """A location, and the number of the file there that is meant, where it is one of several."""
@@ -80,7 +81,7 @@ class Remedies:
             ids = sorted(needed_by)
             step = f"{restore}, or give up the snapshots that need it; the head of {self.branch} does not need it."
             return step, f"table.maintenance.expire_snapshots(snapshot_ids={ids})"
-        line = ancestors(self.metadata, None if head is None else self.metadata.snapshot_by_id(head))
+        line = ancestors(self.metadata, None if head is None else snapshot_by_id(self.metadata, head))
         for count, snapshot in enumerate(line):
             if snapshot.snapshot_id not in needed_by and snapshot.snapshot_id not in self.broken:
                 lost = "what the last snapshot did" if count == 1 else f"what the last {count} snapshots did"

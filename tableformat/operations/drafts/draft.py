@@ -37,6 +37,7 @@ from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.definition.global_spec import global_spec_id
 from tableformat.operations.drafts.blind_deletes import BlindDeletes
@@ -421,7 +422,7 @@ class Draft:
         metadata then, for the next draft."""
         self.refresh()
         snapshot = self.view.snapshot
-        return snapshot is not None and self._iceberg.metadata.snapshot_by_id(snapshot.snapshot_id) is None
+        return snapshot is not None and snapshot_by_id(self._iceberg.metadata, snapshot.snapshot_id) is None
 
     def discard(self) -> None:
         """Remove the files that this draft wrote."""

@@ -24,6 +24,7 @@ from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors, head_view, view_at
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.history.held_checks import checks_are, refuse_rows_that_break_checks
 from tableformat.operations.history.older_files import met_by_deletes
@@ -58,7 +59,7 @@ def cherrypick(iceberg: IcebergTable, branch: str, snapshot_id: int) -> int:
     (CP-33), and for a snapshot that is no append when the branch is not at its parent any more.
     """
     move_to_newest(iceberg)
-    picked = iceberg.metadata.snapshot_by_id(snapshot_id)
+    picked = snapshot_by_id(iceberg.metadata, snapshot_id)
     if picked is None:
         raise SnapshotNotFoundError(f"{'.'.join(iceberg.name())} has no snapshot {snapshot_id}; it may have expired.")
     head = head_view(iceberg.metadata, iceberg.io, branch)
@@ -86,7 +87,7 @@ def publish_append(iceberg: IcebergTable, branch: str, snapshot_id: int, options
     Raises SnapshotNotFoundError for a snapshot that has expired.
     """
     move_to_newest(iceberg)
-    picked = iceberg.metadata.snapshot_by_id(snapshot_id)
+    picked = snapshot_by_id(iceberg.metadata, snapshot_id)
     if picked is None:
         raise SnapshotNotFoundError(f"{'.'.join(iceberg.name())} has no snapshot {snapshot_id}; it may have expired.")
     outcome = commit_change(
@@ -148,7 +149,7 @@ def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[Dat
             "of the branch any more. Nothing was changed. Run its statement again on the branch."
         )
     parent_id = picked.parent_snapshot_id
-    parent = None if parent_id is None else metadata.snapshot_by_id(parent_id)
+    parent = None if parent_id is None else snapshot_by_id(metadata, parent_id)
     if parent is None and parent_id is not None:
         raise InvalidArgumentError(f"{subject}: its parent {parent_id} has expired, so what it added is not known.")
     added = diff_snapshots(iceberg.io, metadata, parent, picked).added_data_files

@@ -22,6 +22,7 @@ from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.filters.bound_filter import comparisons, to_expression
 from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.scan.context import ReadContext
@@ -89,7 +90,7 @@ def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileI
             logged = parse_table_metadata(read_bytes(io, entry.metadata_file), entry.metadata_file)
         except CorruptFileError:
             return None
-        if logged.snapshot_by_id(snapshot.snapshot_id) is not None:
+        if snapshot_by_id(logged, snapshot.snapshot_id) is not None:
             return None if entry is log[0] else check_conditions(logged.properties)
     return check_conditions(metadata.properties)
 

@@ -40,6 +40,7 @@ from tableformat.errors import (
 from tableformat.metadata.new_names import check_new_ref_name
 from tableformat.metadata.newest import move_to_newest, newest_of
 from tableformat.metadata.snapshot_choice import ancestors, view_at
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.format_version import (
     FORMAT_VERSION,
@@ -165,7 +166,7 @@ def rollback(iceberg: IcebergTable, branch: str, target: SnapshotView, *, replay
     target_id = _snapshot_id(target)
     if head is None:
         raise SnapshotNotFoundError(f"branch {branch!r} has no snapshot to roll back from.")
-    line = [snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.snapshot_by_id(head.snapshot_id))]
+    line = [snapshot.snapshot_id for snapshot in ancestors(metadata, snapshot_by_id(metadata, head.snapshot_id))]
     if target_id not in line:
         raise InvalidArgumentError(
             f"snapshot {target_id} is no ancestor of {head.snapshot_id}, the head of {branch!r}. "
@@ -187,7 +188,7 @@ def _coverage_of(
     """RP-15: range partitions as they were before the oldest snapshot between the target and the head that changed
     them; nothing where the target is no ancestor, or none did."""
     metadata = iceberg.metadata
-    line = list(ancestors(metadata, metadata.snapshot_by_id(head_id)))
+    line = list(ancestors(metadata, snapshot_by_id(metadata, head_id)))
     ids = [snapshot.snapshot_id for snapshot in line]
     if target_id not in ids:
         return (), ()
@@ -213,7 +214,7 @@ def set_current_snapshot(iceberg: IcebergTable, branch: str, target: SnapshotVie
     """
     metadata, target_id = iceberg.metadata, _snapshot_id(target)
     head = metadata.refs.get(branch)
-    line = () if head is None else ancestors(metadata, metadata.snapshot_by_id(head.snapshot_id))
+    line = () if head is None else ancestors(metadata, snapshot_by_id(metadata, head.snapshot_id))
     if all(snapshot.snapshot_id != target_id for snapshot in line):
         _refuse_publish_target(iceberg, branch)
     _move(iceberg, branch, target_id)
@@ -234,7 +235,7 @@ def fast_forward(iceberg: IcebergTable, branch: str, to: str) -> None:
     if head is not None and head.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise InvalidArgumentError(f"{branch!r} is a tag: only branches move.")
     _refuse_publish_target(iceberg, branch)
-    line = [snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.snapshot_by_id(target_id))]
+    line = [snapshot.snapshot_id for snapshot in ancestors(metadata, snapshot_by_id(metadata, target_id))]
     if head is not None and head.snapshot_id not in line:
         raise InvalidArgumentError(
             f"branch {branch!r} cannot be moved forward to {to!r}: its snapshot {head.snapshot_id} is no ancestor of "

@@ -13,6 +13,7 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
 from tableformat.errors import InvalidArgumentError, RowsRefusedError, UncoveredRowsError
+from tableformat.metadata.once_per_schema import once_per_schema
 from tableformat.write.rows.checks import RowTest, misfits_of
 from tableformat.write.rows.column_casts import ArrayCast, Misfits, Positions
 from tableformat.write.rows.held_batches import HeldBatches
@@ -49,6 +50,7 @@ class ConformedBatch:
     """The refused rows in the table's schema, null where a value does not fit."""
 
 
+@once_per_schema
 def table_arrow_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema that rows are written in: Iceberg's field ids on every field, offsets of 64 bits."""
     return schema_to_pyarrow(schema)

@@ -14,13 +14,13 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import IcebergBaseModel
 
 import tableformat as tf
-from tableformat.commit.metadata_file import metadata_bytes
+from tableformat.commit.metadata_file import metadata_parts
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 
 def parsed(metadata: TableMetadata, location: str = "00001-a.metadata.json") -> Any:
-    content = metadata_bytes(metadata, location)
+    content = b"".join(metadata_parts(metadata, location))
     return json.loads(gzip.decompress(content) if location.endswith(".gz.metadata.json") else content)
 
 

@@ -1,0 +1,38 @@
+"""What depends on a schema alone is made once for it: tables share their schemas from state to state, and a small
+commit asks for the Arrow schema three times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from threading import Lock
+from typing import Final, TypeVar
+
+from cachetools import LRUCache
+from pyiceberg.schema import Schema
+
+_SCHEMAS_MAX: Final = 128
+_Made = TypeVar("_Made")
+
+
+def once_per_schema(make: Callable[[Schema], _Made]) -> Callable[[Schema], _Made]:
+    """The function, which must give what nobody changes, with its last answers kept.
+
+    Schemas are known by their objects: they have lists, so that no dict takes them.
+    """
+    made: LRUCache[int, tuple[Schema, _Made]] = LRUCache(_SCHEMAS_MAX)
+    lock = Lock()
+
+    @wraps(make)
+    def of(schema: Schema) -> _Made:
+        with lock:
+            known = made.get(id(schema))
+        if known is not None:
+            return known[1]
+        answer = make(schema)
+        with lock:
+            # The schema is kept, so that no other object gets its id.
+            made[id(schema)] = schema, answer
+        return answer
+
+    return of

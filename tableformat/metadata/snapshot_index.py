@@ -1,0 +1,63 @@
+"""The snapshots of a table by id.
+
+A model looks through all of them for each question, and a commit asks a dozen: beside some thousand retained snapshots
+that was most of its time. Models are frozen, and the next state of a table shares the snapshots of the last one, so an
+index of a state is that of the last one and what has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
+from threading import Lock
+from typing import Any, Final
+from uuid import UUID
+
+from cachetools import LRUCache
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+_TABLES_MAX: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    snapshots: Sequence[Snapshot]
+    by_id: Mapping[int, Snapshot]
+
+
+_indexes: Final[LRUCache[UUID | None, _Index]] = LRUCache(_TABLES_MAX)
+"""Of the state of each table that was asked last."""
+_lock: Final = Lock()
+
+
+def snapshot_by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot | None:
+    """The snapshot, where the table retains it."""
+    return snapshots_by_id(metadata).get(snapshot_id)
+
+
+def snapshots_by_id(metadata: TableMetadata) -> Mapping[int, Snapshot]:
+    """All snapshots that the table retains."""
+    snapshots = metadata.snapshots
+    with _lock:
+        index = _indexes.get(metadata.table_uuid)
+    if index is not None and index.snapshots is snapshots:
+        return index.by_id
+    if index is not None and continues(index.snapshots, snapshots):
+        by_id = {**_by_id(snapshots[len(index.snapshots) :]), **index.by_id}
+    else:
+        by_id = _by_id(snapshots)
+    with _lock:
+        _indexes[metadata.table_uuid] = _Index(snapshots, by_id)
+    return by_id
+
+
+def continues(before: Sequence[Any], now: Sequence[Any]) -> bool:
+    """Whether a list begins with all objects of an older one."""
+    return len(before) <= len(now) and all(map(is_, before, now))
+
+
+def _by_id(snapshots: Sequence[Snapshot]) -> dict[int, Snapshot]:
+    """Of snapshots that broken metadata gives the same id the first one, as models do."""
+    return {snapshot.snapshot_id: snapshot for snapshot in reversed(snapshots)}

@@ -1,0 +1,94 @@
+"""Updates of metadata: what is applied here is what PyIceberg makes of the same update."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+    _apply_table_update,
+    _TableMetadataUpdateContext,
+)
+
+import tableformat as tf
+from tableformat.commit.metadata_update import apply_updates
+
+
+@pytest.fixture(params=[2, 3])
+def metadata(request: pytest.FixtureRequest, tmp_path: Path) -> TableMetadata:
+    """Of a table with two snapshots, a branch and a tag."""
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        properties = {"format-version": str(request.param)}
+        table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties=properties)
+        for number in range(2):
+            table.append([{"id": number}])
+        table.create_branch("audit")
+        table.create_tag("first", snapshot_id=table.history()["snapshot_id"][0].as_py())
+        return table.metadata
+
+
+def ref(snapshot_id: int, name: str = "main", kind: str = "branch", **retention: int) -> SetSnapshotRefUpdate:
+    return SetSnapshotRefUpdate(ref_name=name, type=kind, snapshot_id=snapshot_id, **retention)
+
+
+def added(metadata: TableMetadata) -> AddSnapshotUpdate:
+    """The next snapshot, of five rows."""
+    newest = metadata.snapshots[-1]
+    changes: dict[str, Any] = {
+        "snapshot_id": 77,
+        "parent_snapshot_id": newest.snapshot_id,
+        "sequence_number": metadata.last_sequence_number + 1,
+        "timestamp_ms": newest.timestamp_ms + 5,
+    }
+    if metadata.format_version > 2:
+        changes |= {"first_row_id": metadata.next_row_id, "added_rows": 5}
+    return AddSnapshotUpdate(snapshot=newest.model_copy(update=changes))
+
+
+def by_pyiceberg(metadata: TableMetadata, updates: list[TableUpdate]) -> TableMetadata:
+    context = _TableMetadataUpdateContext()
+    for update in updates:
+        metadata = _apply_table_update(update, metadata, context)
+    return metadata
+
+
+@pytest.mark.parametrize("name", ["main", "audit", "new"])
+def test_a_commit_makes_what_pyiceberg_makes_of_it(metadata: TableMetadata, name: str) -> None:
+    for updates in ([added(metadata)], [added(metadata), ref(77, name, max_snapshot_age_ms=9)]):
+        ours = apply_updates(metadata, "before", updates)
+        theirs = by_pyiceberg(metadata, updates)
+        for field in type(metadata).model_fields:
+            if field not in ("metadata_log", "last_updated_ms"):
+                assert getattr(ours, field) == getattr(theirs, field), field
+        assert ours.last_updated_ms == metadata.snapshots[-1].timestamp_ms + 5
+        assert ours.metadata_log[-1].metadata_file == "before"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("main", "branch"), ("audit", "branch"), ("second", "tag")])
+def test_a_ref_that_moves_to_an_old_snapshot(metadata: TableMetadata, name: str, kind: str) -> None:
+    first = metadata.snapshots[0].snapshot_id
+    ours = apply_updates(metadata, "before", [ref(first, name, kind)])
+    theirs = by_pyiceberg(metadata, [ref(first, name, kind)])
+    assert ours.refs == theirs.refs
+    assert ours.current_snapshot_id == theirs.current_snapshot_id
+    assert [entry.snapshot_id for entry in ours.snapshot_log] == [entry.snapshot_id for entry in theirs.snapshot_log]
+    assert ours.last_updated_ms >= metadata.last_updated_ms
+
+
+def test_a_ref_that_is_there_already_changes_nothing(metadata: TableMetadata) -> None:
+    first = metadata.snapshots[0].snapshot_id
+    assert apply_updates(metadata, "before", [ref(first, "first", "tag")]) is metadata
+
+
+def test_a_second_snapshot_of_the_same_id_is_refused(metadata: TableMetadata) -> None:
+    once = apply_updates(metadata, "before", [added(metadata)])
+    with pytest.raises(CommitFailedException, match="has a snapshot 77 already"):
+        apply_updates(once, "before", [added(once)])

@@ -1,0 +1,80 @@
+"""Snapshots by id: of states of a table that follow each other, are older, or are of another table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+import tableformat as tf
+from tableformat.metadata.snapshot_index import snapshot_by_id, snapshots_by_id
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[tf.Catalog]:
+    with tf.open_catalog(str(tmp_path / "lake")) as opened:
+        opened.create_namespace("db")
+        yield opened
+
+
+def states(table: tf.Table, count: int) -> list[TableMetadata]:
+    """The metadata after each of some appends."""
+    made = []
+    for number in range(count):
+        table.append([{"id": number}])
+        made.append(table.metadata)
+    return made
+
+
+def test_each_state_has_its_own_snapshots(catalog: tf.Catalog) -> None:
+    """In whatever order states of two tables are asked: an older one lacks what came since."""
+    one, other = (catalog.create_table(f"db.{name}", SCHEMA) for name in ("a", "b"))
+    known = [*states(one, 3), *states(other, 2)]
+    for metadata in (*known, *reversed(known), known[0], known[4], known[2], known[1]):
+        assert snapshots_by_id(metadata) == {each.snapshot_id: each for each in metadata.snapshots}
+    newest = known[2].snapshots[-1]
+    assert snapshot_by_id(known[2], newest.snapshot_id) is newest
+    assert snapshot_by_id(known[1], newest.snapshot_id) is None
+    assert snapshot_by_id(known[4], newest.snapshot_id) is None
+
+
+def test_a_state_after_an_expiry_lacks_what_expired(catalog: tf.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    before = states(table, 4)[-1]
+    assert len(snapshots_by_id(before)) == 4
+    table.maintenance.expire_snapshots(retain_last=2, older_than=before.snapshots[-1].timestamp_ms + 1)
+    assert list(snapshots_by_id(table.metadata)) == [each.snapshot_id for each in reversed(table.metadata.snapshots)]
+    assert snapshot_by_id(table.metadata, before.snapshots[0].snapshot_id) is None
+
+
+def test_of_snapshots_of_one_id_the_first_is_found(catalog: tf.Catalog) -> None:
+    """As models do with metadata that is broken; `verify` tells of it."""
+    table = catalog.create_table("db.t", SCHEMA)
+    metadata = states(table, 2)[-1]
+    twice = [*metadata.snapshots, metadata.snapshots[0].model_copy(update={"manifest_list": "elsewhere"})]
+    for broken in (metadata.model_copy(update={"snapshots": twice}), metadata):
+        found = snapshot_by_id(broken, metadata.snapshots[0].snapshot_id)
+        assert found is metadata.snapshots[0]
+
+
+def test_a_snapshot_is_read_for_the_index_once(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit beside thousands of snapshots looks at its own (issue 9)."""
+    table = catalog.create_table("db.t", SCHEMA)
+    older = {each.snapshot_id for each in states(table, 20)[-1].snapshots}
+    looked_at: list[int] = []
+    plain = Snapshot.__getattribute__
+
+    def counted(snapshot: Snapshot, name: str) -> object:
+        if name == "snapshot_id":
+            looked_at.append(plain(snapshot, name))
+        return plain(snapshot, name)
+
+    monkeypatch.setattr(Snapshot, "__getattribute__", counted)
+    table.append([{"id": 20}])
+    assert len(older & set(looked_at)) <= 1, "the one that was the newest"
