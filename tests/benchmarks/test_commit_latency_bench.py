@@ -25,8 +25,9 @@ def test_append_of_one_message(benchmark: Any, tmp_path: Path) -> None:
 
 
 def test_delete_beside_retained_snapshots(benchmark: Any, tmp_path: Path) -> None:
-    """The metadata file of each commit has all snapshots. Those of the long history are the first one, over again."""
-    counts = (10, 10_000)
+    """The metadata file of each commit has all snapshots, and the log of them. Those of the long histories are the
+    first one, over again."""
+    counts = (10, 1_000, 10_000)
     contenders = {f"{count:,} snapshots": Contender(_deletes(tmp_path / str(count), count)) for count in counts}
     timings = race(benchmark, contenders, rounds=_ROUNDS)
     heading(f"delete_prefix beside retained snapshots, {_ROUNDS} commits in a row")
@@ -43,7 +44,9 @@ def _deletes(directory: Path, count: int) -> Any:
         metadata = json.loads(stored.read_text())
         first, *others = metadata["snapshots"]
         repeated = [{**first, "snapshot-id": number} for number in range(1, count - len(others))]
-        stored.write_text(json.dumps({**metadata, "snapshots": [first, *repeated, *others]}))
+        log = metadata["snapshot-log"]
+        snapshots, entries = [first, *repeated, *others], [*[log[0]] * len(repeated), *log]
+        stored.write_text(json.dumps({**metadata, "snapshots": snapshots, "snapshot-log": entries}))
     table = tf.open_catalog(str(directory)).load_table("db.t")
     assert len(table.metadata.snapshots) == count
     return lambda _: table.delete_prefix({"id": 3})

@@ -27,7 +27,7 @@ from tableformat.deletes.codecs.deletion_vector import MAGIC, decode_positions, 
 from tableformat.deletes.codecs.inline_spans import decode_spans
 from tableformat.deletes.codecs.packed_spans import pack_spans
 from tableformat.deletes.codecs.position_rows import positions_by_path
-from tableformat.deletes.codecs.range_file import FOOTER_KEY, spans_from_parquet
+from tableformat.deletes.codecs.range_file import FOOTER_KEY, spans_from_parquet, spans_to_parquet_table
 from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes, sorted_by
@@ -187,7 +187,10 @@ def inline_spans() -> list[bytes]:
     few = [each for each in _inline_spans() if each is not None]
     key = KeyColumns((1, 2), ("id1", "id2"), (StringType(), LongType()))
     prefixes = pa.table({"id1": ["A"], "id2": [3]})
-    packed = [pack_spans(spans_of_prefixes(key, prefixes.select(names))) for names in (["id1"], ["id1", "id2"])]
+    packed = [
+        pack_spans(spans_to_parquet_table(spans_of_prefixes(key, prefixes.select(names))))
+        for names in (["id1"], ["id1", "id2"])
+    ]
     return few + [each for each in packed if each is not None]
 
 

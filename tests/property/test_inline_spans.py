@@ -18,7 +18,7 @@ from pyiceberg.types import LongType
 
 from tableformat.deletes.codecs.inline_spans import decode_spans, decode_spans_of_files, encode_spans
 from tableformat.deletes.codecs.packed_spans import MARK, pack_spans
-from tableformat.deletes.codecs.range_file import spans_from_parquet, write_spans
+from tableformat.deletes.codecs.range_file import spans_from_parquet, spans_to_parquet_table, write_span_table
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, spans_of_prefixes
 from tableformat.errors import CorruptFileError
 from tableformat.keys.key_columns import KeyColumns
@@ -43,7 +43,7 @@ def entry(spans: SpanArray, carried: bytes | None, number: int = 7) -> DeleteFil
 
 def of_the_file(spans: SpanArray) -> SpanArray:
     sink = io.BytesIO()
-    write_spans(spans, sink)
+    write_span_table(spans_to_parquet_table(spans), sink)
     return spans_from_parquet(pq.read_table(io.BytesIO(sink.getvalue())), "1.parquet")
 
 
@@ -59,7 +59,7 @@ def same(left: SpanArray, right: SpanArray) -> bool:
 def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
-    carried = encode_spans(spans)
+    carried = encode_spans(spans, spans_to_parquet_table(spans))
     assume(carried is not None)
     [decoded] = decode_spans([entry(spans, carried)], None)
     assert same(decoded, of_the_file(spans))
@@ -72,7 +72,7 @@ def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
 def test_packed_spans_are_those_of_their_files(cases: list[Case]) -> None:
     """RD-13, RD-8: files of one key are decoded together, those of others by themselves; each has its own number."""
     spans = [sort_and_merge(span_array(key, pairs)) for key, _, pairs in cases]
-    entries = [entry(each, pack_spans(each), number) for number, each in enumerate(spans, 3)]
+    entries = [entry(each, pack_spans(spans_to_parquet_table(each)), number) for number, each in enumerate(spans, 3)]
     found = decode_spans_of_files(entries, None)
     for number, (each, decoded) in enumerate(zip(spans, found, strict=True), 3):
         assert same(decoded, of_the_file(each))
@@ -86,7 +86,7 @@ def test_damaged_packed_bytes_are_an_error_that_names_the_file(data: st.DataObje
     """zlib's checksum notices what a changed bit would bring back."""
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
-    packed = pack_spans(spans)
+    packed = pack_spans(spans_to_parquet_table(spans))
     assert packed is not None
     place = data.draw(st.integers(1, len(packed) - 1))
     flipped = bytes([packed[place] ^ data.draw(st.integers(1, 255))])
@@ -98,7 +98,7 @@ def test_damaged_packed_bytes_are_an_error_that_names_the_file(data: st.DataObje
 def test_packed_bytes_of_another_kind_are_errors() -> None:
     """Those that become very many, those of another table, and those of fewer spans than the entry states."""
     spans = spans_of_prefixes(key_of([LongType()]), pa.table({"k0": list(range(6))}))
-    packed = pack_spans(sort_and_merge(spans))
+    packed = pack_spans(spans_to_parquet_table(sort_and_merge(spans)))
     many = MARK + zlib.compress(bytes(32 * 1024 * 1024))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, pa.schema({"a": pa.int64()})) as writer:
@@ -113,7 +113,7 @@ def test_packed_bytes_of_another_kind_are_errors() -> None:
 def test_of_packed_files_that_are_decoded_together_the_damaged_one_is_named() -> None:
     """DA-8, RD-13: and a stream of other batches than our own is read alone."""
     spans = spans_of_prefixes(key_of([LongType()]), pa.table({"k0": list(range(6))}))
-    packed = pack_spans(spans)
+    packed = pack_spans(spans_to_parquet_table(spans))
     assert packed is not None
     stored = zlib.decompress(packed[len(MARK) :])
     rows = pa.ipc.open_stream(stored).read_all()
@@ -138,7 +138,7 @@ def test_of_packed_files_that_are_decoded_together_the_damaged_one_is_named() ->
 def test_damaged_bytes_are_an_error_that_names_the_file_or_other_spans(data: st.DataObject, case: Case) -> None:
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
-    carried = encode_spans(spans)
+    carried = encode_spans(spans, spans_to_parquet_table(spans))
     assume(carried)
     damaged = bytearray(carried)
     damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= data.draw(st.integers(1, 255))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from key_cases import Cut, arrow_column, comparable, comparable_row, is_above, keyed_cases, span_array
 from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType, UUIDType
 
-from tableformat.deletes.codecs.range_file import spans_from_parquet, write_spans
+from tableformat.deletes.codecs.range_file import spans_from_parquet, spans_to_parquet_table, write_span_table
 from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
 from tableformat.deletes.spans.bounds import entry_bounds, key_bounds
 from tableformat.deletes.spans.coverage import Coverage, classify
@@ -203,7 +203,7 @@ def test_spans_survive_their_file_and_a_pickle(case: Case) -> None:
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
     sink = io.BytesIO()
-    write_spans(spans, sink)
+    write_span_table(spans_to_parquet_table(spans), sink)
     read = spans_from_parquet(pq.read_table(io.BytesIO(sink.getvalue())), "deletes/1.parquet")
     for other in (read, pickle.loads(pickle.dumps(spans))):
         assert isinstance(other, SpanArray)

@@ -29,7 +29,7 @@ from pyiceberg.types import (
 )
 
 from tableformat import properties
-from tableformat.deletes.codecs.range_file import write_spans
+from tableformat.deletes.codecs.range_file import spans_to_parquet_table, write_span_table
 from tableformat.deletes.spans.cuts import cut_after, cut_before
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.iceberg_properties import ICEBERG_PROPERTIES, Effect, IcebergProperty, ValueKind, Values
@@ -117,7 +117,7 @@ def test_range_delete_file_has_the_columns_and_the_footer_that_the_format_states
     second = SpanArray(key, cut_before(key, ("B",)), cut_after(key, ()), None)
     path = tmp_path / "spans.parquet"
     with path.open("wb") as sink:
-        write_spans(SpanArray.concat([first, second]), sink)
+        write_span_table(spans_to_parquet_table(SpanArray.concat([first, second])), sink)
 
     file = pq.ParquetFile(path)
     header, *rows = re.findall(r"^\| ((?:lower_0|[AB]) \| .*?) \|$", _text("format.md"), re.M)

@@ -62,14 +62,14 @@ _Stored = dict[str, Any]
 """One file's spans as Avro has them."""
 
 
-def encode_spans(spans: SpanArray) -> bytes | None:
+def encode_spans(spans: SpanArray, table: pa.Table) -> bytes | None:
     """RD-13: what the manifest entry of a file of these spans carries; None where they are many, long, or state
-    numbers."""
+    numbers. `table` has the same spans as the file has them (`spans_to_parquet_table`)."""
     numbers = spans.sequence_numbers
     states_numbers = numbers is not None and not bool((numbers == INHERITED).all())
     if states_numbers:
         return None
-    return (_encode_few(spans) if len(spans) <= MAX_SPANS else None) or pack_spans(spans)
+    return (_encode_few(spans) if len(spans) <= MAX_SPANS else None) or pack_spans(table)
 
 
 def _encode_few(spans: SpanArray) -> bytes | None:

@@ -20,7 +20,6 @@ from pyiceberg.schema import Schema
 from tableformat.deletes.codecs.range_file import (
     spans_from_parquet,
     spans_of_files,
-    spans_to_parquet_table,
 )
 from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.spans import SpanArray
@@ -40,11 +39,11 @@ _END: Final = bytes.fromhex("ff ff ff ff 00 00 00 00")
 """Of an Arrow stream."""
 
 
-def pack_spans(spans: SpanArray) -> bytes | None:
-    """The bytes; None where they would be many. The spans state no sequence numbers."""
-    if len(spans) > MAX_SPANS:
+def pack_spans(table: pa.Table) -> bytes | None:
+    """The bytes, of spans as `spans_to_parquet_table` gives them and without sequence numbers; None where they would be
+    many."""
+    if len(table) > MAX_SPANS:
         return None
-    table = spans_to_parquet_table(spans)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())

@@ -59,12 +59,11 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
 """What makes the file small: the manifest entry bounds its columns, the footer statement describes them."""
 
 
-def write_spans(spans: SpanArray, sink: Any) -> pq.FileMetaData:
-    """RD-7: writes a range delete file to an open binary file; `spans` are sorted and disjoint.
+def write_span_table(table: pa.Table, sink: Any) -> pq.FileMetaData:
+    """RD-7: writes the table of `spans_to_parquet_table` to an open binary file as a range delete file.
 
     One prefix of a key of three columns takes about 1.5 KB, most of it the Parquet footer.
     """
-    table = spans_to_parquet_table(spans)
     # Without the Arrow schema (2 KB of repetition) pyarrow leaves the schema's metadata out too.
     with pq.ParquetWriter(sink, table.schema, **_WRITE_OPTIONS) as writer:
         writer.write_table(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tableformat.deletes.codecs.inline_spans import encode_spans
-from tableformat.deletes.codecs.range_file import write_spans
+from tableformat.deletes.codecs.range_file import spans_to_parquet_table, write_span_table
 from tableformat.deletes.spans.bounds import entry_bounds
 from tableformat.deletes.spans.neighbours import joined_neighbours
 from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge
@@ -38,10 +38,11 @@ def write_range_delete_file(
         largest = int(numbers.max())
     spans = joined_neighbours(spans)
     lower_bounds, upper_bounds = entry_bounds(spans)
+    table = spans_to_parquet_table(spans)
     with removed_on_failure(context) as created:
         location = created.new_location("-range-deletes", spec_id, partition)
         with open_output(context.io, location) as sink:
-            write_spans(spans, sink)
+            write_span_table(table, sink)
             size = sink.tell()
         return delete_file(
             location,
@@ -55,5 +56,5 @@ def write_range_delete_file(
             equality_ids=spans.key.field_ids,
             lower_bounds=lower_bounds or None,
             upper_bounds=upper_bounds or None,
-            range_spans=encode_spans(spans),
+            range_spans=encode_spans(spans, table),
         )

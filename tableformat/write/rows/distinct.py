@@ -15,6 +15,8 @@ from tableformat.keys.arrow_columns import single_array
 _ROW: Final = "row"
 _RUN_ROWS: Final = 2
 """Equal rows one after the other, on average, from which runs are made one row each first."""
+_GROUPED_FROM_ROWS: Final = 4_096
+"""To group fewer rows takes longer than to sort them twice."""
 _COMPACT_AT_LEAST_ROWS: Final = 65_536
 """Collected rows are made distinct again when they have doubled, and not for fewer than this."""
 
@@ -23,9 +25,7 @@ def distinct_rows(table: pa.Table) -> pa.Table:
     """The distinct rows of a table, schema kept. Not for floating point columns: NaN and -0.0 differ by bits."""
     if len(table) < 2:
         return table
-    heads = _heads_of_runs(table)
-    if len(heads) * _RUN_ROWS <= len(table):
-        table = table.take(heads)
+    table = _without_runs(table)
     groups = with_fixed_width(table).append_column(_ROW, pa.array(np.arange(len(table))))
     keys = groups.column_names[:-1]
     # One thread: groups then come in the order of their first rows, and it is no slower.
@@ -33,9 +33,14 @@ def distinct_rows(table: pa.Table) -> pa.Table:
     return table if len(first) == len(table) else table.take(first)
 
 
+def _without_runs(table: pa.Table) -> pa.Table:
+    """One row for each run of equal ones, where most are in runs: the rows of a message come together, and comparing
+    neighbours takes a tenth of grouping. Rows beside a null count as different."""
+    heads = _heads_of_runs(table)
+    return table.take(heads) if len(heads) * _RUN_ROWS <= len(table) else table
+
+
 def _heads_of_runs(table: pa.Table) -> pa.Array:
-    """The rows that are not equal to the row before them: the rows of a message come together, and comparing neighbours
-    takes a tenth of grouping. Rows beside a null count as different."""
     is_head = np.zeros(len(table), np.bool_)
     is_head[0] = True
     for column in table.columns:
@@ -79,9 +84,9 @@ def _fixed_width(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 class PrefixCollector:
-    """Lets batches pass through and keeps the distinct values of some of their columns.
+    """Lets batches pass through and keeps the values of some of their columns, each at least once.
 
-    Holds the distinct prefixes in memory, not the rows.
+    Holds few more than the distinct prefixes in memory, and not the rows. What deletes by them sorts them in any case.
     """
 
     def __init__(self, schema: pa.Schema, names: Sequence[str]) -> None:
@@ -91,7 +96,11 @@ class PrefixCollector:
         self._pending_rows = 0
 
     def observe(self, batch: pa.RecordBatch) -> None:
-        prefixes = distinct_rows(pa.Table.from_batches([batch.select(self._schema.names)]))
+        prefixes = pa.Table.from_batches([batch.select(self._schema.names)])
+        if len(prefixes) > 1:
+            prefixes = _without_runs(prefixes)
+        if len(prefixes) > _GROUPED_FROM_ROWS:
+            prefixes = distinct_rows(prefixes)
         self._pending.append(prefixes)
         self._pending_rows += len(prefixes)
         if self._pending_rows > max(len(self._distinct), _COMPACT_AT_LEAST_ROWS):
@@ -105,13 +114,12 @@ class PrefixCollector:
 
     @property
     def prefixes(self) -> pa.Table:
-        """The distinct prefixes so far, in order of their first occurrence."""
+        """The prefixes so far, in order of their first occurrence; one that comes again may be there again."""
         self._compact()
         return self._distinct
 
     def _compact(self) -> None:
         if self._pending:
-            # The prefixes of one batch are distinct already.
             is_first = len(self._pending) == 1 and not len(self._distinct)
             self._distinct = (
                 self._pending[0] if is_first else distinct_rows(pa.concat_tables([self._distinct, *self._pending]))

@@ -14,7 +14,12 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType, TimestampType
 
-from tableformat.deletes.codecs.range_file import FOOTER_KEY, spans_from_parquet, spans_to_parquet_table, write_spans
+from tableformat.deletes.codecs.range_file import (
+    FOOTER_KEY,
+    spans_from_parquet,
+    spans_to_parquet_table,
+    write_span_table,
+)
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.errors import CorruptFileError
 from tableformat.keys.key_columns import KeyColumns
@@ -29,7 +34,7 @@ def some_spans() -> SpanArray:
 
 def written(spans: SpanArray) -> pa.Table:
     sink = io.BytesIO()
-    write_spans(spans, sink)
+    write_span_table(spans_to_parquet_table(spans), sink)
     return pq.read_table(io.BytesIO(sink.getvalue()))
 
 
@@ -39,7 +44,9 @@ def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
 
 def test_one_prefix_of_a_key_of_three_columns_fits_four_kilobytes() -> None:
     sink = io.BytesIO()
-    write_spans(spans_of_prefixes(KEY, pa.table({"id1": ["customer-4711"], "id2": [77]})), sink)
+    write_span_table(
+        spans_to_parquet_table(spans_of_prefixes(KEY, pa.table({"id1": ["customer-4711"], "id2": [77]}))), sink
+    )
     assert len(sink.getvalue()) < 2048
 
 

@@ -20,7 +20,7 @@ from damaged_tables import alter_files, flip, kinds, path_of, rewrite_rows, the_
 from maintenance_tables import KEYED, commit_deletes, keyed_table, rows, unnamed_position_delete
 
 import tableformat as tf
-from tableformat.deletes.codecs.range_file import write_spans
+from tableformat.deletes.codecs.range_file import spans_to_parquet_table, write_span_table
 from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.keys.encoding import encode_column
 from tableformat.keys.key_columns import KeyColumns
@@ -428,7 +428,7 @@ class TestSpans:
             spans = replace(spans, sequence_numbers=np.array([number], np.int64))
         path = path_of(only_delete_file(table).file_path)
         with path.open("wb") as sink:
-            write_spans(spans, sink)
+            write_span_table(spans_to_parquet_table(spans), sink)
         size = path.stat().st_size
         alter_files(table, lambda file: replace(file, file_size_bytes=size) if isinstance(file, DeleteFile) else file)
 

@@ -22,6 +22,7 @@ from tableformat.metadata.content_file import DataFile
 from tableformat.parquet.parquet_output import ParquetOutput
 from tableformat.properties import COMPRESSION_CODEC, ROW_GROUP_LIMIT, TARGET_FILE_SIZE_BYTES, WRITE_MEMORY_BYTES
 from tableformat.write.data_files.data_files import DataFileSink, write_data_files
+from tableformat.write.rows import distinct
 from tableformat.write.rows.conform import ConformedRows, table_arrow_schema
 from tableformat.write.rows.distinct import PrefixCollector, distinct_rows
 from tableformat.write.staged import StagedFiles
@@ -281,12 +282,22 @@ def test_the_context_and_the_result_travel_to_executors_and_back(tmp_path: Path)
     assert files_under(tmp_path) == []
 
 
-def test_distinct_prefixes_are_collected_while_rows_are_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grouped_from", [0, 4_096])
+def test_prefixes_are_collected_while_rows_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped_from: int
+) -> None:
+    """Each at least once; of many rows only once in a batch, and over all batches where they are many."""
+    monkeypatch.setattr(distinct, "_GROUPED_FROM_ROWS", grouped_from)
     ctx = context(tmp_path)
     collector = PrefixCollector(table_arrow_schema(SCHEMA), ["id1", "id2"])
     source = rows(("b", 1, 1), ("a", 2, 1), ("b", 1, 2), ("a", 2, 2), ("a", 3, 1))
-    write_data_files(ctx, ConformedRows(source.to_reader(2), SCHEMA), through=collector.through)
-    assert collector.prefixes.to_pylist() == [{"id1": "b", "id2": 1}, {"id1": "a", "id2": 2}, {"id1": "a", "id2": 3}]
+    write_data_files(ctx, ConformedRows(source.to_reader(), SCHEMA), through=collector.through)
+    first = [{"id1": "b", "id2": 1}, {"id1": "a", "id2": 2}]
+    repeated = [] if grouped_from == 0 else first
+    assert collector.prefixes.to_pylist() == [*first, *repeated, {"id1": "a", "id2": 3}]
+    for batch in ConformedRows(source.to_reader(), SCHEMA):
+        collector.observe(batch)
+    assert distinct_rows(collector.prefixes).to_pylist() == [*first, {"id1": "a", "id2": 3}]
 
 
 def test_rows_of_a_prefix_that_come_together_are_one_prefix() -> None:
