@@ -169,11 +169,17 @@ class CommitStateUnknownError(TableFormatError):
 
 
 class CommitInterruptedError(CommitStateUnknownError, KeyboardInterrupt):
-    """Ctrl-C came while the catalog had the request; still a KeyboardInterrupt to whoever handles those.
+    """Ctrl-C came while the catalog had the request, or had just answered; still a KeyboardInterrupt to whoever handles
+    those.
 
     A type of its own, so that code which removes staged files after a failure leaves those of a commit that may have
     happened.
     """
+
+
+def unknown_outcome(error: BaseException, told: str) -> CommitStateUnknownError:
+    """CP-13, CP-51: what an interrupt, or another answer of the catalog than "applied" and "refused", becomes."""
+    return CommitInterruptedError(told) if isinstance(error, KeyboardInterrupt) else CommitStateUnknownError(told)
 
 
 class PublishRefusedError(TableFormatError):

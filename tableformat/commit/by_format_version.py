@@ -7,6 +7,7 @@ from abc import abstractmethod
 from pyiceberg.io import FileIO
 
 from tableformat.commit.change import TableChange
+from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.errors import CommitConflictError
@@ -64,14 +65,14 @@ class ChangeByFormatVersion(PlannedChange):
             # files of the other one are left to the removal of orphans.
             return self._made[max(self._made)]
         used = {delete.file_path for delete in outcome.change.added_delete_files}
-        self._remove(io, keep=used)
+        remove_leftovers(io, self._made_but(used))
         return outcome.change
 
     def discard(self, io: FileIO) -> None:
         """Remove the delete files of every version, for a change that was certainly not committed."""
-        self._remove(io, keep=set())
-
-    def _remove(self, io: FileIO, *, keep: set[str]) -> None:
-        made = {delete.file_path for change in self._made.values() for delete in change.added_delete_files}
-        for location in sorted(made - keep):
+        for location in self._made_but(set()):
             delete_if_present(io, location)
+
+    def _made_but(self, used: set[str]) -> list[str]:
+        made = {delete.file_path for change in self._made.values() for delete in change.added_delete_files}
+        return sorted(made - used)

@@ -22,7 +22,7 @@ from pyiceberg.table.update import (
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.retry import retry_lost_races
-from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.errors import CommitConflictError, unknown_outcome
 from tableformat.metadata.newest import move_to_newest
 
 PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
@@ -34,7 +34,8 @@ def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadat
 
     Returns the metadata that they were committed on and the metadata after them; twice the same when there was nothing
     to commit. Raises CommitConflictError after too many lost races, CommitStateUnknownError when the catalog gave
-    another answer than "applied" or "refused" (CP-13), UnsupportedFeatureError for a table without a catalog.
+    another answer than "applied" or "refused" or was interrupted (CP-13, CP-51), UnsupportedFeatureError for a table
+    without a catalog.
     """
 
     def attempt() -> tuple[TableMetadata, TableMetadata]:
@@ -52,12 +53,13 @@ def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadat
             # PyIceberg's catalogs apply the updates before they write anything: one that does not fit the newest
             # metadata, such as the removal of a snapshot that is gone, was refused.
             raise CommitFailedException(str(error)) from error
-        except Exception as error:
-            raise CommitStateUnknownError(
+        except BaseException as error:
+            told = (
                 f"the catalog did not say whether the change of {'.'.join(table.name())} happened "
                 f"({type(error).__name__}: {error}). No file was removed; `remove_orphan_files` finds what is not "
                 "needed any more."
-            ) from error
+            )
+            raise unknown_outcome(error, told) from error
         table.metadata = response.metadata
         table.metadata_location = response.metadata_location
         return base, response.metadata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -38,6 +38,7 @@ from tableformat.commit.conflicts import check_conflicts
 from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.delete_scope import check_delete_columns, check_delete_scope, has_partition_scoped_deletes
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
+from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.planned_change import FixedChange, PlannedChange
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.retry import retry_lost_races, status_check_waits_seconds
@@ -45,12 +46,12 @@ from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.commit.snapshot_summary import check_snapshot_properties
 from tableformat.errors import (
     CommitConflictError,
-    CommitInterruptedError,
     CommitStateUnknownError,
     StorageError,
     TableFormatError,
     TableNotFoundError,
     UnsupportedFeatureError,
+    unknown_outcome,
 )
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.identifiers import identifier_text
@@ -62,7 +63,7 @@ from tableformat.properties import RANGE_PARTITIONS, is_synced
 from tableformat.range_partitions.property_text import range_partitions_of
 from tableformat.reports.report import CommitReport
 from tableformat.reports.reporting import is_reported, send
-from tableformat.storage.storage import delete_if_present, sync_files
+from tableformat.storage.storage import sync_files
 
 logger = logging.getLogger(__name__)
 
@@ -170,23 +171,23 @@ class _Commit:
         self._sent = _Sent.NO
 
     def run(self) -> CommitOutcome:
-        """CP-13, CP-18: files of a commit that did not happen go, files of one that may have happened stay.
+        """CP-13, CP-18, CP-51: files of a commit that did not happen go, files of one that may have happened stay.
 
         An interrupt can arrive anywhere, so how far the request got decides, and not the kind of error.
         """
         started = time.perf_counter()
         try:
             outcome = self._run_attempts()
-            self._remove(self._unused_locations(outcome))
+            remove_leftovers(self._handle.io, self._unused_locations(outcome))
+            self._report(outcome, time.perf_counter() - started)
         except CommitStateUnknownError:
             raise
         except BaseException as error:
             if self._sent is _Sent.NO:
-                self._remove(self._producer.written_locations)
+                remove_leftovers(self._handle.io, self._producer.written_locations)
                 raise
-            kind = CommitInterruptedError if isinstance(error, KeyboardInterrupt) else CommitStateUnknownError
-            raise kind(self._unknown(error)) from error
-        self._report(outcome, time.perf_counter() - started)
+            told = self._unknown(error) if self._sent is _Sent.IN_FLIGHT else self._interrupted(error)
+            raise unknown_outcome(error, told) from error
         return outcome
 
     def _report(self, outcome: CommitOutcome, duration_seconds: float) -> None:
@@ -364,6 +365,12 @@ class _Commit:
             f"batch_id, or look for snapshot {self._producer.snapshot_id} before writing the rows again."
         )
 
+    def _interrupted(self, error: BaseException) -> str:
+        return (
+            f"the commit to {self._subject} happened, as snapshot {self._producer.snapshot_id}, and was interrupted "
+            f"afterwards ({type(error).__name__}: {error}). Its files were kept."
+        )
+
     def _load(self) -> Table:
         return newest_of(self._handle)
 
@@ -387,14 +394,6 @@ class _Commit:
         return CommitOutcome(
             table, base.snapshot.snapshot_id, base.snapshot.sequence_number, self._attempts, False, base=base
         )
-
-    def _remove(self, locations: Iterable[str]) -> None:
-        for location in locations:
-            try:
-                delete_if_present(self._handle.io, location)
-            except OSError:
-                # The commit's own outcome is what the caller must learn; the orphan is found by maintenance.
-                logger.warning("could not remove %s", location, exc_info=True)
 
 
 def check_writable(change: TableChange, metadata: TableMetadata, subject: str) -> None:

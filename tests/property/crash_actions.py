@@ -197,6 +197,7 @@ JOBS: Final[dict[str, Action]] = {
     "upkeep": lambda t: t.maintenance.upkeep(),
     "rewrite_manifests": lambda t: t.maintenance.rewrite_manifests(),
     "remove_orphan_files": lambda t: t.maintenance.remove_orphan_files(older_than=FUTURE, allow_recent=True),
+    "compute_table_stats": lambda t: t.maintenance.compute_table_stats(),
     "repair": lambda t: t.maintenance.repair(),
     "run": lambda t: t.maintenance.run(),
 }

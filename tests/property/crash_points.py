@@ -5,6 +5,7 @@
     interrupted   the call raises what is no Exception, as Ctrl-C does, and clean-up runs
     refused       the call raises OSError, and clean-up and retries run
     unanswered    the call happens, and then raises OSError
+    late          the call happens, and then raises what is no Exception
 
 A process that dies after a call is one that dies before the next call.
 """
@@ -55,6 +56,7 @@ class Failure(StrEnum):
     INTERRUPTED = "interrupted"
     REFUSED = "refused"
     UNANSWERED = "unanswered"
+    LATE = "late"
 
 
 DEATHS: Final = (Failure.BEFORE, Failure.TORN)
@@ -122,6 +124,9 @@ class Door:
             case Failure.UNANSWERED:
                 call()
                 raise InjectedError(f"no answer: {name}")
+            case Failure.LATE:
+                call()
+                raise Interrupted(name)
 
     @contextmanager
     def installed(self) -> Iterator[Door]:

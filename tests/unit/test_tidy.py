@@ -214,7 +214,7 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "spark_ext/service/ddl/staged_tables.py",
         "spark_ext/service/writes/commits.py",
         "tableformat/commit/by_format_version.py",
-        "tableformat/commit/transaction.py",
+        "tableformat/commit/leftovers.py",
         "tableformat/catalogs/embedded_catalog.py",
         "tableformat/catalogs/views/sql_views.py",  # whose metadata files no table's metadata names
         "tableformat/maintenance/conversion/convert_files.py",
@@ -228,7 +228,6 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/operations/history/empty_branch.py",
         "tableformat/operations/ranges/alter.py",
         "tableformat/operations/ranges/retire.py",
-        "tableformat/operations/drafts/replaced_files.py",
         "tableformat/relocation/delete_files.py",
         "tableformat/relocation/file_copier.py",
         "tableformat/write/created_files.py",

@@ -23,7 +23,7 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.publish_target import check_publish_target
-from tableformat.commit.transaction import commit_change
+from tableformat.commit.transaction import CommitOutcome, commit_change
 from tableformat.errors import CommitConflictError, CommitStateUnknownError
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import (
@@ -253,7 +253,7 @@ class _Compaction:
     ) -> list[CompactionGroup]:
         """MT-47: a batch that met a conflict is committed group by group, so that one group does not hold up others."""
         try:
-            self._commit(batch, plan, view)
+            outcome = self._commit(batch, plan, view)
         except CommitConflictError:
             if len(batch) == 1 or not self._partial_progress:
                 _remove(batch, view)
@@ -266,6 +266,8 @@ class _Compaction:
             _remove(batch, view)
             raise
         else:
+            outcome.move(self._iceberg)
+            self._result = _added(self._result, batch, outcome.snapshot_id)
             return []
         failed: list[CompactionGroup] = []
         for index, each in enumerate(batch):
@@ -276,11 +278,9 @@ class _Compaction:
                 raise
         return failed
 
-    def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> None:
+    def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> CommitOutcome:
         change = OnlyInVersion(_change(batch, plan), view, "compaction")
-        outcome = commit_change(self._iceberg, change, ref=self._branch, snapshot_properties=self._snapshot_properties)
-        outcome.move(self._iceberg)
-        self._result = _added(self._result, batch, outcome.snapshot_id)
+        return commit_change(self._iceberg, change, ref=self._branch, snapshot_properties=self._snapshot_properties)
 
 
 class _RowCount:

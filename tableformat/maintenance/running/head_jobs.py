@@ -10,6 +10,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import TableChange, file_key, file_keys
+from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.transaction import CommitOutcome, commit_change
@@ -106,7 +107,7 @@ def commit_deletes_on_head(
         raise
     if outcome.change is not None:
         used = file_keys(outcome.change.added_delete_files)
-        _remove(iceberg, [file for file in written if file_key(file) not in used])
+        remove_leftovers(iceberg.io, [file.file_path for file in written if file_key(file) not in used])
         written[:] = outcome.change.added_delete_files
     return outcome.snapshot_id
 

@@ -366,6 +366,8 @@ class Draft:
         )
         if not outcome.committed:
             self.discard()
+        # CP-51: from here on they are the table's, whatever goes wrong.
+        self._written.clear()
         outcome.move(self._iceberg)
         committed = change.committed(outcome, self._iceberg.io)
         files = (*committed.added_data_files, *committed.added_delete_files) if committed else ()

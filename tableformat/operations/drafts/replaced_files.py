@@ -14,12 +14,12 @@ from typing import Final
 from pyiceberg.io import FileIO
 
 from tableformat.commit.change import ChangeKind, TableChange, operation_of
+from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.publish_target import publish_target_of
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.ranges.dropped import DroppedFiles, files_in_spans, live_delete_files
-from tableformat.storage.storage import delete_if_present
 
 _PLANNED_ATTEMPTS: Final = 2
 """After so many lost races a replacement is written blind: it has to get through beside writers that never pause."""
@@ -72,7 +72,7 @@ class ReplacedSpans:
     def remove_unused(self, committed: TableChange, io: FileIO) -> None:
         """Remove the range delete that an earlier attempt needed and the committed one did not."""
         if self._delete is not None and self._delete not in committed.added_delete_files:
-            delete_if_present(io, self._delete.file_path)
+            remove_leftovers(io, (self._delete.file_path,))
 
     def _range_delete(self) -> DeleteFile:
         if self._delete is None:

@@ -13,6 +13,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.coverage_change import CoverageChange, coverage_is, property_updates
+from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_commit import commit_metadata
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import check_publish_target
@@ -125,9 +126,8 @@ class PlannedAlteration(PlannedChange):
     def remove_unused(self, used: Sequence[DeleteFile]) -> None:
         """Remove what earlier attempts wrote."""
         paths = {delete.file_path for delete in used}
-        for delete in self._deletes.values():
-            if delete.file_path not in paths:
-                delete_if_present(self._iceberg.io, delete.file_path)
+        unused = [each.file_path for each in self._deletes.values() if each.file_path not in paths]
+        remove_leftovers(self._iceberg.io, unused)
 
     def _delete_of(self, dropped: tuple[Range, ...]) -> DeleteFile:
         """RP-12: one range delete for all that straddle; written once for the same ranges."""
