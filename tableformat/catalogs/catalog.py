@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pyiceberg.catalog import Catalog as IcebergCatalog
@@ -21,7 +22,7 @@ from tableformat.arguments import check_texts, checked_arguments, checked_method
 from tableformat.catalogs.backends import open_backend
 from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.catalogs.name_errors import NameErrors
+from tableformat.catalogs.name_errors import NameErrors, unless_gone
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
 from tableformat.catalogs.new_table import new_table
 from tableformat.catalogs.registration import register_table
@@ -224,7 +225,8 @@ class Catalog:
         with self._names.typed(parent):
             names = [identifier_text(name) for name in self.iceberg.list_namespaces(identifier_parts(parent))]
         if recursive:
-            names += [inner for name in names for inner in self.list_namespaces(name, recursive=True)]
+            inside = partial(self.list_namespaces, recursive=True)
+            names += [inner for name in names for inner in unless_gone(inside, name)]
         return sorted(names)
 
     def namespace_exists(self, namespace: Identifier) -> bool:
@@ -246,7 +248,7 @@ class Catalog:
         """
         if namespace is None:
             names = self.list_namespaces(recursive=True)
-            return sorted(table for name in names for table in self.list_tables(name))
+            return sorted(table for name in names for table in unless_gone(self.list_tables, name))
         check_namespace(namespace)
         with self._names.typed(namespace):
             return sorted(map(identifier_text, self.iceberg.list_tables(identifier_parts(namespace))))
@@ -259,7 +261,7 @@ class Catalog:
         """
         if namespace is None:
             names = self.list_namespaces(recursive=True)
-            return sorted(view for name in names for view in self.list_views(name))
+            return sorted(view for name in names for view in unless_gone(self.list_views, name))
         with self._names.typed(namespace):
             return sorted(map(identifier_text, self.views.list(identifier_parts(namespace))))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,6 +16,14 @@ from tableformat.catalogs.views.view_store import ViewStore
 from tableformat.errors import AlreadyExistsError, NamespaceNotFoundError, TableNotFoundError, nearest_hint
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.table_file import unknown_type
+
+
+def unless_gone(listing: Callable[[str], list[str]], namespace: str) -> list[str]:
+    """What is in a namespace that was listed a moment ago, and that somebody may have dropped since: nothing then."""
+    try:
+        return listing(namespace)
+    except NamespaceNotFoundError:
+        return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,10 @@ class Output:
         """Print text to stdout as it is."""
         sys.stdout.writelines(parts)
 
+    def flush(self) -> None:
+        """Hand over what was printed, where more comes later: to a file or a pipe it is kept back otherwise."""
+        sys.stdout.flush()
+
     def note(self, *lines: str) -> None:
         """Write a note beside the result, on stderr."""
         sys.stderr.writelines(f"{line}\n" for line in lines)

@@ -27,8 +27,10 @@ def refuse_with_watch(options: Mapping[str, object]) -> None:
 def watch_tables(
     session: Session, names: Sequence[str], *, interval: str, run_for: str | None, branch: str | None
 ) -> None:
-    """Look at the tables every `interval`, and do what is due, one table at a time. Ctrl-C ends it."""
+    """Look at the tables every `interval`, and do what is due, one table at a time. Ctrl-C ends it. MT-101: a catalog
+    that cannot be reached is told, and asked again, but where it was not there from the beginning."""
     from tableformat.cli.quantities import parse_duration
+    from tableformat.errors import StorageError
 
     pause_seconds = parse_duration(interval, "--interval")
     seconds = None if run_for is None else parse_duration(run_for, "--for")
@@ -36,10 +38,19 @@ def watch_tables(
     for name in names:
         catalog.load_table(name)  # A name that is wrong is an error now, not a line in a log.
     started = time.monotonic()
+    is_first = True
     try:
         while True:
-            for table in in_order_of_gain(session, catalog, names or None, branch or "main"):
-                _keep(session, table)
+            try:
+                tables = list(in_order_of_gain(session, catalog, names or None, branch or "main"))
+            except StorageError as error:
+                if is_first:
+                    raise
+                session.output.error(error, f"the tables cannot be listed, and are looked at again later: {error}")
+                tables = []
+            for table in tables:
+                _keep(session, table, is_named=bool(names))
+            is_first = False
             if seconds is not None and time.monotonic() - started + pause_seconds > seconds:
                 return
             time.sleep(pause_seconds)
@@ -53,13 +64,12 @@ def in_order_of_gain(session: Session, catalog: Catalog, names: Sequence[str] | 
     from tableformat.errors import SnapshotNotFoundError, TableFormatError, TableNotFoundError
     from tableformat.maintenance.upkeep.debt import Debt
     from tableformat.maintenance.upkeep.policy import UpkeepPolicy
-    from tableformat.properties import UPKEEP
 
     due: list[tuple[float, str, Table]] = []
-    for name in names if names is not None else _all_names(catalog):
+    for name in names if names is not None else catalog.list_tables():
         try:
             table = catalog.load_table(name, branch=branch)
-            if names is None and table.properties.get(UPKEEP, "").lower() == "off":
+            if names is None and is_off(table):
                 continue
             debt = Debt.of(table.iceberg, branch, UpkeepPolicy.of(table.properties))
         except (TableNotFoundError, SnapshotNotFoundError):
@@ -73,24 +83,41 @@ def in_order_of_gain(session: Session, catalog: Catalog, names: Sequence[str] | 
         yield table
 
 
-def _all_names(catalog: Catalog) -> Iterator[str]:
-    for namespace in catalog.list_namespaces(recursive=True):
-        yield from catalog.list_tables(namespace)
+def is_off(table: Table) -> bool:
+    """Whether the table says that nobody is to keep it."""
+    from tableformat.properties import UPKEEP
+
+    return table.properties.get(UPKEEP, "").lower() == "off"
 
 
-def _keep(session: Session, table: Table) -> None:
-    """One table. What goes wrong with it is told, and the others go on."""
-    from tableformat.errors import TableFormatError
+def _keep(session: Session, table: Table, *, is_named: bool) -> None:
+    """One table. What goes wrong with it is told, and the others go on. MT-101: it may have gone, or want no upkeep any
+    more, while those before it were kept."""
+    from tableformat.errors import (
+        CommitInterruptedError,
+        SnapshotNotFoundError,
+        TableFormatError,
+        TableNotFoundError,
+    )
 
     try:
+        if is_off(table.refresh()) and not is_named:
+            return
         results = table.maintenance.upkeep()
+    except CommitInterruptedError:
+        raise
+    except (TableNotFoundError, SnapshotNotFoundError):
+        return
     except TableFormatError as error:
         session.output.error(error, f"{table.name}: {error}")
         return
+    if not any(each.jobs for each in results):
+        return  # Files that were new, and no level that is full: said each time, it would fill a log.
     session.output.emit(
         lambda: told_of(table.name, results),
         lambda: Text(f"{time.strftime('%H:%M:%S')} {line_of(table.name, results)}"),
     )
+    session.output.flush()
 
 
 def told_of(name: str, results: Sequence[UpkeepResult]) -> dict[str, object]:

@@ -7,7 +7,7 @@ import logging
 
 from pyiceberg.table import Table as IcebergTable
 
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import CommitInterruptedError, InvalidArgumentError
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.upkeep.debt import Debt
 from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
@@ -33,16 +33,19 @@ def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | Exe
         return
     from tableformat.maintenance.upkeep.background import BACKGROUND
     from tableformat.maintenance.upkeep.metrics import metrics_of
-    from tableformat.maintenance.upkeep.rounds import run_rounds
+    from tableformat.maintenance.upkeep.rounds import rounds_asked_for
 
     handle = copy.copy(iceberg)
-    if policy.mode is UpkeepMode.BACKGROUND:
-        BACKGROUND.notify(handle, branch, executor)
-        return
     metrics = metrics_of(iceberg.metadata.table_uuid)
     try:
-        for result in run_rounds(handle, branch, executor=executor):
+        if policy.mode is UpkeepMode.BACKGROUND:
+            BACKGROUND.notify(handle, branch, executor)
+            return
+        for result in rounds_asked_for(handle, branch, executor=executor):
             metrics.add(result)
+    except CommitInterruptedError as interrupt:
+        # Not of that type: the writer's own commit is not the one that nobody knows of.
+        raise KeyboardInterrupt(str(interrupt)) from interrupt
     except Exception as error:  # noqa: BLE001 - the commit has happened: an error would say that it has not
         metrics.fail(error)
         logger.warning("upkeep of %s failed; the commit before it stands: %s", ".".join(iceberg.name()), error)

@@ -24,7 +24,7 @@ from pyiceberg.table import Table as IcebergTable
 from tableformat.commit.commit_queue import QueuesCommits
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.upkeep.metrics import metrics_of
-from tableformat.maintenance.upkeep.rounds import run_rounds
+from tableformat.maintenance.upkeep.rounds import rounds_asked_for
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +53,19 @@ class Background:
         self._failures: dict[UUID, tuple[int, float]] = {}
 
     def notify(self, iceberg: IcebergTable, branch: str, executor: Executor | ExecutorChoice = LOCAL) -> None:
-        """Something is due. Returns at once; `iceberg` is a handle that nobody else moves."""
+        """Something is due. Returns at once; `iceberg` is a handle that nobody else moves. RuntimeError where no thread
+        can be started."""
         with self._changed:
             self._waiting[iceberg.metadata.table_uuid, branch] = iceberg, executor
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="tableformat-upkeep", daemon=False)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    # No more threads, or the interpreter is ending: nobody is to wait for what nobody does.
+                    self._waiting.clear()
+                    self._thread = None
+                    raise
             self._changed.notify_all()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
@@ -103,7 +110,7 @@ class Background:
                 if not is_free:
                     metrics.skipped_count += 1
                     return
-                for result in run_rounds(iceberg, branch, executor=executor, progress=_unless_the_process_ends):
+                for result in rounds_asked_for(iceberg, branch, executor=executor, progress=_unless_the_process_ends):
                     metrics.add(result)
             self._failures.pop(table_uuid, None)
         except _ProcessEndsError:

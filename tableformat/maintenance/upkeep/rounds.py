@@ -20,7 +20,7 @@ from pyiceberg.table import Table as IcebergTable
 from tableformat.commit.metadata_commit import refresh
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.table_diff import live_files
-from tableformat.errors import CommitConflictError
+from tableformat.errors import CommitConflictError, SnapshotNotFoundError, TableNotFoundError
 from tableformat.maintenance.compaction.compact import CompactResult, compact_planned
 from tableformat.maintenance.compaction.levels import BASE_REASON, LevelOptions, full_levels, plan_levels
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
@@ -32,7 +32,7 @@ from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, re
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.maintenance.upkeep.ledger import Ledger
-from tableformat.maintenance.upkeep.policy import UpkeepPolicy
+from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.content_file import DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestContent, ManifestFile
@@ -114,6 +114,21 @@ class UpkeepResult(HtmlResult):
         )
 
 
+def rounds_asked_for(
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    executor: Executor | ExecutorChoice = LOCAL,
+    progress: Progress | None = None,
+) -> Iterator[UpkeepResult]:
+    """MT-101: the rounds that the table asks for by its properties, which it may have taken back since they were read;
+    none for a table or a branch that is gone."""
+    try:
+        yield from _rounds(iceberg, branch, executor=executor, dry_run=False, progress=progress, is_asked_for=True)
+    except (TableNotFoundError, SnapshotNotFoundError):
+        return
+
+
 def run_rounds(
     iceberg: IcebergTable,
     branch: str,
@@ -127,10 +142,24 @@ def run_rounds(
     `executor` may depend on the bytes that a merge or a conversion is about. The policy is read anew for each round.
     Raises what `run_round` raises.
     """
+    return _rounds(iceberg, branch, executor=executor, dry_run=dry_run, progress=progress, is_asked_for=False)
+
+
+def _rounds(
+    iceberg: IcebergTable,
+    branch: str,
+    *,
+    executor: Executor | ExecutorChoice,
+    dry_run: bool,
+    progress: Progress | None,
+    is_asked_for: bool,
+) -> Iterator[UpkeepResult]:
     started = time.perf_counter()
     while True:
         refresh(iceberg)
         policy = UpkeepPolicy.of(iceberg.metadata.properties)
+        if is_asked_for and policy.mode is UpkeepMode.OFF:
+            return
         result = run_round(iceberg, branch, policy, executor=executor, dry_run=dry_run, progress=progress)
         yield result
         if result.is_over or dry_run or time.perf_counter() - started >= policy.max_seconds:

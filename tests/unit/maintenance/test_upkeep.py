@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from maintenance_tables import another_handle, keyed_table, rows
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.errors import CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance.compaction.compact import CompactResult
 from tableformat.maintenance.compaction.levels import BASE_REASON, full_levels
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
@@ -108,6 +112,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     """MT-86."""
     table = table_of(tmp_path, "off")
     replace_often(table, 8)
+    table.set_properties({"tableformat.upkeep": "background"})
     queue = table.iceberg.catalog.upkeep_queue(table.metadata.table_uuid)
     ticket = queue.take_if_free()
     assert queue.take_if_free() is None
@@ -189,6 +194,92 @@ def test_no_error_of_upkeep_is_the_writers(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(rounds, "plan_levels", fails)
     assert table.replace(rows("b", [1]), prefix=["id1", "id2"]).added_row_count == 1
     assert table.maintenance.upkeep_metrics.last_failure == "OSError: no space left"
+
+
+@contextmanager
+def waiting(table: tf.Table) -> Iterator[tf.Table]:
+    """A table that waits for the upkeep of a thread, which begins at the end of the block."""
+    replace_often(table, 8)
+    table.set_properties({"tableformat.upkeep": "background"})
+    handle = another_handle(table).iceberg
+    yield table
+    background = Background()
+    background.notify(handle, "main")
+    assert background.wait(30)
+
+
+def test_upkeep_that_is_turned_off_while_it_waits_is_not_done(tmp_path: Path) -> None:
+    """MT-101: the properties of now count."""
+    with waiting(table_of(tmp_path, "off")) as table:
+        table.set_properties({"tableformat.upkeep": "off"})
+    assert int(summary(table)["total-data-files"]) == 8
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_table_that_is_gone_before_its_upkeep_is_no_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_made_again: bool
+) -> None:
+    """MT-101: and another one that has its name by then is left alone."""
+    with waiting(table_of(tmp_path, "off")) as table:
+        assert table.catalog is not None
+        table.catalog.rename_table("db.t", "db.elsewhere")
+        if is_made_again:
+            replace_often(table_of(tmp_path, "off"), 8)
+    assert table.maintenance.upkeep_metrics.failure_count == 0
+    assert caplog.text == ""
+    if is_made_again:
+        assert int(summary(table.catalog.load_table("db.t"))["total-data-files"]) == 8
+
+
+def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -> None:
+    """MT-101: one that was published, for example."""
+    table = table_of(tmp_path, "off")
+    with waiting(table):
+        table.create_branch("b")
+    handle = another_handle(table).iceberg
+    table.drop_branch("b")
+    background = Background()
+    background.notify(handle, "b")
+    assert background.wait(30)
+    assert table.maintenance.upkeep_metrics.failure_count == 0
+
+
+def test_a_process_without_another_thread_commits_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-83: at the end of the interpreter, or at a limit of the system; and nobody waits for what nobody does."""
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    table = table_of(tmp_path, "background")
+    left = replace_often(table, 8)
+    assert table.maintenance.wait_for_upkeep(1)
+    assert table.maintenance.upkeep_metrics.last_failure == "RuntimeError: can't start new thread"
+    monkeypatch.undo()
+    assert found(table) == left
+
+
+def test_ctrl_c_during_the_upkeep_of_a_writer_ends_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-83, CP-51: it was logged as a failure of upkeep, and the writer went on. The writer's own commit is known."""
+    eager = {"tableformat.upkeep.files-per-level": "2", "tableformat.upkeep.write-amplification": "1000"}
+    table = keyed_table(tmp_path, properties={"tableformat.upkeep": "writer", **eager})
+    table.append(rows("a", [1]))
+    commit, count = EmbeddedCatalog.commit_table, 0
+
+    def interrupted(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        answer = commit(*arguments)
+        if count > 1:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(EmbeddedCatalog, "commit_table", interrupted)
+    with pytest.raises(KeyboardInterrupt) as told:
+        table.append(rows("a", [2]))
+    assert not isinstance(told.value, CommitStateUnknownError)
+    assert table.refresh().scan().count() == 2
+    assert table.verify(deep=True).is_clean
 
 
 def test_snapshots_expire_as_far_as_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
