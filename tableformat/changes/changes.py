@@ -94,8 +94,8 @@ class Changes(ArrowRows):
             raise InvalidArgumentError(
                 f"the feed has range_drops={self._range_drops!r}; that of changes(range_drops='event') has events."
             )
-        schema = self._all.view.metadata.schema()
-        drops = (drop_of(snapshot, schema) for snapshot in self._all.snapshots)
+        metadata = self._all.view.metadata
+        drops = (drop_of(snapshot, metadata) for snapshot in self._all.snapshots)
         return events_of([drop for drop in drops if drop is not None])
 
     def plan(self) -> ChangePlan:

@@ -19,7 +19,7 @@ RANGE_DROPS: Final = ("rows", "skip", "event")
 
 def without_drops(changes: ChangeRange) -> ChangeRange:
     """RP-25: the range without the snapshots that dropped ranges: their rows are no deletes."""
-    kept = tuple(each for each in changes.snapshots if drop_of(each, changes.view.metadata.schema()) is None)
+    kept = tuple(each for each in changes.snapshots if drop_of(each, changes.view.metadata) is None)
     return replace(changes, snapshots=kept)
 
 

@@ -62,6 +62,6 @@ def _drops_since(head: SnapshotView, carried: Sequence[DataFile]) -> Iterator[tu
         number = snapshot.sequence_number or 0
         if oldest is None or number <= oldest:
             return
-        drop = drop_of(snapshot, head.metadata.schema())
+        drop = drop_of(snapshot, head.metadata)
         if drop is not None:
             yield number, spans_of(drop.key, drop.ranges)

@@ -6,11 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.coverage_change import COVERAGE_DROPPED
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.metadata.snapshot_choice import schema_of
 from tableformat.operations.ranges.alter import RETIRED_TAG
 from tableformat.range_partitions.cuts import Range
 from tableformat.range_partitions.property_text import range_from_json
@@ -27,13 +28,16 @@ class RangeDrop:
     """The tag that keeps the rows, where they were retired."""
 
 
-def drop_of(snapshot: Snapshot, schema: Schema) -> RangeDrop | None:
-    """RP-25: what the summary says was dropped; None for any other snapshot."""
+def drop_of(snapshot: Snapshot, metadata: TableMetadata) -> RangeDrop | None:
+    """RP-25: what the summary says was dropped, in the columns of now, or of the snapshot where one of them is gone.
+    None for any other snapshot."""
     summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
     text = summary.get(COVERAGE_DROPPED)
     if text is None:
         return None
     value: dict[str, Any] = json.loads(text)
-    key = KeyColumns.of(schema, value["field-ids"])
+    schema, field_ids = metadata.schema(), value["field-ids"]
+    is_gone = any(schema.find_column_name(field_id) is None for field_id in field_ids)
+    key = KeyColumns.of(schema_of(metadata, snapshot) if is_gone else schema, field_ids)
     ranges = tuple(range_from_json(key, each) for each in value["ranges"])
     return RangeDrop(snapshot, key, ranges, summary.get(RETIRED_TAG))

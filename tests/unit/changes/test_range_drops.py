@@ -11,6 +11,7 @@ import tableformat as tf
 from tableformat.errors import InvalidArgumentError
 
 SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
+REQUIRED = pa.schema([each.with_nullable(False) for each in SCHEMA])
 
 
 @pytest.fixture
@@ -49,6 +50,48 @@ def test_drops_are_rows_or_nothing_or_events(table: tf.Table) -> None:
     assert retired.tag is not None
     table.range_partitions.restore(retired.tag)
     assert told(table.changes(from_snapshot_id=retired.snapshot_id, range_drops="event")) == [("insert", 2023)]
+
+
+def drop_column(table: tf.Table, name: str) -> None:
+    """Without the range partitions and the partition field that go by it."""
+    table.refresh().remove_properties("tableformat.range-partitions")
+    with table.refresh().update_spec() as spec:
+        spec.remove_field(name)
+    with table.refresh().update_schema() as update:
+        update.delete_column(name)
+
+
+def test_drops_of_a_column_that_is_gone_are_told(tmp_path: Path) -> None:
+    """RP-25: by the columns of the snapshot; the feed had been an error."""
+    table = table_by_year(tmp_path)
+    seen = table.snapshot_id
+    table.range_partitions.drop(2020, 2022)
+    drop_column(table, "year")
+    assert table.changes(from_snapshot_id=seen, range_drops="skip").count() == 0
+    (event,) = table.changes(from_snapshot_id=seen, range_drops="event").range_events().to_pylist()
+    assert (event["range"], event["lower"], event["upper"]) == ("[2020, 2022)", 2020, 2022)
+
+
+def test_drops_of_a_column_that_is_gone_meet_what_is_carried(tmp_path: Path) -> None:
+    """RP-26: the branch could not be published any more."""
+    table = table_by_year(tmp_path)
+    table.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
+    table.append(pa.table({"year": [2020, 2022], "id": [7, 8]}, REQUIRED))
+    assert table.catalog is not None
+    table.catalog.load_table("db.t", branch="ingest").range_partitions.drop(2020, 2021)
+    drop_column(table, "year")
+    table.refresh().maintenance.publish("ingest")
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 8]
+
+
+def table_by_year(directory: Path) -> tf.Table:
+    """With a column beside the key that can be dropped."""
+    catalog = tf.open_catalog(str(directory / "by_year"))
+    catalog.create_namespace("db")
+    years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
+    created = catalog.create_table("db.t", REQUIRED, key=["id"], range_partitions=years)
+    created.append(pa.table({"year": [2020, 2021, 2022, 2023], "id": [0, 1, 2, 3]}, REQUIRED))
+    return created
 
 
 def test_what_cannot_be_asked(table: tf.Table) -> None:
