@@ -250,6 +250,10 @@ def foreign_append(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
 
 def foreign_equality(known: EvolvingTable, table: tf.Table, before: Rows) -> Rows:
     """An equality delete of another writer, by columns of the current schema or of an older one."""
+    global_specs = [spec_id for spec_id, spec in table.metadata.specs().items() if is_unpartitioned(spec)]
+    if not global_specs:
+        # It was forgotten by an expiry.
+        return append(known, table, before)
     schema = known.random.choice(table.metadata.schemas)
     chosen = _some(known, _comparable(schema), 2)
     found = known.random.choice(before).values
@@ -260,7 +264,7 @@ def foreign_equality(known: EvolvingTable, table: tf.Table, before: Rows) -> Row
         [row],
         schema,
         equality_columns=list(row),
-        spec_id=next(spec_id for spec_id, spec in table.metadata.specs().items() if is_unpartitioned(spec)),
+        spec_id=global_specs[0],
         has_metrics=known.random.random() < 0.5,
     )
     # CP-35 is a rule for our deletes; others write what they like.

@@ -45,6 +45,7 @@ PARTS: Final = {
         0.1,
         (
             "tests/property/test_evolving_tables.py",
+            "tests/property/test_followed_feeds.py",
             "tests/property/test_attached_catalogs.py",
             "tests/property/test_published_histories.py",
         ),

@@ -1,0 +1,51 @@
+"""Who follows the change feed of a table that evolves, and the row ids of such a table."""
+
+from __future__ import annotations
+
+import random
+from contextlib import nullcontext
+
+import pytest
+from evolving_feeds import Followers, LineageOfAll
+from evolving_steps import act, change_spec, step
+from evolving_tables import EvolvingTable
+from example_counts import examples
+from fast_lake import fast_lake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from large_inputs import taken_for_large
+from soak_figures import count
+
+STEPS = 12
+STEPS_BETWEEN_LINEAGE = 4
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(0.08))
+@given(seed=st.integers(0, 2**63), is_large=st.booleans())
+def test_a_copy_that_follows_the_feed_is_the_table(seed: int, is_large: bool) -> None:
+    """CF-1, CF-2, CF-6, CF-9, FM-20: in one step and in several, from an id and from a moment, by key too; after
+    rollbacks, expiries and branches that moved the feed goes on, or says where to begin, and that is right. Row ids
+    are given once over all branches, and rows that nobody wrote keep theirs.
+    """
+    with taken_for_large() if is_large else nullcontext(), fast_lake() as catalog:
+        known = EvolvingTable(catalog, "db.t", random.Random(seed))
+        try:
+            run(known)
+        except Exception as error:
+            error.add_note("\n".join(known.log))
+            raise
+
+
+def run(known: EvolvingTable) -> None:
+    known.create()
+    if known.random.random() < 0.5:
+        change_spec(known)
+    act(known)
+    followers, lineage = Followers(known), LineageOfAll(known)
+    for number in range(1, STEPS + 1):
+        step(known)
+        followers.step()
+        count("operations")
+        if number % STEPS_BETWEEN_LINEAGE == 0:
+            lineage.check()
