@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import TableChange
+from tableformat.commit.coverage_change import COVERAGE_DROPPED
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
-from tableformat.properties import PUBLISH_TARGET_PREFIX
+from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS
 
 CARRIED_UNTIL: Final = "tableformat.carried-until"
 """In the summary of a snapshot that carried files: the snapshot of the target whose files are all on the branch now."""
@@ -93,6 +94,28 @@ def publish_bases(metadata: TableMetadata) -> dict[str, int]:
         if base is not None:
             bases[branch] = base.snapshot_id
     return bases
+
+
+def history_to_publish(metadata: TableMetadata) -> set[int]:
+    """RP-26: of branches of a table that has, or had, range partitions the snapshots since the one that publishing
+    starts from, and it or the one before: they tell what was dropped, which rows that are carried have to meet."""
+    needed: set[int] = set()
+    for branch, base_id in publish_bases(metadata).items():
+        base = metadata.snapshot_by_id(base_id)
+        assert base is not None, "publishing starts from a snapshot that is there"
+        line = ancestors(metadata, metadata.snapshot_by_id(metadata.refs[branch].snapshot_id))
+        since = list(_until(line, base.sequence_number or 0))
+        if RANGE_PARTITIONS in metadata.properties or any(_said_by(each, COVERAGE_DROPPED) for each in since):
+            needed.update(each.snapshot_id for each in since)
+    return needed
+
+
+def _until(line: Iterable[Snapshot], number: int) -> Iterator[Snapshot]:
+    """The snapshots with a larger sequence number, and the next one."""
+    for snapshot in line:
+        yield snapshot
+        if (snapshot.sequence_number or 0) <= number:
+            return
 
 
 def check_publish_target(change: TableChange, metadata: TableMetadata, ref: str) -> None:

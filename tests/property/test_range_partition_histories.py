@@ -331,7 +331,9 @@ def _of_first_attempt(original: Callable[..., Any]) -> Callable[..., Any]:
     found: dict[CarriedDrops, Any] = {}
 
     def wrong(drops: CarriedDrops, *arguments: Any) -> Any:
-        return found.setdefault(drops, original(drops, *arguments))
+        if drops not in found:
+            found[drops] = original(drops, *arguments)
+        return found[drops]
 
     return wrong
 

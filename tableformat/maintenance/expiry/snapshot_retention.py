@@ -14,7 +14,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 
 from tableformat import properties as names
 from tableformat.commit.idempotence import remembered_batches
-from tableformat.commit.publish_target import publish_bases
+from tableformat.commit.publish_target import history_to_publish, publish_bases
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
@@ -67,12 +67,12 @@ def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
     if unknown:
         raise SnapshotNotFoundError(f"no snapshot {min(unknown)}; it may have expired already.")
     refs = dict(metadata.refs) if request.is_by_id_only else _retained_refs(metadata, request)
-    bases = publish_bases(metadata)
-    _check_not_named(request.snapshot_ids, refs, bases)
+    bases, told = publish_bases(metadata), history_to_publish(metadata)
+    _check_not_named(request.snapshot_ids, refs, bases, told)
     if request.is_by_id_only:
         expired: Collection[int] = request.snapshot_ids
     else:
-        retained = _retained_snapshots(metadata, refs, request) | set(bases.values())
+        retained = _retained_snapshots(metadata, refs, request) | set(bases.values()) | told
         expired = {snapshot.snapshot_id for snapshot in metadata.snapshots} - retained | request.snapshot_ids
     batches = {} if request.is_by_id_only else _forgotten_batches(metadata, request.now_ms)
     return Expiry(
@@ -97,7 +97,9 @@ def _retained_refs(metadata: TableMetadata, request: RetentionRequest) -> dict[s
     return {name: ref for name, ref in metadata.refs.items() if stays(name, ref)}
 
 
-def _check_not_named(snapshot_ids: Collection[int], refs: dict[str, SnapshotRef], bases: dict[str, int]) -> None:
+def _check_not_named(
+    snapshot_ids: Collection[int], refs: dict[str, SnapshotRef], bases: dict[str, int], told: set[int]
+) -> None:
     for name, ref in refs.items():
         if ref.snapshot_id in snapshot_ids:
             raise InvalidArgumentError(
@@ -109,6 +111,11 @@ def _check_not_named(snapshot_ids: Collection[int], refs: dict[str, SnapshotRef]
             raise InvalidArgumentError(
                 f"snapshot {snapshot_id} cannot expire: publishing branch {branch!r} starts from it. Publish first."
             )
+    if named := told.intersection(snapshot_ids):
+        raise InvalidArgumentError(
+            f"snapshot {min(named)} cannot expire: it may tell which ranges were dropped on a branch that is not "
+            "published yet. Publish first."
+        )
 
 
 def _retained_snapshots(metadata: TableMetadata, refs: dict[str, SnapshotRef], request: RetentionRequest) -> set[int]:

@@ -106,7 +106,7 @@ class _CarriedAppends(PlannedChange):
 
 
 def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
-    drops = CarriedDrops(iceberg)
+    drops = CarriedDrops(iceberg, branch)
     try:
         outcome = commit_change(
             iceberg,

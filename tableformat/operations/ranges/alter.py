@@ -41,6 +41,9 @@ from tableformat.write.delete_files.range_deletes import write_range_delete_file
 RETIRED_TAG: Final = "tableformat.retired-tag"
 """In the summary of a snapshot that retired partitions: the tag that keeps them (RP-13)."""
 
+RESTORED_TAG: Final = "tableformat.restored-tag"
+"""In the summary of a snapshot that restored partitions: the tag that kept them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Altered:

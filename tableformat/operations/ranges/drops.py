@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import Snapshot
 from tableformat.commit.coverage_change import COVERAGE_DROPPED
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.snapshot_choice import schema_of
-from tableformat.operations.ranges.alter import RETIRED_TAG
+from tableformat.operations.ranges.alter import RESTORED_TAG, RETIRED_TAG
 from tableformat.range_partitions.cuts import Range
 from tableformat.range_partitions.property_text import range_from_json
 
@@ -41,3 +41,8 @@ def drop_of(snapshot: Snapshot, metadata: TableMetadata) -> RangeDrop | None:
     key = KeyColumns.of(schema_of(metadata, snapshot) if is_gone else schema, field_ids)
     ranges = tuple(range_from_json(key, each) for each in value["ranges"])
     return RangeDrop(snapshot, key, ranges, summary.get(RETIRED_TAG))
+
+
+def restored_tag(snapshot: Snapshot) -> str | None:
+    """RP-13: the tag of what the snapshot restored; None for any other, and for one of an older version."""
+    return None if snapshot.summary is None else snapshot.summary.additional_properties.get(RESTORED_TAG)

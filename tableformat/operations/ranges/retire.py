@@ -21,6 +21,7 @@ from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpda
 from tableformat.commit.change import ChangeKind, TableChange, file_key, is_keyed
 from tableformat.commit.coverage_change import CoverageChange
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
+from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.table_diff import lineage
 from tableformat.commit.transaction import commit_change
@@ -34,10 +35,16 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.history.held_checks import refuse_rows_that_break_checks
-from tableformat.operations.ranges.alter import RETIRED_TAG, Alteration, PlannedAlteration, defined_partitions
+from tableformat.operations.ranges.alter import (
+    RESTORED_TAG,
+    RETIRED_TAG,
+    Alteration,
+    PlannedAlteration,
+    defined_partitions,
+)
 from tableformat.operations.ranges.dropped import dropped_files, live_data_files, live_delete_files
 from tableformat.operations.ranges.result import RangePartitionsResult
-from tableformat.properties import RANGE_PARTITIONS, RETIRED_PREFIX
+from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS, RETIRED_PREFIX
 from tableformat.range_partitions.alteration import added
 from tableformat.range_partitions.cuts import Range, range_text
 from tableformat.range_partitions.defined import DefinedPartitions
@@ -87,7 +94,7 @@ def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = Fal
     if dry_run:
         return replace(planned.result(planned.change_of(_head(iceberg, branch))), dry_run=True)
     try:
-        outcome = commit_change(iceberg, planned, ref=branch)
+        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties={RESTORED_TAG: tag})
     except CommitStateUnknownError:
         raise
     except BaseException:
@@ -118,6 +125,7 @@ class _PlannedRestoration(PlannedChange):
 
     def change_of(self, head: SnapshotView) -> TableChange:
         """The change with the deletes as they were when the partitions were retired; nothing is written."""
+        self._refuse_publish_target(head.metadata)
         defined = defined_partitions(self._iceberg, head)
         ranges = retired_ranges(head.metadata.properties, self._tag, defined)
         after = added(defined, ranges)
@@ -141,6 +149,16 @@ class _PlannedRestoration(PlannedChange):
             planned_sequence_number=head.sequence_number,
             coverage=CoverageChange(head.metadata.properties.get(RANGE_PARTITIONS), to_property(after)),
         )
+
+    def _refuse_publish_target(self, metadata: TableMetadata) -> None:
+        """MT-30: on the branch the files would meet deletes that came before they did."""
+        sources = published_to(metadata, self._branch)
+        if sources:
+            raise InvalidArgumentError(
+                f"branch {self._branch!r} is what branch {sources[0]!r} is published to, so only rows that are new are "
+                f"committed to it. Nothing was changed. Restore {self._tag!r} on {sources[0]!r} and publish it, or "
+                f"remove the table property {PUBLISH_TARGET_PREFIX}{sources[0]}."
+            )
 
     def _retirement(self, kept: SnapshotView) -> Snapshot:
         """The snapshot until which the rows were in the branch, and held against its constraints (CK-10); that of the

@@ -8,6 +8,7 @@ import pytest
 from maintenance_tables import keyed_table, rows
 
 import tableformat as tf
+from tableformat.errors import InvalidArgumentError, PublishRefusedError
 from tableformat.testing.table_rows import live_tuples
 
 
@@ -31,3 +32,111 @@ def test_rows_of_a_dropped_range_are_carried_without_it(tmp_path: Path, splits: 
     expected = [("a", 1, "x"), ("b", 2, "x"), ("c", 8, "x")]
     assert live_tuples(main.refresh()) == live_tuples(ingest.refresh()) == expected
     assert main.range_partitions.list()["partition"].to_pylist() == ["[0, 5)", "[5, 10)"]
+
+
+def _published(directory: Path, *appended_before: list[int], version: int = 2) -> tuple[tf.Table, tf.Table]:
+    """A table of two ranges, [0, 5) and [5, 10), and its branch, which is published to it."""
+    main = keyed_table(directory, properties={"format-version": str(version)})
+    main.range_partitions.define(tf.RangePartitions(on=["id2"], bounds=[(0, 10)], splits=[5]))
+    main.append(rows("a", [1]))
+    for numbers in appended_before:
+        main.append(rows("r", numbers))
+    main.create_branch("ingest")
+    main.set_properties(**{"tableformat.publish-target.ingest": "main"})
+    return main, tf.open_catalog(str(directory / "lake")).load_table("db.t", branch="ingest")
+
+
+def _both(main: tf.Table, branch: tf.Table) -> list[tuple[str, int]]:
+    """What a publish leaves, without the values."""
+    main.maintenance.publish()
+    found = live_tuples(main.refresh())
+    assert found == live_tuples(branch.refresh())
+    assert main.verify(deep=True).errors == ()
+    return [(name, number) for name, number, _ in found]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_that_were_restored_since_stay(tmp_path: Path, version: int) -> None:
+    """RP-26, RP-13: a drop that was undone meets nothing, neither what came back nor what the target got before."""
+    main, ingest = _published(tmp_path, [6], version=version)
+    main.append(rows("b", [2, 7]))
+    retired = ingest.refresh().range_partitions.retire(5, 10)
+    assert retired.tag is not None
+    ingest.range_partitions.restore(retired.tag)
+    ingest.append(rows("c", [8]))
+    assert _both(main, ingest) == [("a", 1), ("b", 2), ("b", 7), ("c", 8), ("r", 6)]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_later_drop_leaves_what_was_restored_after_it(tmp_path: Path, version: int) -> None:
+    """RP-26: the file that came back is older than the drop, and so is the row that is carried: only this one goes."""
+    main, ingest = _published(tmp_path, [6], version=version)
+    retired = ingest.refresh().range_partitions.retire(5, 10)
+    assert retired.tag is not None
+    ingest.range_partitions.add(5, 10)
+    main.append(rows("b", [2, 7]))
+    ingest.refresh().range_partitions.drop(5, 10)
+    ingest.range_partitions.restore(retired.tag)
+    assert _both(main, ingest) == [("a", 1), ("b", 2), ("r", 6)]
+
+
+def test_expiry_keeps_what_tells_of_drops(tmp_path: Path) -> None:
+    """RP-26, MT-1: without the snapshot of the drop its rows would come back with the publish; with it they expire."""
+    main, ingest = _published(tmp_path)
+    main.append(rows("b", [2, 7]))
+    ingest.refresh().range_partitions.drop(5, 10)
+    dropped = ingest.snapshot_id
+    ingest.range_partitions.add(5, 10)
+    for number in (8, 9):
+        ingest.append(rows("c", [number]))
+    main.append(rows("e", [3]))
+    with pytest.raises(InvalidArgumentError, match="ranges were dropped"):
+        main.maintenance.expire_snapshots(snapshot_ids=[dropped])
+    main.maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
+    assert _both(main, ingest) == [("a", 1), ("b", 2), ("c", 8), ("c", 9), ("e", 3)]
+    expired = main.maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
+    assert dropped in expired.expired_snapshot_ids
+
+
+def test_a_publish_without_the_history_of_drops_is_refused(tmp_path: Path) -> None:
+    """RP-26: another program let the snapshots of the branch expire, so that nobody knows what it dropped."""
+    main, ingest = _published(tmp_path)
+    main.append(rows("b", [2, 7]))
+    ingest.refresh().range_partitions.drop(5, 10)
+    dropped = ingest.snapshot_id
+    ingest.append(rows("c", [3]))
+    main.maintenance.expire_snapshots()  # The tag that publishing starts from is there (MT-31).
+    main.refresh().iceberg.maintenance.expire_snapshots().by_id(dropped).commit()
+    with pytest.raises(PublishRefusedError, match="dropped ranges"):
+        main.refresh().maintenance.publish()
+    assert ("b", 7, "x") in live_tuples(main.refresh())
+
+
+def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
+    """MT-30: with its old number the file would meet deletes of the branch that came before it did."""
+    main = keyed_table(tmp_path)
+    main.range_partitions.define(tf.RangePartitions(on=["id2"], bounds=[(0, 10)], splits=[5]))
+    main.append(rows("a", [1]))
+    main.append(rows("r", [6]))
+    retired = main.range_partitions.retire(5, 10)
+    assert retired.tag is not None
+    main.create_branch("ingest")
+    main.set_properties(**{"tableformat.publish-target.ingest": "main"})
+    with pytest.raises(InvalidArgumentError, match="is published to"):
+        main.range_partitions.restore(retired.tag)
+
+
+def test_what_the_target_restored_before_it_was_one_is_no_older_than_it_came(tmp_path: Path) -> None:
+    """RP-26: the drop is in the past of both branches, and the file came after it."""
+    main = keyed_table(tmp_path)
+    main.range_partitions.define(tf.RangePartitions(on=["id2"], bounds=[(0, 10)], splits=[5]))
+    main.append(rows("a", [1]))
+    main.append(rows("r", [6]))
+    retired = main.range_partitions.retire(5, 10)
+    assert retired.tag is not None
+    main.create_branch("ingest")
+    main.range_partitions.restore(retired.tag)
+    main.set_properties(**{"tableformat.publish-target.ingest": "main"})
+    ingest = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="ingest")
+    ingest.append(rows("c", [3]))
+    assert _both(main, ingest) == [("a", 1), ("c", 3), ("r", 6)]
