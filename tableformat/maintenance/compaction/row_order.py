@@ -94,7 +94,7 @@ def parsed_order(text: str) -> dict[str, list[str]]:
     z_order = _Z_ORDER.fullmatch(text)
     listed = text if z_order is None else z_order["columns"]
     parts = [part.strip() for part in re.findall(r"(?:`[^`]*`|[^,`])+", listed)]
-    return {"sort_by": parts} if z_order is None else {"z_order": [part.strip("`") for part in parts]}
+    return {"sort_by": parts} if z_order is None else {"z_order": list(map(_plain_name, parts))}
 
 
 def text_of(by: OrderedBy, schema: Schema) -> str:
@@ -293,10 +293,14 @@ def _ordered_by(schema: Schema, text: str) -> OrderedBy:
             "columns and by nothing computed from them."
         )
     name = found["name"]
-    column = _column(schema, name[1:-1].replace("``", "`") if name.startswith("`") else name)
+    column = _column(schema, _plain_name(name))
     descending = (found["direction"] or "asc").lower() == "desc"
     nulls_first = not descending if found["nulls"] is None else found["nulls"].lower() == "first"
     return OrderedBy(column.field_id, descending, nulls_first)
+
+
+def _plain_name(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def _column(schema: Schema, name: str) -> NestedField:

@@ -79,13 +79,14 @@ def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str],
     """LK-25: commits under one name removed the metadata file that the other one was at, jobs its data files."""
     with tf.open_catalog(str(tmp_path / "lake")) as lake:
         lake.create_namespace("db")
+        lake.create_table("db.other", pa.schema([("id", pa.int64())]))
         table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
         table.append({"id": 1})
         location = spelled(table.iceberg.metadata_location)
         for register in (lake.register_table, lake.iceberg.register_table):
             with pytest.raises(AlreadyExistsError, match=r"metadata of db\.t, which this catalog has"):
                 register("db.u", location)
-        assert lake.list_tables("db") == ["db.t"]
+        assert sorted(lake.list_tables("db")) == ["db.other", "db.t"]
         lake.drop_table("db.t")
         assert lake.register_table("db.u", location).scan().count() == 1
 

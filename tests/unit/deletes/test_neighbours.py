@@ -79,6 +79,22 @@ def test_of_other_depth_or_with_open_sides_stay_apart() -> None:
     assert len(joined_neighbours(spans)) == len(spans) == 5
 
 
+@pytest.mark.parametrize("numbers", [None, np.array([7, 7])], ids=["inherited", "stated"])
+def test_open_sides_and_other_values_before_stay_apart(numbers: Any) -> None:
+    """RD-14, RD-8: key 4 lies between, and so do all keys between ('a', 1, 3) and ('b', 1, 4)."""
+    halves = SpanArray.concat([span_of_bounds(KEY, ("b", 2), ("b", 4)), span_of_bounds(KEY, ("b", 5), ("b", 7))])
+    others = _of([("a", 1, 3), ("b", 1, 4)])
+    for spans in (halves, others):
+        numbered = spans if numbers is None else spans.with_sequence_numbers(numbers)
+        assert joined_neighbours(numbered) is numbered
+
+
+def test_large_numbers_beside_null_are_told_apart() -> None:
+    """RD-14: a null among the lower cuts alone; as doubles 2**53 + 5 would be the number after 2**53 + 3."""
+    spans = _of([("a", 2**53 + 3), ("a", 2**53 + 5), ("b", None)])
+    assert len(joined_neighbours(spans)) == 3
+
+
 def test_only_spans_of_one_number_are_joined() -> None:
     """RD-8: of merged files."""
     spans = _of([("a", 3), ("a", 4), ("a", 5), ("a", 6)]).with_sequence_numbers(np.array([7, 7, 8, 8]))

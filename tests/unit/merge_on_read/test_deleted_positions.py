@@ -316,6 +316,21 @@ def test_of_a_large_position_delete_file_only_row_groups_with_the_path_are_read(
     assert [groups for _, groups in groups_read] == [(2,)]
 
 
+def test_of_a_large_position_delete_file_without_statistics_every_row_group_is_read(
+    tmp_path: Path, groups_read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DA-8: a row group of which nothing is known may name the file."""
+    monkeypatch.setattr(delete_loader, "_WHOLE_FILE_BYTES", 0)
+    table = pa.table({"file_path": ["/data/1.parquet", "/data/2.parquet"], "pos": pa.array([5, 6], pa.int64())})
+    path = tmp_path / "p.parquet"
+    for statistics in (False, ["pos"]):
+        with_field_ids = with_ids(table, [2147483546, 2147483545])
+        pq.write_table(with_field_ids, path, row_group_size=1, write_statistics=statistics)
+        data = data_file(sorted_data(tmp_path), file_path="/data/2.parquet")
+        assert deleted(FileScanTask(data_file=data, position_deletes=(delete_file(path),))) == [6]
+    assert [groups for _, groups in groups_read] == [(0, 1)] * 2
+
+
 def test_one_position_delete_file_is_read_once_for_all_data_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
