@@ -132,9 +132,14 @@ def _fit_integer(literal: Literal[Any], column_type: IntegerType | LongType) -> 
     number = _number(literal.value)
     if isinstance(number, float):
         return Fitted(None if number < 0 else column_type.max, exact=False)
-    if number < column_type.min:
+    return _within(number, column_type)
+
+
+def _within(number: Fraction | int, stored_as: IntegerType | LongType) -> Fitted:
+    """A number among those that 32 or 64 bits hold."""
+    if number < stored_as.min:
         return Fitted(None, exact=False)
-    floor = min(math.floor(number), column_type.max)
+    floor = min(math.floor(number), stored_as.max)
     return Fitted(floor, exact=floor == number)
 
 
@@ -209,9 +214,8 @@ def _fit_date(literal: Literal[Any], _: DateType) -> Fitted:
     if isinstance(value, str):
         return Fitted(date_days(value), exact=True)
     if isinstance(literal, iceberg.TimestampLiteral):
-        days, rest = divmod(value, _MICROS_PER_DAY)
-        return Fitted(days, exact=rest == 0)
-    return Fitted(_integer(value), exact=True)
+        return _within(Fraction(value, _MICROS_PER_DAY), IntegerType())
+    return _within(_integer(value), IntegerType())
 
 
 def _fit_timestamp(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
@@ -225,11 +229,8 @@ def _fit_timestamp(literal: Literal[Any], column_type: PrimitiveType) -> Fitted:
     elif isinstance(literal, iceberg.TimestampLiteral):
         nanos = value * 1000
     else:
-        return Fitted(_integer(value), exact=True)
-    if in_nanos:
-        return Fitted(nanos, exact=True)
-    micros, rest = divmod(nanos, 1000)
-    return Fitted(micros, exact=rest == 0)
+        return _within(_integer(value), LongType())
+    return _within(nanos if in_nanos else Fraction(nanos, 1000), LongType())
 
 
 def _number(value: Any) -> Fraction | float:

@@ -100,6 +100,12 @@ def test_literals_become_values_of_the_column_type(
         ("id == 1", "id = 1"),
         ("id != 1", "id <> 1"),
         ("id = 1 -- a comment", "id = 1"),
+        ("at_ns < TIMESTAMP '9999-01-01'", "at_ns <= TIMESTAMP '2262-04-11 23:47:16.854775807'"),
+        ("at_ns >= TIMESTAMP '0001-01-01'", "at_ns IS NOT NULL"),
+        ("at_ns <> TIMESTAMP '9999-01-01'", "at_ns IS NOT NULL"),
+        ("at_ns IN (DATE '9999-01-01', DATE '1970-01-01')", "at_ns = TIMESTAMP '1970-01-01'"),
+        ("at_ns NOT IN (DATE '0001-01-01', DATE '1970-01-01')", "at_ns <> TIMESTAMP '1970-01-01'"),
+        ("at_ns > TIMESTAMP '9999-01-01'", "at_ns > TIMESTAMP '2262-04-11 23:47:16.854775807'"),
     ],
 )
 def test_two_ways_to_write_the_same_filter(text: str, equivalent: str) -> None:
