@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from tableformat.errors import CorruptFileError
+from tableformat.keys.microseconds import whole_microseconds
 from tableformat.parquet.parquet_columns import field_id_of
 
 Conversion = Callable[[pa.Array], pa.Array]
@@ -193,7 +193,7 @@ class _Cast:
             return pa.ExtensionArray.from_storage(self._target_type, array.cast(self._target_type.storage_type))
         if pat.is_timestamp(array.type) and array.type.unit == "ns" and self._target_type.unit == "us":
             # Digits that the table's type has no room for are cut off downwards, also before 1970.
-            array = pc.floor_temporal(array, unit="microsecond")
+            array = whole_microseconds(array)
         return array.cast(self._target_type)
 
     def _check(self, source_type: pa.DataType) -> None:

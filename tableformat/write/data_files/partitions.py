@@ -1,8 +1,8 @@
 """Computes the partition of every row of a batch.
 
-The transforms are PyIceberg's. Spark's writers cluster rows by the same ones in Java (`Transforms`), where a call to
-Python for every row would cost more than the write; random statements of the
-Spark tests compare the two.
+The transforms are PyIceberg's, but for those of time. Spark's writers cluster rows by the same ones in Java
+(`Transforms`), where a call to Python for every row would cost more than the write; random statements of the Spark
+tests compare the two.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from pyiceberg.types import (
 
 from tableformat.deletes.rules import is_unpartitioned, partition_identity
 from tableformat.errors import UnsupportedFeatureError
+from tableformat.keys.microseconds import whole_microseconds
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.layout import is_aligned
 from tableformat.range_partitions.rows import partitions_of_rows
 from tableformat.write.context import WriteContext
+from tableformat.write.data_files.time_partitions import TimeTransform, time_partitions
 
 PartitionValues = tuple[Any, ...]
 """Values in the order of the spec's fields, in Iceberg's internal representation."""
@@ -184,13 +186,14 @@ def _partition_column(field: PartitionField, source: IcebergType, column: pa.Arr
 
 
 def _run_transform(field: PartitionField, source: IcebergType, column: pa.Array) -> pa.Array:
-    """FM-31: of nanoseconds that of their microseconds; PyIceberg rounds towards zero before it hashes them, and has no
-    hours."""
+    """FM-31: of nanoseconds that of their microseconds; PyIceberg rounds towards zero before it hashes them."""
     if isinstance(source, TimestampNanoType | TimestamptzNanoType) and not isinstance(
         field.transform, IdentityTransform
     ):
-        column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", column.type.tz))
+        column = whole_microseconds(column)
         source = TimestampType() if column.type.tz is None else TimestamptzType()
+    if isinstance(field.transform, TimeTransform) and pa.types.is_temporal(column.type):
+        return time_partitions(field.transform, column, field.name)
     transformed: pa.Array = field.transform.pyarrow_transform(source)(column)
     return transformed
 

@@ -41,6 +41,7 @@ from pyiceberg.types import (
 )
 
 import tableformat as tf
+from tableformat.errors import InvalidArgumentError
 from tableformat.write.data_files.partitions import ANY_RANGE, SpecRouter, split
 from tableformat.write.rows.conform import table_arrow_schema
 
@@ -101,6 +102,49 @@ def test_partition_values_are_those_of_the_specification_in_internal_form(
     codes = [0] * len(values) if route.codes is None else route.codes.tolist()
     expected = [transform.transform(kind)(value) for value in values]
     assert [route.partitions[code] for code in codes] == [(value,) for value in expected]
+
+
+FAR = [-(2**63), -62_135_596_800_000_001, -1, None, 253_402_300_800_000_000, 9_223_372_036_825_200_000]
+"""Microseconds: the least, before the year 1, before 1970, of the year 10000, and what Debezium makes of infinity."""
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        (YearTransform(), [-292278, -1970, -1, None, 8030, 292277]),
+        (MonthTransform(), [-3507325, -23629, -1, None, 96360, 3507324]),
+        (DayTransform(), [-106751992, -719163, -1, None, 2932897, 106751991]),
+    ],
+)
+@pytest.mark.parametrize("kind", [TimestampType(), TimestamptzType()])
+def test_moments_in_all_years_have_their_partition(
+    transform: Transform, expected: list[int | None], kind: IcebergType
+) -> None:
+    """FM-31: filters left out the files of years that PyArrow's calendar has not got."""
+    schema, batch = one_column(kind, FAR)
+    route = SpecRouter(PartitionSpec(PartitionField(1, 1000, transform, "p"), spec_id=1), schema).route(batch)
+    assert route.codes is not None
+    assert [route.partitions[code][0] for code in route.codes.tolist()] == expected
+
+
+@pytest.mark.parametrize("micros", [FAR[0], FAR[-1]])
+def test_hours_that_no_partition_value_holds_are_refused(micros: int) -> None:
+    """FM-31: in 32 bits they were counted from the other end."""
+    schema, batch = one_column(TimestampType(), [0, micros])
+    router = SpecRouter(PartitionSpec(PartitionField(1, 1000, HourTransform(), "p"), spec_id=1), schema)
+    with pytest.raises(InvalidArgumentError, match=f"no value for {micros} microseconds since 1970: hours"):
+        router.route(batch)
+
+
+@pytest.mark.parametrize("transform", [DayTransform(), HourTransform(), YearTransform(), BucketTransform(4)], ids=str)
+def test_the_least_nanoseconds_are_partitioned(transform: Transform) -> None:
+    """FM-31: PyArrow rounds them to the other end."""
+    nanos, micros = one_column(TimestampNanoType(), [-(2**63)]), one_column(TimestampType(), [-9_223_372_036_854_776])
+    found = [
+        SpecRouter(PartitionSpec(PartitionField(1, 1000, transform, "p"), spec_id=1), schema).route(batch).partitions
+        for schema, batch in (nanos, micros)
+    ]
+    assert found[0] == found[1]
 
 
 def test_rows_are_split_by_every_combination_and_keep_their_order() -> None:
