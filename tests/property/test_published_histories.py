@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from soak_figures import count
 
 import tableformat as tf
+from tableformat.errors import InvalidArgumentError
 from tableformat.testing.table_rows import live_tuples
 
 STEPS: Final = 16
@@ -27,6 +28,16 @@ _SCHEMA: Final = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field
 _JOBS: Final = ("convert_deletes", "drop_dead_deletes", "merge_range_deletes", "rewrite_manifests", "compact")
 Row = tuple[int, int]
 """id and n"""
+
+
+@dataclass
+class Retired:
+    """What a retirement on the branch took, by its tag."""
+
+    numbers: set[int]
+    branch: list[Row]
+    coming: list[Row]
+    """Rows of the target that it meets when they are carried, unless it is undone before."""
 
 
 @dataclass
@@ -40,6 +51,7 @@ class PublishedWorld:
     branch: list[Row] = field(default_factory=list)
     coming: list[Row] = field(default_factory=list)
     existing: set[int] = field(default_factory=lambda: set(range(SIZE)))
+    retired: dict[str, Retired] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     _last_id: int = 0
 
@@ -60,13 +72,20 @@ class PublishedWorld:
         """What the target got before goes as well."""
         self.branch = [row for row in self.branch if not is_meant(row)]
         self.coming = [row for row in self.coming if not is_meant(row)]
+        for retired in self.retired.values():
+            retired.coming = [row for row in retired.coming if not is_meant(row)]
+
+    def everything_was_carried(self) -> None:
+        self.branch, self.coming = self.branch + self.coming, []
+        for retired in self.retired.values():
+            retired.coming = []
 
     def check(self) -> None:
-        found = live_tuples(self.handle())
-        if self.coming and found == sorted(self.branch + self.coming):
-            # A job has carried them.
-            self.branch, self.coming = self.branch + self.coming, []
-        assert found == sorted(self.branch), f"branch, {self.coming} to come"
+        refs = self.handle().metadata.refs
+        if "carried.ingest" in refs and refs["carried.ingest"].snapshot_id == refs["main"].snapshot_id:
+            # A job has carried what there was.
+            self.everything_was_carried()
+        assert live_tuples(self.handle()) == sorted(self.branch), f"branch, {self.coming} to come"
         assert live_tuples(self.handle("main")) == sorted(self.target), "target"
 
 
@@ -128,6 +147,47 @@ def change_ranges(world: PublishedWorld) -> None:
         world.delete(lambda each: each[1] in numbers)
 
 
+def retire(world: PublishedWorld) -> None:
+    """RP-13, RP-26"""
+    lower = world.random.choice((0, 10, 20, 30))
+    numbers = set(range(lower, lower + 10))
+    if not world.has_ranges or not numbers <= world.existing or not world.existing - numbers:
+        return
+    try:
+        tag = world.handle().range_partitions.retire(lower, lower + 10).tag
+    except InvalidArgumentError as refused:
+        assert "rows inside and outside" in str(refused)  # noqa: PT017 (others pass)
+        return
+    assert tag is not None
+    branch, coming = ([row for row in rows if row[1] in numbers] for rows in (world.branch, world.coming))
+    world.existing -= numbers
+    world.delete(lambda each: each[1] in numbers)
+    world.retired[tag] = Retired(numbers, branch, coming)
+    if world.random.random() < 0.5:
+        restore(world)
+
+
+def restore(world: PublishedWorld) -> None:
+    """RP-13, RP-26: rows that are to come are not met any more."""
+    if not world.retired:
+        return
+    tag = world.random.choice(sorted(world.retired))
+    try:
+        world.handle().range_partitions.restore(tag)
+    except InvalidArgumentError as refused:
+        assert "deletes by key that came since" in str(refused)  # noqa: PT017 (others pass)
+        return
+    retired = world.retired.pop(tag)
+    world.existing |= retired.numbers
+    world.branch += retired.branch
+    world.coming += retired.coming
+
+
+def expire(world: PublishedWorld) -> None:
+    """MT-1, RP-26"""
+    world.handle("main").maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
+
+
 def run_job(world: PublishedWorld) -> None:
     name = world.random.choice(_JOBS)
     world.log.append(name)
@@ -146,7 +206,7 @@ def evolve(world: PublishedWorld) -> None:
 
 def publish(world: PublishedWorld) -> None:
     world.handle("main").maintenance.publish("ingest")
-    world.branch, world.coming = world.branch + world.coming, []
+    world.everything_was_carried()
     world.target = list(world.branch)
 
 
@@ -157,6 +217,9 @@ _STEPS: Final[dict[Callable[[PublishedWorld], None], int]] = {
     replace_interval: 2,
     transaction: 1,
     change_ranges: 1,
+    retire: 2,
+    restore: 1,
+    expire: 1,
     run_job: 1,
     evolve: 1,
     publish: 1,
