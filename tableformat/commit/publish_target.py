@@ -101,9 +101,9 @@ def history_to_publish(metadata: TableMetadata) -> set[int]:
     starts from, and it or the one before: they tell what was dropped, which rows that are carried have to meet."""
     needed: set[int] = set()
     for branch, base_id in publish_bases(metadata).items():
-        base = metadata.snapshot_by_id(base_id)
+        base = snapshot_by_id(metadata, base_id)
         assert base is not None, "publishing starts from a snapshot that is there"
-        line = ancestors(metadata, metadata.snapshot_by_id(metadata.refs[branch].snapshot_id))
+        line = ancestors(metadata, snapshot_by_id(metadata, metadata.refs[branch].snapshot_id))
         since = list(_until(line, base.sequence_number or 0))
         if RANGE_PARTITIONS in metadata.properties or any(_said_by(each, COVERAGE_DROPPED) for each in since):
             needed.update(each.snapshot_id for each in since)

@@ -21,6 +21,7 @@ from pyiceberg.table.snapshots import Operation
 from tableformat.commit.committed_once import is_cut_after
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, TableFormatError
 from tableformat.metadata.snapshot_choice import ancestors
+from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.table import Table
 from tableformat.testing.acts import Act, acts
@@ -56,7 +57,7 @@ class Publication(Enum):
 def publication_of(handle: Table, staged: Staged) -> Publication | None:
     """None where it must be refused; CP-33: also where snapshots that may have published it have expired."""
     metadata = handle.metadata
-    snapshot = metadata.snapshot_by_id(staged.snapshot_id)
+    snapshot = snapshot_by_id(metadata, staged.snapshot_id)
     line = list(ancestors(metadata, handle.view.snapshot))
     sources = [each.summary.additional_properties.get("source-snapshot-id") for each in line if each.summary]
     ids = {each.snapshot_id for each in line}
@@ -66,7 +67,7 @@ def publication_of(handle: Table, staged: Staged) -> Publication | None:
         return Publication.MOVED
     is_append = snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
     parent_id = snapshot.parent_snapshot_id
-    is_known = parent_id is None or metadata.snapshot_by_id(parent_id) is not None
+    is_known = parent_id is None or snapshot_by_id(metadata, parent_id) is not None
     is_cut = is_cut_after(handle.view, snapshot.sequence_number or 0)
     return Publication.ADDED if is_append and is_known and not is_cut else None
 
