@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from datetime import date
+from datetime import date, time
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from session_settings import settings
 
 from tableformat import Catalog, Table
 
@@ -140,6 +141,26 @@ def test_range_by_place(spark: SparkSession, table: Table) -> None:
     assert left(spark, table) == "a3 b3"
     call(spark, f"delete_range('{table.name}', NULL, NULL, 'b')")
     assert left(spark, table) == "b3"
+
+
+@pytest.mark.since_spark("4.1", "TIME")
+def test_times_of_day(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """PR-7, PR-8: TIME was no argument of a procedure, and no filter of the planner."""
+    schema = pa.schema([pa.field("at", pa.time64("us"), nullable=False), ("v", pa.int64())])
+    table = lake.create_table((namespace, "times"), schema, key=["at"])
+    table.append(pa.table({"at": [time(hour) for hour in range(6)], "v": list(range(6))}, schema=schema))
+    with settings(spark, {"spark.sql.timeType.enabled": "true"}):
+        call(spark, f"delete_range('{table.name}', lower => TIME '01:00:00', upper => TIME '02:00:00')")
+        call(spark, f"delete_range('{table.name}', lower => struct(TIME '04:59:59.999999'))")
+        call(spark, f"delete_prefix('{table.name}', map('at', TIME '03:00:00'))")
+        told = failure(spark, f"delete_range('{table.name}', upper => CAST('00:00:00.0000001' AS TIME(7)))")
+        assert "of Spark's type time(7) cannot be an argument" in told or "PRECISION" in told.upper()
+        assert [row.v for row in spark.sql(f"SELECT v FROM lake.{table.name} ORDER BY v").collect()] == [0, 2, 4]
+        for where, expected in (("> TIME '00:00:00'", [2, 4]), ("IN (TIME '00:00:00', TIME '02:00:00')", [0, 2])):
+            rows = spark.sql(f"SELECT v FROM lake.{table.name} WHERE at {where} ORDER BY v").collect()
+            assert [row.v for row in rows] == expected
+        spark.sql(f"DELETE FROM lake.{table.name} WHERE at >= TIME '04:00:00'")
+    assert table.refresh().scan().to_arrow()["v"].to_pylist() == [0, 2]
 
 
 @pytest.mark.parametrize(

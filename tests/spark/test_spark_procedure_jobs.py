@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from session_settings import settings
 
 from tableformat import Catalog, Table
 
@@ -181,8 +182,89 @@ def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> 
     [row] = call(spark, f"rewrite_data_files('{table.name}', where => '{where}', options => {options})")
     assert row["rewritten_data_files_count"] == 1
     assert alive(spark, table) == ALIVE
-    assert "unknown column 'idd'" in failure(spark, f"rewrite_data_files('{table.name}', where => 'idd = 3')")
-    assert "no SQL condition" in failure(spark, f"rewrite_data_files('{table.name}', where => 'id2 = = 3')")
+    assert "UNRESOLVED_COLUMN" in failure(spark, f"rewrite_data_files('{table.name}', where => 'idd = 3')")
+    assert "no condition of Spark's SQL" in failure(spark, f"rewrite_data_files('{table.name}', where => 'id2 = = 3')")
+
+
+@pytest.fixture
+def days(spark: SparkSession, lake: Catalog, namespace: str) -> Table:
+    """Eight files, each of the row of one day, whose columns have types that constants are written in many ways for."""
+    spark.sql(
+        f"CREATE TABLE lake.{namespace}.days (id BIGINT, name STRING, d DATE, ts TIMESTAMP, ntz TIMESTAMP_NTZ, "
+        "price DECIMAL(10, 2), raw BINARY, f DOUBLE, odd BOOLEAN, s STRUCT<x: INT>) PARTITIONED BY (id, bucket(4, id))"
+    )
+    day = "(DATE '2026-01-01' + CAST(id AS INT))"
+    spark.sql(
+        f"INSERT INTO lake.{namespace}.days SELECT id, concat('n', id), {day}, CAST({day} AS TIMESTAMP), "
+        f"CAST({day} AS TIMESTAMP_NTZ), id + 0.25, unhex(concat('0', id)), id + 0.5D, id % 2 = 1, "
+        "named_struct('x', CAST(id AS INT)) FROM range(8)"
+    )
+    return lake.load_table(f"{namespace}.days")
+
+
+def files_chosen(spark: SparkSession, table: Table, where: str) -> int:
+    """How many a rewrite would take."""
+    options = "dry_run => true, options => map('rewrite-all', 'true')"
+    [row] = call(spark, f"rewrite_data_files(table => '{table.name}', where => \"{where}\", {options})")
+    return int(row["rewritten_data_files_count"])
+
+
+CONDITIONS = [
+    *("true", "false", "id = null", "id = 3L", "id = 3S", "id = '3'", "id = CAST('3' AS BIGINT)", "ID = 3", "`id` = 3"),
+    *("id IN (1, 2, 99)", "id BETWEEN 2 AND 4", "NOT (id = 3 OR id = 4)", "id <=> 3", "id = -3", "id = 3 -- three"),
+    *("name LIKE 'n3%'", "name NOT LIKE 'n3%'", "name IS NULL", "name IS NOT NULL", "name = 'a''b'", "name > 'n3'"),
+    *("d = DATE '2026-01-03'", "d >= '2026-01-03'", "d < current_date() - INTERVAL 1 DAY", "d > DATE '2026-01-01' + 2"),
+    *("ts = TIMESTAMP '2026-01-03 00:00:00'", "ts = '2026-01-03'", "ts > '2026-01-03T12:00:00Z'"),
+    *("ntz = TIMESTAMP_NTZ '2026-01-03 00:00:00'", "ntz = '2026-01-03'"),
+    *("price = 3.25BD", "price > 3.25", "price > 3", "raw = X'03'", "f > 3.0", "f = 3.5D", "odd", "NOT odd", "s.x = 3"),
+    *("days.id = 3", "lake.system.bucket(4, id) = 0", "lake.system.bucket(4, id) IN (0, 1) AND id > 3"),
+    *("lake.system.days(ts) = DATE '2026-01-03'", "lake.system.truncate(2, name) = 'n3'"),
+]
+
+
+def test_where_is_read_as_a_query_reads_it(spark: SparkSession, days: Table) -> None:
+    """PR-8: as many files as have rows that match; constants, casts, names and the time zone are the session's."""
+    with settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        for where in CONDITIONS:
+            query = f"SELECT count(DISTINCT _file) FROM lake.{days.name} AS days WHERE {where}"
+            [[matching]] = spark.sql(query.replace("--", "/*") + ("*/" if "--" in where else "")).collect()
+            assert files_chosen(spark, days, where) == matching, where
+    assert files_chosen(spark, days, "system.BUCKET(4, id) = 0") == files_chosen(
+        spark, days, "lake.system.bucket(4, id) = 0"
+    )
+    assert files_chosen(spark, days, f"{days.name}.id = 3") == 1
+    assert files_chosen(spark, days, "lake.system.bucket(7, id) = 0") == 8, "of another width nothing is known"
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("upper(name) = 'N3'", "cannot choose files. Compare columns, or functions of the catalog"),
+        ("name LIKE '%3'", "name LIKE '%3' cannot choose files"),
+        ("id = 3 OR id % 2 = 0", "cannot choose files"),
+        ("id IN (SELECT 1)", "cannot choose files"),
+        ("rand() < 0.5", "cannot choose files"),
+        ("lake.system.bucket(0, id) = 0", "cannot choose files"),
+        ("system.buckets(4, id) = 0", "UNRESOLVED_ROUTINE"),
+        ("id", "FILTER_NOT_BOOLEAN"),
+        ("id > 3; id < 4", "no condition of Spark's SQL"),
+        ("", "no condition of Spark's SQL"),
+    ],
+)
+def test_where_that_chooses_no_files(spark: SparkSession, days: Table, where: str, message: str) -> None:
+    """PR-3, PR-8: an error, rather than every file."""
+    before = state(days)
+    assert message in failure(spark, f"rewrite_data_files('{days.name}', where => \"{where}\")")
+    assert state(days) == before
+
+
+def test_where_of_other_procedures(spark: SparkSession, days: Table) -> None:
+    """PR-8: functions that are ranges of their column choose files in each."""
+    for procedure in ("convert_deletes", "rewrite_position_delete_files"):
+        for where in ("id IN (1, 2)", "lake.system.days(ts) = DATE '2026-01-03'"):
+            call(spark, f"{procedure}('{days.name}', where => \"{where}\", dry_run => true)")
+        told = failure(spark, f"{procedure}('{days.name}', where => 'lake.system.bucket(4, id) = 0')")
+        assert "is asked of partitions, which rewrite_data_files does alone" in told
 
 
 def test_options_of_a_rewrite(spark: SparkSession, table: Table) -> None:

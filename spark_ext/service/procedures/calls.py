@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from spark_ext.service.procedures.argument_values import python_value
+from spark_ext.service.procedures.conditions import Part
 from spark_ext.service.procedures.procedure import SYSTEM, procedure_named, procedure_names
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Session
@@ -62,6 +63,8 @@ def _argument(session: Session, value: dict[str, Any]) -> Any:
         return session.load(tuple(value["table"]))
     if "name" in value:
         return tuple(value["name"])
+    if "condition" in value:
+        return Part.all_of(value["condition"])
     if "file_list" in value:
         paths, moments = value["file_list"]
         written = pa.array(moments, pa.timestamp("ms", tz="UTC"))

@@ -1,72 +1,104 @@
-"""The argument `where` of procedures: a condition in Spark's SQL."""
+"""The argument `where` of procedures: predicates that Spark made of its text (`TableCondition` of the Java side)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
-import sqlglot
+from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.schema import Schema
-from sqlglot import exp
 
-from spark_ext.service.procedures.function_conditions import calls_functions, paths_that_may_match
+from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter, transform_call
+from spark_ext.service.wire.partition_predicates import PartitionPredicates
 from tableformat.errors import InvalidPredicateError
 from tableformat.table import Table
+
+_JOINTS: Final = frozenset({"AND", "OR", "NOT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the predicates that all have to be true."""
+
+    text: str
+    predicate: SparkExpression
+
+    @classmethod
+    def all_of(cls, parts: Sequence[Sequence[Any]]) -> tuple[Part, ...]:
+        return tuple(cls(text, predicate) for text, predicate in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class FileCondition:
     """Which data files a job is for."""
 
-    where: str | None
+    where: BooleanExpression | None
     """As the library reads it."""
     only_paths: frozenset[str] | None = None
-    """Locations of the files that functions of the catalog leave; None where none is called."""
+    """Locations of the files that functions of the catalog leave; None where partitions are not asked."""
 
 
-def condition(where: str | None, table: Table) -> str | None:
-    """PR-8: a condition in Spark's SQL as the library reads it: double quotes are text, backticks quote names, and
-    names are found whatever their case."""
-    return None if where is None else _sql(_parsed(where, table))
-
-
-def file_condition(where: str | None, table: Table) -> FileCondition:
-    """PR-8: the same, with functions of the catalog: those parts of an AND choose files by themselves."""
-    if where is None:
-        return FileCondition(None)
-    parsed = _parsed(where, table)
-    only = parsed[0] if len(parsed) == 1 else None
-    parts = list(only.flatten()) if isinstance(only, exp.And) else [only] if only is not None else []
-    calls = [part for part in parts if calls_functions(part)]
-    if not calls:
-        return FileCondition(_sql(parsed))
-    others = [part for part in parts if part not in calls]
-    return FileCondition(_sql([exp.and_(*others)]) if others else None, paths_that_may_match(table, calls))
-
-
-def _parsed(where: str, table: Table) -> list[exp.Expr | None]:
-    try:
-        parsed = sqlglot.parse(where, read="spark")
-    except sqlglot.errors.SqlglotError as error:
-        raise InvalidPredicateError(f"where is no SQL condition: {where}") from error
+def condition(where: Sequence[Part] | None, table: Table) -> BooleanExpression | None:
+    """PR-8: the parts as one filter, which means the same rows."""
     schema = table.metadata.schema()
-    for statement in parsed:
-        for column in list(statement.find_all(exp.Column)) if statement is not None else []:
-            _spell(column, schema)
-    return parsed
+    filters = [_exact(part, schema) for part in where or ()]
+    return And(*filters) if len(filters) > 1 else filters[0] if filters else None
 
 
-def _sql(parsed: Sequence[exp.Expr | None]) -> str:
-    return ";".join("" if each is None else each.sql(dialect="duckdb") for each in parsed)
+def file_condition(where: Sequence[Part] | None, table: Table) -> FileCondition:
+    """PR-8: the same, and parts with functions of the catalog that no filter says are asked of partitions."""
+    schema = table.metadata.schema()
+    of_partitions = [part for part in where or () if _is_of_partitions(part, schema)]
+    others = [part for part in where or () if part not in of_partitions]
+    if not of_partitions:
+        return FileCondition(condition(others, table))
+    predicates = [part.predicate for part in of_partitions]
+    plan = table.scan(where=pruning_filter(predicates, schema)).plan()
+    left = PartitionPredicates(predicates, table.view).narrowed(plan)
+    paths = frozenset(file.file_path for file in (*(task.data_file for task in left.tasks), *left.covered))
+    return FileCondition(condition(others, table), paths)
 
 
-def _spell(column: exp.Column, schema: Schema) -> None:
-    """As the schema spells the name; a name that is not there, or is there in several spellings, stays as it is."""
-    name = ".".join(part.name for part in column.parts)
-    names = [known for known in schema.column_names if known.casefold() == name.casefold()]
-    if len(names) != 1 or name in names:
+def _exact(part: Part, schema: Schema) -> BooleanExpression:
+    if _is_of_partitions(part, schema):
+        raise InvalidPredicateError(
+            f"where: {part.text} is asked of partitions, which rewrite_data_files does alone. Compare columns with "
+            "constants."
+        )
+    found = exact_filter([part.predicate], schema)
+    assert found is not None, "it has a filter or is asked of partitions"
+    return found
+
+
+def _is_of_partitions(part: Part, schema: Schema) -> bool:
+    """InvalidPredicateError where a piece of it has neither a filter nor a function of the catalog."""
+    if exact_filter([part.predicate], schema) is not None:
+        return False
+    for leaf in _leaves(part.predicate):
+        if not _calls_function(leaf) and exact_filter([leaf], schema) is None:
+            raise _no_condition(part)
+    return True
+
+
+def _leaves(predicate: SparkExpression) -> Iterator[SparkExpression]:
+    if predicate.get("operator") not in _JOINTS:
+        yield predicate
         return
-    rest = names[0]
-    for part in column.parts:
-        part.set("this", rest[: len(part.name)])
-        rest = rest[len(part.name) + 1 :]
+    for each in predicate["arguments"]:
+        yield from _leaves(each)
+
+
+def _calls_function(leaf: SparkExpression) -> bool:
+    """Whether it compares a function of one column with constants."""
+    arguments = leaf.get("arguments", ())
+    calls = [each for each in arguments if (call := transform_call(each)) is not None and call.width != 0]
+    return len(calls) == 1 and all("literal" in each for each in arguments if each not in calls)
+
+
+def _no_condition(part: Part) -> InvalidPredicateError:
+    return InvalidPredicateError(
+        f"where: {part.text} cannot choose files. Compare columns, or functions of the catalog such as "
+        "system.bucket(4, id) in rewrite_data_files, with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL "
+        "and LIKE 'a%', joined by AND, OR and NOT."
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
 import pyarrow as pa
 
-from spark_ext.service.procedures.conditions import condition, file_condition
+from spark_ext.service.procedures.conditions import Part, condition, file_condition
 from spark_ext.service.procedures.options import Options, boolean
 from spark_ext.service.procedures.procedure import (
     STRING_MAP,
@@ -79,7 +79,7 @@ _CONVERSION_OPTIONS: Final = Options(
     Parameter("strategy", "string", "binpack or sort; files of a table with a key are always in key order."),
     Parameter("sort_order", "string", "'a, b DESC NULLS LAST' or 'zorder(a, b)', of a table without a key."),
     Parameter("options", STRING_MAP, "Iceberg's options, depth and max-rewritten-bytes."),
-    Parameter("where", "string", "Only files that may hold rows which match."),
+    Parameter("where", "string", "Only files that may hold rows which match.", role="condition"),
     DRY_RUN,
     columns=pa.schema(
         [
@@ -100,7 +100,7 @@ def rewrite_data_files(
     strategy: str | None = None,
     sort_order: str | None = None,
     options: Mapping[str, str] | None = None,
-    where: str | None = None,
+    where: Sequence[Part] | None = None,
     dry_run: bool = False,
 ) -> Rows:
     """Rewrite data files where that makes reading cheaper: small ones together, overlapping ones apart, deleted rows
@@ -132,7 +132,12 @@ def rewrite_data_files(
 
 @procedure(
     Parameter("options", STRING_MAP, "partial-progress.enabled (true) and partial-progress.max-commits (10)."),
-    Parameter("where", "string", "Only data files that may hold rows which match; deletes that others need stay."),
+    Parameter(
+        "where",
+        "string",
+        "Only data files that may hold rows which match; deletes that others need stay.",
+        role="condition",
+    ),
     DRY_RUN,
     columns=pa.schema(
         [
@@ -153,7 +158,11 @@ def rewrite_data_files(
     ),
 )
 def convert_deletes(
-    table: Table, *, options: Mapping[str, str] | None = None, where: str | None = None, dry_run: bool = False
+    table: Table,
+    *,
+    options: Mapping[str, str] | None = None,
+    where: Sequence[Part] | None = None,
+    dry_run: bool = False,
 ) -> Rows:
     """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which every
     Iceberg engine reads the branch."""
@@ -214,7 +223,7 @@ def merge_range_deletes(table: Table, *, dry_run: bool = False) -> Rows:
 
 @procedure(
     Parameter("options", STRING_MAP, "min-input-files (2) and rewrite-all (false)."),
-    Parameter("where", "string", "Only deletes of data files that may hold rows which match."),
+    Parameter("where", "string", "Only deletes of data files that may hold rows which match.", role="condition"),
     DRY_RUN,
     columns=pa.schema(
         [
@@ -225,7 +234,11 @@ def merge_range_deletes(table: Table, *, dry_run: bool = False) -> Rows:
     more_columns=(_SNAPSHOT_ID,),
 )
 def rewrite_position_delete_files(
-    table: Table, *, options: Mapping[str, str] | None = None, where: str | None = None, dry_run: bool = False
+    table: Table,
+    *,
+    options: Mapping[str, str] | None = None,
+    where: Sequence[Part] | None = None,
+    dry_run: bool = False,
 ) -> Rows:
     """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector; those that
     match nothing any more leave."""

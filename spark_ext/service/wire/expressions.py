@@ -12,7 +12,7 @@ import base64
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
 from typing import Any, Final, TypeAlias
@@ -232,6 +232,13 @@ def _number(text: str) -> float:
     return number
 
 
+def _time_of_day(nanos: str) -> time:
+    micros, rest = divmod(int(nanos), 1000)
+    if rest:
+        raise NoValueError  # Columns have microseconds.
+    return (_EPOCH + timedelta(microseconds=micros)).time()
+
+
 def _moment(micros: str) -> datetime:
     return _EPOCH + timedelta(microseconds=int(micros))
 
@@ -247,6 +254,7 @@ _VALUES: Final[dict[str, Callable[[str], Any]]] = {
     "decimal": Decimal,
     "string": str,
     "date": lambda days: date(1970, 1, 1) + timedelta(days=int(days)),
+    "time": _time_of_day,
     "timestamp": _moment,
     "timestamp_ntz": lambda micros: _moment(micros).replace(tzinfo=None),
     "binary": base64.b64decode,

@@ -1,41 +1,42 @@
-"""The argument `where` of procedures."""
+"""The argument `where` of procedures, as predicates of Spark."""
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, time
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import BooleanExpression, EqualTo, LessThan, Reference
 
-from spark_ext.service.procedures.conditions import FileCondition, condition, file_condition
+from spark_ext.service.procedures.argument_values import python_value
+from spark_ext.service.procedures.conditions import FileCondition, Part, condition, file_condition
 from spark_ext.service.procedures.rewrites import rewrite_data_files
 from tableformat import Catalog, Table, open_catalog
-from tableformat.errors import TableFormatError
+from tableformat.errors import InvalidArgumentError, InvalidPredicateError
 
-SCHEMA = pa.schema(
-    [("c1", pa.int64()), ("Dup", pa.int64()), ("dup", pa.int64()), ("s", pa.struct([("in", pa.string())]))]
-)
+SECOND = (date(2026, 1, 2) - date(1970, 1, 1)).days
+ID: dict[str, Any] = {"column": ["Id"]}
+DAY: dict[str, Any] = {"column": ["day"]}
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("C1 > 0", "c1 > 0"),
-        ("c1 > 0 AND C1 < 5", "c1 > 0 AND c1 < 5"),
-        ('S.IN = "a"', "s.in = 'a'"),
-        ("DUP = 1", "DUP = 1"),
-        ("dup = 1", "dup = 1"),
-        ("nothing = 1", "nothing = 1"),
-    ],
-)
-def test_names_are_spelled_as_the_table_spells_them(tmp_path: object, where: str, expected: str) -> None:
-    """PR-8."""
-    catalog: Catalog = open_catalog(str(tmp_path))
-    catalog.create_namespace("db")
-    table = catalog.create_table("db.t", SCHEMA)
-    found = condition(where, table)
-    assert found is not None
-    assert found.replace('"', "") == expected
+def literal(value: int, kind: str = "integer") -> dict[str, Any]:
+    return {"literal": str(value), "type": kind}
+
+
+def call(name: str, column: dict[str, Any], *widths: int) -> dict[str, Any]:
+    return {"transform": name, "arguments": [*map(literal, widths), column]}
+
+
+def is_(operator: str, *arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"operator": operator, "arguments": list(arguments)}
+
+
+UPPER_IS_A = is_("=", {"unknown": "upper(Id)"}, {"literal": "A", "type": "string"})
+
+
+def parts(*predicates: dict[str, Any]) -> tuple[Part, ...]:
+    return Part.all_of([[f"part {index}", predicate] for index, predicate in enumerate(predicates)])
 
 
 @pytest.fixture
@@ -50,32 +51,49 @@ def bucketed(tmp_path: object) -> Table:
     return table
 
 
-def chosen(table: Table, where: str) -> tuple[str | None, list[tuple[int, int]]]:
-    found = file_condition(where, table)
+def chosen(table: Table, *predicates: dict[str, Any]) -> tuple[BooleanExpression | None, list[tuple[int, int]]]:
+    found = file_condition(parts(*predicates), table)
     tasks = table.scan().plan().tasks
     assert found.only_paths is not None
     return found.where, [t.data_file.partition for t in tasks if t.data_file.file_path in found.only_paths]
 
 
+def test_parts_are_one_filter(bucketed: Table) -> None:
+    """PR-8."""
+    assert condition(None, bucketed) is None
+    assert condition((), bucketed) is None, "a condition that is always true"
+    one = condition(parts(is_("=", ID, literal(3))), bucketed)
+    assert one is not None
+    assert bucketed.scan(where=one).to_arrow()["Id"].to_pylist() == [3, 3]
+    both = condition(parts(is_("=", ID, literal(3)), is_("=", DAY, literal(SECOND, "date"))), bucketed)
+    assert both is not None
+    assert bucketed.scan(where=both).to_arrow().to_pylist() == [{"Id": 3, "day": date(2026, 1, 2)}]
+    days = condition(parts(is_("=", call("days", DAY), literal(SECOND, "date"))), bucketed)
+    assert days is not None, "functions that are ranges of their column are filters in every procedure"
+    assert bucketed.scan(where=days).to_arrow()["day"].to_pylist() == [date(2026, 1, 2)] * 4
+
+
 def test_functions_of_the_catalog_choose_files_by_partition(bucketed: Table) -> None:
-    """PR-8: parts of an AND; columns beside them choose as ever."""
+    """PR-8: columns beside them choose as ever."""
     every = [task.data_file.partition for task in bucketed.scan().plan().tasks]
     bucket = every[0][0]
     of_bucket = [each for each in every if each[0] == bucket]
-    assert 0 < len(of_bucket) < len(every)
-    assert chosen(bucketed, f"lake.system.bucket(4, ID) = {bucket}") == (None, of_bucket)
-    assert chosen(bucketed, f"{bucket} = system.BUCKET(4, `Id`) AND id < 3")[0] == "Id < 3"
-    assert chosen(bucketed, f"NOT (lake.system.bucket(4, id) = {bucket})")[1] == [
-        e for e in every if e not in of_bucket
-    ]
-    second = [each for each in every if each[1] == every[-1][1]]
-    for where in ("= DATE '2026-01-02'", "> date('2026-01-01')", "BETWEEN DATE '2026-01-02' AND DATE '2027-01-01'"):
-        assert chosen(bucketed, f"lake.system.days(day) {where}") == (None, second)
-    assert (
-        chosen(bucketed, "lake.system.days(day) IN (DATE '2026-01-02') OR lake.system.bucket(4, id) < 0")[1] == second
+    others = [each for each in every if each[0] != bucket]
+    assert of_bucket
+    assert others
+    asked = is_("=", call("bucket", ID, 4), literal(bucket))
+    assert chosen(bucketed, asked) == (None, of_bucket)
+    mirrored = is_("=", literal(bucket), call("bucket", ID, 4))
+    where, paths = chosen(bucketed, mirrored, is_("<", ID, literal(3)))
+    assert (where, paths) == (LessThan(Reference("Id"), 3), of_bucket)
+    assert chosen(bucketed, is_("NOT", asked)) == (None, others)
+    either = is_("OR", asked, is_("=", call("days", DAY), literal(SECOND, "date")))
+    second = every[-1][1]
+    assert chosen(bucketed, either)[1] == [each for each in every if each[0] == bucket or each[1] == second]
+    assert chosen(bucketed, is_("=", call("bucket", ID, 7), literal(0)))[1] == every, (
+        "of another width nothing is known"
     )
-    assert chosen(bucketed, "lake.system.bucket(7, id) = 0")[1] == every, "of another width nothing is known"
-    assert file_condition("id > 3", bucketed) == FileCondition("Id > 3")
+    assert file_condition(parts(is_("=", ID, literal(3))), bucketed) == FileCondition(EqualTo(Reference("Id"), 3))
 
 
 def test_only_the_chosen_files_are_rewritten(bucketed: Table) -> None:
@@ -83,26 +101,42 @@ def test_only_the_chosen_files_are_rewritten(bucketed: Table) -> None:
     bucketed.append(pa.table({"Id": [0], "day": [date(2026, 1, 1)]}))
     before = {task.data_file.file_path for task in bucketed.scan().plan().tasks}
     bucket = bucketed.scan(where="Id = 0 AND day = '2026-01-01'").plan().tasks[0].data_file.partition[0]
-    where = f"lake.system.bucket(4, Id) = {bucket} AND lake.system.days(day) = DATE '2026-01-01'"
+    where = parts(
+        is_("=", call("bucket", ID, 4), literal(bucket)), is_("=", call("days", DAY), literal(SECOND - 1, "date"))
+    )
     [row] = rewrite_data_files(bucketed, options={"rewrite-all": "true"}, where=where)
     after = {task.data_file.file_path for task in bucketed.refresh().scan().plan().tasks}
     assert (row["rewritten_data_files_count"], len(before - after), len(after - before)) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("where", "message"),
+    "predicate",
     [
-        ("system.buckets(4, id) = 1", "is no function of the catalog. Those are system.bucket"),
-        ("lake.other.bucket(4, id) = 1", "is no function of the catalog"),
-        ("system.bucket(id) = 1", r"should be system.bucket\(4, column\)"),
-        ("system.bucket(0, id) = 1", "should be system.bucket"),
-        ("system.days(2, day) = 1", r"should be system.days\(column\)"),
-        ("system.days(dey) = 1", "Did you mean 'day'"),
-        ("system.days(day) = date('soon')", "'soon' is no date"),
-        ("system.bucket(4, id) = id + 1", "compare those, and columns, with constants"),
+        UPPER_IS_A,
+        is_("OR", is_("=", call("bucket", ID, 4), literal(1)), UPPER_IS_A),
+        is_("=", call("bucket", ID, 0), literal(1)),
+        is_("=", call("bucket", ID, 4), ID),
+        is_("=", ID, DAY),
+        is_("ENDS_WITH", ID, {"literal": "A", "type": "string"}),
     ],
 )
-def test_functions_that_choose_nothing(bucketed: Table, where: str, message: str) -> None:
+def test_parts_that_choose_no_files(bucketed: Table, predicate: dict[str, Any]) -> None:
+    """PR-3, PR-8: an error, rather than every file."""
+    for read in (file_condition, condition):
+        with pytest.raises(InvalidPredicateError, match="part 0 cannot choose files"):
+            read(parts(predicate), bucketed)
+
+
+def test_partitions_are_asked_by_one_procedure(bucketed: Table) -> None:
     """PR-3, PR-8."""
-    with pytest.raises(TableFormatError, match=message):
-        file_condition(where, bucketed)
+    with pytest.raises(
+        InvalidPredicateError, match="part 0 is asked of partitions, which rewrite_data_files does alone"
+    ):
+        condition(parts(is_("=", call("bucket", ID, 4), literal(1))), bucketed)
+
+
+def test_a_time_of_day_is_an_argument() -> None:
+    """PR-7: Spark's are nanoseconds, and columns have microseconds."""
+    assert python_value({"literal": "5400000005000", "type": "time(6)"}) == time(1, 30, 0, 5)
+    with pytest.raises(InvalidArgumentError, match="of Spark's type time"):
+        python_value({"literal": "5400000005001", "type": "time(9)"})

@@ -36,6 +36,7 @@ final class ProcedureCall {
         case "table" -> table = TableNames.parse(catalog.name(), text);
         case "other_table" -> values.set(name, Json.table(TableNames.parse(catalog.name(), text)));
         case "name" -> values.set(name, Json.object().set("name", Json.identifier(TableNames.parse(catalog.name(), text))));
+        case "condition" -> values.set(name, Json.object().set("condition", TableCondition.of(catalog, table, text)));
         case "file_list" -> values.set(name, Json.object().set("file_list", FileLists.of(text)));
         case "source" -> values.set(name, Json.object().set("source", SourceTables.of(text)));
         default -> values.set(name, ValueJson.of(value, types[i]));
