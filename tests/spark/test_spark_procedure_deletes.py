@@ -126,6 +126,7 @@ def test_prefixes_that_are_none(spark: SparkSession, table: Table, prefix: str, 
         ("on => array('id2'), lower => 2, upper => 3", "a1 a3 b1 b3"),
         ("on => array('id2', 'id1'), lower => struct(2, 'b')", "a1 a2 b1"),
         ("on => array('day'), upper => DATE'2024-01-02'", "a2 a3 b2 b3"),
+        ("on => array('ID2', 'Id1'), lower => named_struct('Id2', 2, 'ID1', 'b')", "a1 a2 b1"),
         ("on => array('weight'), lower => 1.5", "a1 a2 b1 b2"),
         ("on => array('weight'), lower => 0.5D, upper => double('1')", "a2 a3 b2 b3"),
         ("lower => struct('a', 3), mode => 'scan'", "a1 a2"),
@@ -153,8 +154,6 @@ def test_times_of_day(spark: SparkSession, lake: Catalog, namespace: str) -> Non
         call(spark, f"delete_range('{table.name}', lower => TIME '01:00:00', upper => TIME '02:00:00')")
         call(spark, f"delete_range('{table.name}', lower => struct(TIME '04:59:59.999999'))")
         call(spark, f"delete_prefix('{table.name}', map('at', TIME '03:00:00'))")
-        told = failure(spark, f"delete_range('{table.name}', upper => CAST('00:00:00.0000001' AS TIME(7)))")
-        assert "of Spark's type time(7) cannot be an argument" in told or "PRECISION" in told.upper()
         assert [row.v for row in spark.sql(f"SELECT v FROM lake.{table.name} ORDER BY v").collect()] == [0, 2, 4]
         for where, expected in (("> TIME '00:00:00'", [2, 4]), ("IN (TIME '00:00:00', TIME '02:00:00')", [0, 2])):
             rows = spark.sql(f"SELECT v FROM lake.{table.name} WHERE at {where} ORDER BY v").collect()

@@ -21,6 +21,7 @@ from spark_ext.service.procedures.procedure import (
     not_null,
     procedure,
 )
+from spark_ext.service.statements.columns import as_spelled
 from spark_ext.service.wire.spark_types import spark_schema
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.keys.table_key import key_field_ids, key_names
@@ -102,7 +103,8 @@ def _has_no_order(spark: Any) -> bool:
 def _identifiers(table: Table, stated: Sequence[str]) -> list[str]:
     schema = table.metadata.schema()
     plain = [name[1:-1].replace("``", "`") if name.startswith("`") else name for name in stated]
-    names = plain or [*key_names(schema, key_field_ids(schema, table.properties))]
+    spelled = [as_spelled(name, [field.name for field in schema.fields]) for name in plain]
+    names = spelled or [*key_names(schema, key_field_ids(schema, table.properties))]
     for name in names:
         if name not in {field.name for field in schema.fields}:
             raise UnknownColumnError(name, [field.name for field in schema.fields], where="create_changelog_view")

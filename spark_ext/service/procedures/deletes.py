@@ -10,6 +10,7 @@ import pyarrow as pa
 from spark_ext.service.procedures.key_values import bound, prefix_table
 from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
+from spark_ext.service.statements.columns import as_spelled
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table
@@ -55,12 +56,11 @@ def delete_range(
     """Delete the rows from lower up to, but without, upper, without reading any."""
     if lower is None and upper is None:
         raise InvalidArgumentError("delete_range: give lower or upper. TRUNCATE TABLE deletes every row.")
-    columns = table.key if on is None else tuple(on)
+    columns = _known_columns(table, table.key if on is None else on)
     if not columns:
         raise InvalidArgumentError(f"delete_range: name columns, on => array('a', 'b'); {table.name} has no key.")
-    _known_columns(table, columns)
     result = table.delete_range(
-        on=on,
+        on=None if on is None else list(columns),
         lower=bound(table, lower, columns, argument="lower"),
         upper=bound(table, upper, columns, argument="upper"),
         mode=mode,
@@ -110,10 +110,11 @@ def replace_interval(
 
 def _known_columns(table: Table, on: Sequence[str]) -> tuple[str, ...]:
     known = [field.name for field in table.metadata.schema().fields]
-    for name in on:
+    columns = tuple(as_spelled(name, known) for name in on)
+    for name in columns:
         if name not in known:
             raise UnknownColumnError(name, known, where="on")
-    return tuple(on)
+    return columns
 
 
 def _row(result: CommitResult) -> dict[str, int | None]:

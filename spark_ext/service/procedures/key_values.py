@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
 
 from spark_ext.service.procedures.argument_values import Struct
+from spark_ext.service.statements.columns import as_spelled
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.table import Table
@@ -29,7 +30,7 @@ _UNNAMED: Final = re.compile(r"col[1-9][0-9]*")
 
 def prefix_table(table: Table, prefix: Any) -> pa.Table:
     """The prefixes as columns, for `Table.delete_prefix`, which checks that they lead the key."""
-    rows = [_named_values(each) for each in (prefix if isinstance(prefix, list) and prefix else [prefix])]
+    rows = [_named_values(each, table) for each in (prefix if isinstance(prefix, list) and prefix else [prefix])]
     names = list(rows[0])
     if any(set(row) != set(names) for row in rows):
         raise InvalidArgumentError("prefix: all prefixes of an array must name the same columns.")
@@ -48,7 +49,7 @@ def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tupl
     if isinstance(value, dict):
         raise InvalidArgumentError(f"{argument}: a map has no order; write struct(...) or array(...).")
     if isinstance(value, Struct):
-        names = [name for name, _ in value]
+        names = [as_spelled(name, on) for name, _ in value]
         if not all(_UNNAMED.fullmatch(name) for name in names) and names != list(on[: len(names)]):
             raise InvalidArgumentError(
                 f"{argument} names ({', '.join(names)}), which are not the first of the columns ({', '.join(on)})."
@@ -64,9 +65,10 @@ def bound(table: Table, value: Any, on: Sequence[str], *, argument: str) -> tupl
     )
 
 
-def _named_values(prefix: Any) -> dict[str, Any]:
+def _named_values(prefix: Any, table: Table) -> dict[str, Any]:
     pairs = list(prefix.items()) if isinstance(prefix, dict) else list(prefix) if isinstance(prefix, Struct) else []
-    named = dict(pairs)
+    known = [field.name for field in table.metadata.schema().fields]
+    named = {as_spelled(name, known) if isinstance(name, str) else name: value for name, value in pairs}
     if not pairs or len(named) < len(pairs) or not all(isinstance(name, str) for name in named):
         raise InvalidArgumentError(
             "prefix names leading key columns and their values, each column once: named_struct('id1', 'a', 'id2', 2), "

@@ -221,11 +221,11 @@ def procedure_names() -> list[str]:
 
 
 def procedure_named(identifier: tuple[str, ...]) -> Procedure:
-    """PR-3: NotFoundError with the nearest name."""
+    """PR-3: NotFoundError with the nearest name. Names are found whatever their case."""
     *namespace, name = identifier
-    found = _procedures.get(name.lower()) if tuple(namespace) == SYSTEM else None
+    found = _procedures.get(name.lower()) if tuple(part.lower() for part in namespace) == SYSTEM else None
     if found is None:
-        hint = nearest_hint(name.lower(), _procedures)
+        hint = nearest_hint(f"system.{name.lower()}", [f"system.{each}" for each in _procedures])
         raise NotFoundError(f"no procedure {'.'.join(identifier)!r}: all are in the namespace 'system'.{hint}")
     return found
 

@@ -26,11 +26,13 @@ from pyiceberg.expressions import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
+    IsNaN,
     IsNull,
     LessThan,
     LessThanOrEqual,
     Not,
     NotEqualTo,
+    NotNaN,
     NotNull,
     Or,
     Reference,
@@ -56,6 +58,8 @@ _PREDICATES: Final[dict[str, Callable[..., BooleanExpression]]] = {
     "IN": In,
     "IS_NULL": IsNull,
     "IS_NOT_NULL": NotNull,
+    "IS_NAN": IsNaN,
+    "IS_NUMBER": NotNaN,
 }
 _CONSTANTS: Final[dict[str, BooleanExpression]] = {"ALWAYS_TRUE": AlwaysTrue(), "ALWAYS_FALSE": AlwaysFalse()}
 _LITERALS: Final[dict[str | None, BooleanExpression]] = {"true": AlwaysTrue(), "false": AlwaysFalse()}
@@ -144,6 +148,8 @@ def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
         return None
     column, literals = _reference(arguments[0]), arguments[1:]
     has_null = any(each["literal"] is None for each in literals)
+    if not has_null and any(_is_nan(each) for each in literals):
+        return _leaf_with_nan(operator, column, [literal_value(each) for each in literals if not _is_nan(each)])
     if operator == "<=>":
         # Never unknown, so that its negation matches nulls.
         is_null, is_not_null = _PREDICATES["IS_NULL"](column), _PREDICATES["IS_NOT_NULL"](column)
@@ -152,6 +158,26 @@ def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
         return None
     values = [literal_value(each) for each in literals]
     return _PREDICATES[operator](column, values) if operator == "IN" else _PREDICATES[operator](column, *values)
+
+
+def _leaf_with_nan(operator: str, column: Reference, others: Sequence[Any]) -> BooleanExpression | None:
+    """SP-3: a comparison with NaN, which equals itself and is above every number, and with the `others` of an IN.
+
+    PyIceberg's comparisons have no such literal. All but `<=>` is unknown where the column is null, negated as well.
+    """
+    is_nan, is_number = _PREDICATES["IS_NAN"](column), _PREDICATES["IS_NUMBER"](column)
+    if operator == "IN" and others and len(others) < _MAX_IN_VALUES:
+        return Or(_PREDICATES["IN"](column, others), is_nan)
+    return {
+        "=": is_nan,
+        "<=>": And(is_nan, _PREDICATES["IS_NOT_NULL"](column)),
+        ">=": is_nan,
+        "<>": is_number,
+        "<": is_number,
+        ">": And(is_nan, is_number),
+        "<=": Or(is_nan, is_number),
+        "IN": None if others else is_nan,
+    }.get(operator)
 
 
 def _leaf_of_transform(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
@@ -199,6 +225,10 @@ def _column_first(predicate: SparkExpression) -> tuple[str, Sequence[SparkExpres
 
 def _reference(expression: SparkExpression) -> Reference:
     return Reference(".".join(expression["column"]))
+
+
+def _is_nan(literal: SparkExpression) -> bool:
+    return literal["type"] in ("float", "double") and literal["literal"] == "NaN"
 
 
 def literal_value(literal: SparkExpression) -> Any:

@@ -49,8 +49,10 @@ def test_arguments_and_columns_are_as_specified(name: str) -> None:
 
 
 def test_names_are_found_whatever_their_case() -> None:
+    """PR-1."""
     assert named("Fast_Forward").name == "fast_forward"
-    with pytest.raises(NotFoundError, match="Did you mean 'fast_forward'"):
+    assert procedure_named(("SYSTEM", "Fast_Forward")).name == "fast_forward"
+    with pytest.raises(NotFoundError, match=r"Did you mean 'system\.fast_forward'"):
         named("fastforward")
     with pytest.raises(NotFoundError, match="in the namespace 'system'"):
         procedure_named(("fast_forward",))
