@@ -481,7 +481,7 @@ class Catalog:
             refuse_read_only(table)
             locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=dotted(identifier))
             self.iceberg.drop_table(identifier_parts(identifier))
-        OwnedFiles.of(table).remove_all(sorted(locations))
+        OwnedFiles.of(table).purge(locations)
 
     def relocate(
         self,

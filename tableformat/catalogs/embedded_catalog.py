@@ -351,7 +351,7 @@ class EmbeddedCatalog(SqlCatalog):
         name = ".".join(table.name())
         locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=name)
         self.drop_table(identifier)
-        OwnedFiles.of(table).remove_all(sorted(locations))
+        OwnedFiles.of(table).purge(locations)
 
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:

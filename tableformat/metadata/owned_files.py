@@ -123,6 +123,27 @@ class OwnedFiles:
             except OSError:
                 logger.warning("could not remove %s", location, exc_info=True)
 
+    def purge(self, locations: Iterable[str]) -> None:
+        """As `remove_all`, of a table that is no more; then the directories on a local disk that this has emptied, but
+        not what a link leads to."""
+        locations = sorted(locations)
+        root = self._proved_root
+        path = local_path(actual_location(self._io, self._location))
+        if path is not None and os.path.islink(path.rstrip("/")):
+            root = None
+        inside = {directory for location in locations if (directory := self._parent(location)) is not None}
+        self.remove_all(locations)
+        if root is not None:
+            for directory in sorted(inside, key=len, reverse=True):
+                _remove_emptied(directory, root)
+
+    def _parent(self, location: str) -> str | None:
+        """The directory of a local file, ending with a slash."""
+        if local_path(actual_location(self._io, location)) is None:
+            return None
+        spelled = self._spelled(location)
+        return None if spelled is None else f"{spelled.rpartition('/')[0]}/"
+
     @cached_property
     def _proved_root(self) -> str | None:
         """The location as a directory, if the current metadata file proves it."""
@@ -205,3 +226,14 @@ def _is_below_a_root(directory: str) -> bool:
     path = local_path(directory)
     inside = PurePosixPath(path).parts[1:] if path is not None else directory.rstrip("/").split("/")[3:]
     return bool(inside)
+
+
+def _remove_emptied(directory: str, root: str) -> None:
+    """The directory and those above it, while they are empty, up to the table's location."""
+    while directory.startswith(root):
+        try:
+            os.rmdir(directory)
+        except OSError:  # Not empty, or removed before.
+            if os.path.isdir(directory):
+                return
+        directory = f"{directory.rstrip('/').rpartition('/')[0]}/"

@@ -155,6 +155,30 @@ def test_purge_leaves_foreign_files_and_tells_them(
     assert not [name for _, _, names in os.walk(local_path(table.location)) for name in names]
 
 
+def test_purge_removes_the_directories_that_it_empties(tmp_path: Path) -> None:
+    """MT-53: not those in which others have files, nor empty ones of others, nor what a link leads to."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", [1]))
+    location = Path(local_path(table.location))
+    (location / "notes").mkdir()
+    (location / "data" / "mine.txt").write_text("no file of the table")
+    table.catalog.drop_table("db.t", purge=True)
+    assert sorted(path.relative_to(location).as_posix() for path in location.rglob("*")) == [
+        "data",
+        "data/mine.txt",
+        "notes",
+    ]
+
+    linked = keyed_table(tmp_path / "other")
+    linked.append(rows("a", [1]))
+    location = Path(local_path(linked.location))
+    location.rename(tmp_path / "elsewhere")
+    location.symlink_to(tmp_path / "elsewhere")
+    linked.catalog.drop_table("db.t", purge=True)
+    assert [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()] == []
+    assert location.is_dir()
+
+
 def test_the_embedded_catalogs_own_purge_leaves_them_too(tmp_path: Path) -> None:
     """MT-53: PyIceberg's name for it."""
     table = keyed_table(tmp_path)
