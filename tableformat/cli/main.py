@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that `--help` and completion
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from typing import Annotated, Any, Final
 
@@ -74,6 +75,7 @@ class ErrorTellingGroup(TyperGroup):
     """Reports errors in a sentence or two and ends with status 1; `--debug` lets them through."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        open_closed_streams()
         return super().parse_args(ctx, globals_first(args))
 
     def invoke(self, ctx: Any) -> Any:
@@ -82,11 +84,29 @@ class ErrorTellingGroup(TyperGroup):
         except CommitInterruptedError as interrupt:
             tell(ctx.obj.output, interrupt)
             raise typer.Exit(INTERRUPTED) from interrupt
+        except KeyboardInterrupt as interrupt:
+            if ctx.obj is None or ctx.obj.is_debugging:
+                raise
+            ctx.obj.output.error(interrupt, "interrupted.")
+            raise typer.Exit(INTERRUPTED) from interrupt
         except Exception as error:
             if ctx.obj is None or ctx.obj.is_debugging or _is_of_the_command_line(error):
                 raise
             tell(ctx.obj.output, error)
             raise typer.Exit(1) from error
+
+
+def open_closed_streams() -> None:
+    """Give standard input, output and error to nothing where the caller has closed them (`>&-`): the next file that is
+    opened would have their number, and get what is printed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, which is this one.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
 
 
 def tell(output: Output, error: BaseException) -> None:

@@ -62,7 +62,9 @@ PARTS: Final = {
         0.1, ("tests/integration/test_object_store_faults.py",), settings={"SOAK_CASES": "25"}, examples=1_000
     ),
     "hostile bytes": Part(0.05, ("tests/property/test_hostile_bytes.py",), examples=2_000),
-    "hostile calls": Part(0.1, ("tests/property/test_hostile_calls.py",), examples=100),
+    "hostile calls": Part(
+        0.1, ("tests/property/test_hostile_calls.py", "tests/property/test_hostile_commands.py"), examples=100
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import tableformat as tf
 from tableformat.cli.main import app, globals_first
+from tableformat.cli.session import Session
 
 TABLE_PATH = Path("db", "calendars")
 
@@ -480,3 +481,30 @@ class TestProcess:
         )
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
         assert run.stdout == "[]\n"
+
+
+def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing else had to be said, such as that something was committed; as JSON to who asked for it."""
+
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "table", interrupted)
+    done = lake.run("history", TABLE)
+    assert (done.status, done.stdout, done.stderr) == (130, "", "Error: interrupted.\n")
+    done = lake.run("history", TABLE, "--output", "json")
+    assert json.loads(done.stderr) == {"error": {"type": "KeyboardInterrupt", "message": "interrupted."}}
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_closed_streams_are_nothing_to_print_to(lake: Lake, closed: tuple[int, ...]) -> None:
+    """`>&-`: what is printed went to the next file that was opened, or was an AttributeError."""
+
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    command = [sys.executable, "-m", "tableformat.cli", "--catalog", str(lake.directory), "history", TABLE]
+    done = subprocess.run(command, capture_output=True, preexec_fn=close, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.stdout == b"") == (1 in closed)
