@@ -10,6 +10,7 @@ import pytest
 
 from tableformat import Catalog, Table, open_catalog
 from tableformat.errors import ForeignWriterWarning
+from tableformat.maintenance.expiry.flink_history import warn_where_flink_stops
 
 PROGRESS = {"flink.job-id": "j", "flink.operator-id": "o", "flink.max-committed-checkpoint-id": "7"}
 BY_FLINK = {**PROGRESS, "engine-name": "flink"}
@@ -72,3 +73,56 @@ def test_expiry_that_does_not_stop_flink_says_nothing(catalog: Catalog) -> None:
     other.append(pa.table({"id": [1, 2]}))
     other.delete("id = 1", mode="scan")
     assert other.maintenance.expire_snapshots(older_than="2100-01-01").expired_snapshots_count == 1
+
+
+def made_by(catalog: Catalog, version: str, summary: dict[str, str]) -> Table:
+    """With rows that are deleted by position."""
+    table = catalog.create_table(
+        "db.t", pa.schema([("id", pa.int64())]), key=["id"], properties={"format-version": version}
+    )
+    table.append(pa.table({"id": [1, 2, 3]}), snapshot_properties=summary)
+    table.delete("id = 1", mode="scan", snapshot_properties=summary)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("version", "summary", "expired", "is_told"),
+    [
+        ("3", BY_FLINK, "first", True),
+        ("3", PROGRESS, "first", True),
+        ("2", BY_FLINK, "first", False),
+        ("3", {**PROGRESS, "engine-name": "spark"}, "first", False),
+        ("3", {}, "first", False),
+        ("3", BY_FLINK, "another", False),
+        ("3", BY_FLINK, "none", False),
+    ],
+)
+def test_only_what_stops_flink_is_told(
+    catalog: Catalog, version: str, summary: dict[str, str], expired: str, is_told: bool
+) -> None:
+    """LK-13: of version 3, by Flink with vectors, and from the history of its branch."""
+    table = made_by(catalog, version, summary)
+    ids = {"first": {table.history()["snapshot_id"][0].as_py()}, "another": {-1}, "none": set()}[expired]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        warn_where_flink_stops("db.t", table.refresh().metadata, ids)
+    assert [each.category for each in told] == [ForeignWriterWarning] * is_told
+
+
+def test_each_branch_is_looked_at(catalog: Catalog) -> None:
+    """LK-13: also one that is listed after a tag."""
+    table = made_by(catalog, "3", {})
+    table.create_tag("a")
+    table.create_branch("b")
+    beside = catalog.load_table("db.t", branch="b")
+    beside.delete("id = 2", mode="scan", snapshot_properties=BY_FLINK)
+    with pytest.warns(ForeignWriterWarning, match="branch b"):
+        warn_where_flink_stops("db.t", table.refresh().metadata, {table.history()["snapshot_id"][0].as_py()})
+
+
+def test_appends_of_flink_do_not_stop_it(catalog: Catalog) -> None:
+    """LK-13: it looks back for its vectors alone."""
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties={"format-version": "3"})
+    for number in range(2):
+        table.append(pa.table({"id": [number]}), snapshot_properties=BY_FLINK)
+    assert table.maintenance.expire_snapshots(older_than="2100-01-01").expired_snapshots_count == 1
