@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -37,17 +38,28 @@ def source(spark: SparkSession, namespace: str) -> str:
     return name
 
 
+def executions_after(store: Any, last: int) -> list[Any]:
+    """Those with a higher id, oldest first: the store keeps a thousand, so that their number does not grow for ever."""
+    kept = store.executionsList()
+    found = []
+    for index in reversed(range(kept.size())):
+        execution = kept.apply(index)
+        if execution.executionId() <= last:
+            break
+        found.append(execution)
+    return found[::-1]
+
+
 def files_read(spark: SparkSession, statement: str) -> list[int]:
     """Data files that each scan of the statement read, fewest first."""
     context, store = spark.sparkContext._jsc.sc(), spark._jsparkSession.sharedState().statusStore()
     context.listenerBus().waitUntilEmpty()
-    before = store.executionsCount()
+    kept = store.executionsList()
+    last = kept.apply(kept.size() - 1).executionId() if kept.size() else -1
     spark.sql(statement).collect()
     context.listenerBus().waitUntilEmpty()
     found = {}
-    executions = store.executionsList(int(before), 100)
-    for index in range(executions.size()):
-        execution = executions.apply(index)
+    for execution in executions_after(store, last):
         values = store.executionMetrics(execution.executionId())
         metrics = execution.metrics()
         for position in range(metrics.size()):

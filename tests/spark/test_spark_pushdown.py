@@ -316,6 +316,26 @@ def test_booleans_floats_and_fields_of_structs_come_from_metadata(
     assert (nans, *bounds) == (1, 2.5, 2.5)
 
 
+def test_partitions_answer_comparisons_with_nan(spark: SparkSession, namespace: str) -> None:
+    """SP-3, SP-41, SP-51: Spark asks no row, and the plan has Iceberg's words."""
+    name = f"lake.{namespace}.floats"
+    spark.sql(f"CREATE TABLE {name} (n BIGINT, x DOUBLE) PARTITIONED BY (x)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 1.5), (2, double('NaN')), (3, NULL), (4, double('infinity'))")
+    asked = {
+        "x = double('NaN')": ("is_nan(x)", [2]),
+        "x <> double('NaN')": ("NOT (is_nan(x))", [1, 4]),
+        "x < double('NaN')": ("x < NaN", [1, 4]),
+        "x IN (1.5D, double('NaN'))": ("x IN (1.5, NaN)", [1, 2]),
+    }
+    for where, (words, expected) in asked.items():
+        frame = spark.sql(f"SELECT n FROM {name} WHERE {where}")
+        assert words in plan_of(frame)
+        assert "Filter (" not in plan_of(frame)
+        assert sorted(row.n for row in frame.collect()) == expected
+    spark.sql(f"DELETE FROM {name} WHERE x = double('NaN')")
+    assert sorted(row.n for row in spark.table(name).collect()) == [1, 3, 4]
+
+
 def test_a_plan_says_what_it_looked_at_and_a_commit_what_it_made(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:

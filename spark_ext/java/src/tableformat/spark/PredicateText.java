@@ -35,6 +35,9 @@ final class PredicateText {
 
   private static String of(Predicate predicate) {
     Expression[] children = predicate.children();
+    if (predicate.name().equals("=") && isNan(children[1])) {
+      return "is_nan(" + of(children[0]) + ")";
+    }
     return switch (predicate.name()) {
       case "AND", "OR" -> "(" + of(children[0]) + " " + predicate.name() + " " + of(children[1]) + ")";
       case "NOT" -> negated(children[0]);
@@ -48,6 +51,11 @@ final class PredicateText {
       case "=", "<", "<=", ">", ">=", "<=>" -> of(children[0]) + " " + predicate.name() + " " + of(children[1]);
       default -> predicate.toString();
     };
+  }
+
+  private static boolean isNan(Expression expression) {
+    return expression instanceof Literal<?> literal
+        && (Double.valueOf(Double.NaN).equals(literal.value()) || Float.valueOf(Float.NaN).equals(literal.value()));
   }
 
   private static String negated(Expression expression) {
