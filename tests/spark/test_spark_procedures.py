@@ -81,7 +81,7 @@ def test_arguments_by_name_and_by_place(spark: SparkSession, table: Table, argum
 def test_unknown_procedure_and_unknown_argument_name_the_nearest(spark: SparkSession, table: Table) -> None:
     """PR-3."""
     error = failure(spark, f"rollback_to_snapshit('{table.name}', 1)")
-    assert "Did you mean 'rollback_to_snapshot'" in str(error)
+    assert "Did you mean 'system.rollback_to_snapshot'" in str(error)
     error = failure(spark, f"rollback_to_snapshot(table => '{table.name}', snapshot_idd => 1)")
     assert error.getCondition() == "UNRECOGNIZED_PARAMETER_NAME"
     assert "snapshot_id" in str(error).split("Did you mean", 1)[1]
