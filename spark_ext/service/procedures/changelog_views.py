@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from spark_ext.service.changes.changelog import END_OPTIONS, changelog_range
 from spark_ext.service.ddl.tables import CHANGELOG
+from spark_ext.service.procedures.column_names import as_spelled
 from spark_ext.service.procedures.procedure import (
     STRING_MAP,
     Parameter,
@@ -21,7 +22,6 @@ from spark_ext.service.procedures.procedure import (
     not_null,
     procedure,
 )
-from spark_ext.service.statements.columns import as_spelled
 from spark_ext.service.wire.spark_types import spark_schema
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.keys.table_key import key_field_ids, key_names

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_ext.service.procedures.column_names import as_spelled
 from spark_ext.service.procedures.key_values import bound, prefix_table
 from spark_ext.service.procedures.procedure import ANY, Parameter, Rows, array_of, not_null, procedure
 from spark_ext.service.procedures.rewrites import DRY_RUN
-from spark_ext.service.statements.columns import as_spelled
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.table import Table

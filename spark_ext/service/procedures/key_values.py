@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
 
 from spark_ext.service.procedures.argument_values import Struct
-from spark_ext.service.statements.columns import as_spelled
+from spark_ext.service.procedures.column_names import as_spelled
 from tableformat.errors import InvalidArgumentError, UnknownColumnError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.table import Table

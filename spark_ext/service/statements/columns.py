@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pyiceberg.schema import Schema
 
@@ -19,10 +19,3 @@ def column_name(schema: Schema, path: Sequence[str], *, case_sensitive: bool) ->
     name = schema.find_column_name(field.field_id)
     assert name is not None, "a column that was found has a name"
     return name
-
-
-def as_spelled(name: str, names: Iterable[str]) -> str:
-    """PR-1: a name that a CALL has as text, as the table spells it; itself where it is none, or one of several."""
-    known = tuple(names)
-    found = [each for each in known if each.casefold() == name.casefold()]
-    return found[0] if name not in known and len(found) == 1 else name
