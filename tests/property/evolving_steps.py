@@ -58,6 +58,14 @@ _DEFAULTS: Final[dict[type[IcebergType], Any]] = {
 }
 
 
+def begin(known: EvolvingTable) -> None:
+    """The table with its first rows, in half of the cases of a second spec."""
+    known.create()
+    if known.random.random() < 0.5:
+        change_spec(known)
+    act(known)
+
+
 def step(known: EvolvingTable) -> None:
     steps = list(_STEPS)
     (chosen,) = known.random.choices(steps, [_STEPS[each] for each in steps])

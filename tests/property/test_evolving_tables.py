@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 from evolving_checks import Checks, same
-from evolving_steps import act, change_key, change_schema, change_spec, run_job, step, upgrade
+from evolving_steps import act, begin, change_key, change_schema, change_spec, run_job, step, upgrade
 from evolving_tables import MAIN, EvolvingTable
 from evolving_values import Rows
 from evolving_verbs import append
@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from large_inputs import taken_for_large
 from soak_figures import count
+from told_history import told_with
 
 STEPS = 12
 STEPS_BETWEEN_ALL_CHECKS = 4
@@ -35,18 +36,12 @@ def test_every_door_has_the_rows_of_a_table_that_evolves(seed: int, is_large: bo
     """
     with taken_for_large() if is_large else nullcontext(), fast_lake() as catalog:
         known = EvolvingTable(catalog, "db.t", random.Random(seed))
-        try:
+        with told_with(known.log):
             run(known)
-        except Exception as error:
-            error.add_note("\n".join(known.log))
-            raise
 
 
 def run(known: EvolvingTable) -> None:
-    known.create()
-    if known.random.random() < 0.5:
-        change_spec(known)
-    act(known)
+    begin(known)
     checks = Checks(known)
     for number in range(1, STEPS + 1):
         step(known)

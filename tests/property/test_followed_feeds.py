@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 from evolving_feeds import Followers, LineageOfAll
-from evolving_steps import act, change_spec, step
+from evolving_steps import begin, step
 from evolving_tables import EvolvingTable
 from example_counts import examples
 from fast_lake import fast_lake
@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from large_inputs import taken_for_large
 from soak_figures import count
+from told_history import told_with
 
 STEPS = 12
 STEPS_BETWEEN_LINEAGE = 4
@@ -30,18 +31,12 @@ def test_a_copy_that_follows_the_feed_is_the_table(seed: int, is_large: bool) ->
     """
     with taken_for_large() if is_large else nullcontext(), fast_lake() as catalog:
         known = EvolvingTable(catalog, "db.t", random.Random(seed))
-        try:
+        with told_with(known.log):
             run(known)
-        except Exception as error:
-            error.add_note("\n".join(known.log))
-            raise
 
 
 def run(known: EvolvingTable) -> None:
-    known.create()
-    if known.random.random() < 0.5:
-        change_spec(known)
-    act(known)
+    begin(known)
     followers, lineage = Followers(known), LineageOfAll(known)
     for number in range(1, STEPS + 1):
         step(known)

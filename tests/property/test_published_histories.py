@@ -18,6 +18,7 @@ from fast_lake import fast_lake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soak_figures import count
+from told_history import told_with
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError
@@ -235,11 +236,8 @@ def test_what_the_target_got_before_meets_the_deletes_of_the_branch(seed: int) -
     with fast_lake() as catalog:
         pick = random.Random(seed)
         world = PublishedWorld(catalog, pick, has_ranges=pick.random() < 0.5)
-        try:
+        with told_with(world.log):
             run(world)
-        except Exception as error:
-            error.add_note("\n".join(world.log))
-            raise
 
 
 def run(world: PublishedWorld) -> None:

@@ -9,13 +9,14 @@ with the drop's number would also meet the files that were restored since, with 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 
-from tableformat.deletes.spans.coverage import Coverage, classify
+from tableformat.deletes.spans.coverage import Coverage, classify_many
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
 from tableformat.errors import PublishRefusedError
 from tableformat.merge_on_read.deleted_positions import MergeContext, deleted_positions
@@ -46,7 +47,7 @@ class CarriedDrops:
     def deletes(self, head: SnapshotView, carried: Sequence[DataFile]) -> tuple[DeleteFile, ...]:
         """RP-26: of the rows of carried files that came to the target before a drop of the branch which has them."""
         drops = dict(_drops_since(head, self._branch, min(map(_came_with, carried), default=None)))
-        spans = {data: found for data in carried if (found := _newer_spans(data, drops))}
+        spans = _newer_spans(carried, drops)
         reached = [(data, tuple(found)) for data, found in spans.items()]
         if reached != self._written_for:
             self.discard()
@@ -74,11 +75,15 @@ def _came_with(data: DataFile) -> int:
     return data.file_sequence_number
 
 
-def _newer_spans(data: DataFile, drops: Mapping[int, SpanArray]) -> dict[int, SpanArray]:
-    """By the number of the drop, for those after which the file did not come: spans that its rows are held against."""
-    newer = {number: spans for number, spans in drops.items() if number > _came_with(data)}
-    met = {number: classify(spans.with_sequence_number(number), data) for number, spans in newer.items()}
-    return {number: spans for number, (coverage, spans) in met.items() if coverage is not Coverage.CLEAN}
+def _newer_spans(carried: Sequence[DataFile], drops: Mapping[int, SpanArray]) -> dict[DataFile, dict[int, SpanArray]]:
+    """For the files that came before a drop, by its number: the spans that their rows are held against."""
+    found: defaultdict[DataFile, dict[int, SpanArray]] = defaultdict(dict)
+    for number, spans in drops.items():
+        older = [data for data in carried if _came_with(data) < number]
+        for data, (coverage, met) in zip(older, classify_many(spans.with_sequence_number(number), older), strict=True):
+            if coverage is not Coverage.CLEAN:
+                found[data][number] = met
+    return found
 
 
 def _drops_since(head: SnapshotView, branch: str, oldest: int | None) -> Iterator[tuple[int, SpanArray]]:

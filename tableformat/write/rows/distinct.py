@@ -23,9 +23,12 @@ _COMPACT_AT_LEAST_ROWS: Final = 65_536
 
 def distinct_rows(table: pa.Table) -> pa.Table:
     """The distinct rows of a table, schema kept. Not for floating point columns: NaN and -0.0 differ by bits."""
+    return _grouped(_without_runs(table))
+
+
+def _grouped(table: pa.Table) -> pa.Table:
     if len(table) < 2:
         return table
-    table = _without_runs(table)
     groups = with_fixed_width(table).append_column(_ROW, pa.array(np.arange(len(table))))
     keys = groups.column_names[:-1]
     # One thread: groups then come in the order of their first rows, and it is no slower.
@@ -36,6 +39,8 @@ def distinct_rows(table: pa.Table) -> pa.Table:
 def _without_runs(table: pa.Table) -> pa.Table:
     """One row for each run of equal ones, where most are in runs: the rows of a message come together, and comparing
     neighbours takes a tenth of grouping. Rows beside a null count as different."""
+    if len(table) < 2:
+        return table
     heads = _heads_of_runs(table)
     return table.take(heads) if len(heads) * _RUN_ROWS <= len(table) else table
 
@@ -96,11 +101,9 @@ class PrefixCollector:
         self._pending_rows = 0
 
     def observe(self, batch: pa.RecordBatch) -> None:
-        prefixes = pa.Table.from_batches([batch.select(self._schema.names)])
-        if len(prefixes) > 1:
-            prefixes = _without_runs(prefixes)
+        prefixes = _without_runs(pa.Table.from_batches([batch.select(self._schema.names)]))
         if len(prefixes) > _GROUPED_FROM_ROWS:
-            prefixes = distinct_rows(prefixes)
+            prefixes = _grouped(prefixes)
         self._pending.append(prefixes)
         self._pending_rows += len(prefixes)
         if self._pending_rows > max(len(self._distinct), _COMPACT_AT_LEAST_ROWS):

@@ -112,8 +112,8 @@ def test_a_publish_without_the_history_of_drops_is_refused(tmp_path: Path) -> No
     assert ("b", 7, "x") in live_tuples(main.refresh())
 
 
-def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
-    """MT-30: with its old number the file would meet deletes of the branch that came before it did."""
+def with_retired_range(tmp_path: Path) -> tuple[tf.Table, str]:
+    """A table with a branch `ingest` that began behind the retirement of a range, and the tag of that."""
     main = keyed_table(tmp_path)
     main.range_partitions.define(tf.RangePartitions(on=["id2"], bounds=[(0, 10)], splits=[5]))
     main.append(rows("a", [1]))
@@ -121,21 +121,21 @@ def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
     retired = main.range_partitions.retire(5, 10)
     assert retired.tag is not None
     main.create_branch("ingest")
+    return main, retired.tag
+
+
+def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
+    """MT-30: with its old number the file would meet deletes of the branch that came before it did."""
+    main, tag = with_retired_range(tmp_path)
     main.set_properties(**{"tableformat.publish-target.ingest": "main"})
     with pytest.raises(InvalidArgumentError, match="is published to"):
-        main.range_partitions.restore(retired.tag)
+        main.range_partitions.restore(tag)
 
 
 def test_what_the_target_restored_before_it_was_one_is_no_older_than_it_came(tmp_path: Path) -> None:
     """RP-26: the drop is in the past of both branches, and the file came after it."""
-    main = keyed_table(tmp_path)
-    main.range_partitions.define(tf.RangePartitions(on=["id2"], bounds=[(0, 10)], splits=[5]))
-    main.append(rows("a", [1]))
-    main.append(rows("r", [6]))
-    retired = main.range_partitions.retire(5, 10)
-    assert retired.tag is not None
-    main.create_branch("ingest")
-    main.range_partitions.restore(retired.tag)
+    main, tag = with_retired_range(tmp_path)
+    main.range_partitions.restore(tag)
     main.set_properties(**{"tableformat.publish-target.ingest": "main"})
     ingest = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="ingest")
     ingest.append(rows("c", [3]))
