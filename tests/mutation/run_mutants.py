@@ -236,8 +236,10 @@ def _without_call(statement: cst.Expr) -> Iterator[cst.CSTNode]:
 
 
 def _part_of_condition(condition: cst.BooleanOperation) -> Iterator[cst.CSTNode]:
-    yield condition.left
-    yield condition.right
+    """In the parentheses of the whole: a part may go over several lines."""
+    for part in (condition.left, condition.right):
+        lpar, rpar = (*condition.lpar, *part.lpar), (*part.rpar, *condition.rpar)
+        yield part.with_changes(lpar=lpar, rpar=rpar)
 
 
 def _choose_operators(*, decides: bool) -> None:
@@ -277,6 +279,7 @@ def main() -> None:
         "--decides", action="store_true", help="leave out changes of texts, and arguments and values that are missing"
     )
     parser.add_argument("--spare", help="a regular expression: lines that are left as they are")
+    parser.add_argument("--each", type=int, default=1, help="try one of so many changes, where all would take too long")
     parser.add_argument("--only", nargs="+", default=[""], help="parts of the names of the changes to try")
     arguments = parser.parse_args()
     os.chdir(REPOSITORY)
@@ -284,6 +287,7 @@ def main() -> None:
     mutants = [each for each in _make_mutants(arguments.modules) if any(part in each.name for part in arguments.only)]
     if arguments.spare is not None:
         mutants = [each for each in mutants if not re.search(arguments.spare, each.text)]
+    mutants = mutants[:: arguments.each]
     set_mutant_under_test("")
     os.environ["HYPOTHESIS_PROFILE"] = "ci"  # The same examples with and without the change.
     os.chdir(MUTANTS)

@@ -40,7 +40,7 @@ class Part:
 
 
 PARTS: Final = {
-    "model": Part(0.2, ("tests/property/test_stateful_table.py",), examples=150),
+    "model": Part(0.15, ("tests/property/test_stateful_table.py",), examples=150),
     "evolving": Part(
         0.1,
         (
@@ -48,12 +48,14 @@ PARTS: Final = {
             "tests/property/test_followed_feeds.py",
             "tests/property/test_attached_catalogs.py",
             "tests/property/test_published_histories.py",
+            "tests/property/test_typed_keys.py",
         ),
         examples=300,
     ),
+    "long": Part(0.1, ("tests/property/test_long_histories.py",), examples=1_500),
     "metamorphic": Part(0.05, ("tests/property/test_other_settings.py",), examples=100),
     "interleaved": Part(
-        0.2, ("tests/property/test_interleaved_jobs.py", "tests/property/test_interleaved_calls.py"), examples=250
+        0.15, ("tests/property/test_interleaved_jobs.py", "tests/property/test_interleaved_calls.py"), examples=250
     ),
     "crash points": Part(0.15, ("tests/property/test_crash_points.py",), settings={"SOAK_CRASH_POINTS": "1"}),
     "kill": Part(0.05, ("tests/property/test_killed_processes.py",), examples=300),

@@ -17,7 +17,7 @@ from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.wire.expressions import SparkExpression, exact_filter, pruning_filter
 from spark_ext.service.writes.deletes import still_exact_filter
 from spark_ext.service.writes.diverted_rows import is_refused_whole, publish_rows, rows_left_to_publish
-from spark_ext.service.writes.overwritten_partitions import loses_rows_to, stage_overwritten_partitions
+from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
 from spark_ext.service.writes.refused_rows import divert, is_any_refused, rows_outside, uncovered_rows_error
 from spark_ext.service.writes.task_reports import (
     TaskReport,
@@ -31,7 +31,6 @@ from spark_ext.service.writes.whole_files import takes_whole_files
 from spark_ext.service.writes.write_options import ISOLATION_LEVEL
 from spark_ext.service.writes.write_plan import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, WriteTarget
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.rules import partition_of
 from tableformat.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -388,9 +387,10 @@ def _stage_overwrite(
 
 
 def _stage_partitions(target: WriteTarget, context: WriteContext, staged: StagedFiles, draft: Draft) -> None:
-    partitions = {partition_of(file) for file in staged.data_files}
+    defined = draft.context.range_partitions
+    overwritten = OverwrittenPartitions.of(context.spec, staged.data_files, defined, draft.name)
     if target.validation is not None:
-        target.validation.check_files(draft, loses_rows_to(context.spec, partitions))
+        target.validation.check_files(draft, overwritten.may_reach)
     draft.begin_verb()
-    stage_overwritten_partitions(draft, context.spec, partitions)
+    stage_overwritten_partitions(draft, overwritten)
     draft.adopt_files(staged, held_against=target.held_properties)

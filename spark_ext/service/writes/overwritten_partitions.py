@@ -1,69 +1,179 @@
-"""INSERT OVERWRITE with dynamic partitions: the partitions that new rows fall into lose their old rows."""
+"""INSERT OVERWRITE with dynamic partitions: the partitions that new rows fall into lose their old rows.
+
+A partition is one of the partition spec, within one range partition where the table has some (RP-29):
+
+    spec                bucket 0             bucket 1
+    range partitions    [2024)[2025)[2026)   [2024)[2025)[2026)
+    new rows             x                                 y
+    replaced            [====)                            [====)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 
+from tableformat.deletes.matching.range_match import deleted_mask
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import is_unpartitioned, partition_identity, partition_of
+from tableformat.deletes.spans.bounds import key_bounds
+from tableformat.errors import CommitConflictError
+from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.content_file import DataFile
 from tableformat.operations.drafts.draft import Draft
+from tableformat.range_partitions.cuts import Range, spans_of
+from tableformat.range_partitions.defined import DefinedPartitions, unite
+from tableformat.range_partitions.files import FilePlaces, Straddling, partitions_of_files
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import prepare_task, read_stored
 from tableformat.write.data_files.partitions import PartitionValues, SpecRouter
 
+Flags: TypeAlias = npt.NDArray[np.bool_]
 Partition: TypeAlias = tuple[int, PartitionValues]
 """As `partition_of` identifies one: NaN equals NaN, and -0.0 is not 0.0 (DA-3)."""
 
 
-def stage_overwritten_partitions(draft: Draft, spec: PartitionSpec, partitions: Collection[Partition]) -> None:
-    """Stage the delete of all rows of the partitions; those of an unpartitioned table are all of its rows.
+def stage_overwritten_partitions(draft: Draft, overwritten: OverwrittenPartitions) -> None:
+    """Stage the delete of all rows of the partitions; those of a table without any are all of its rows.
 
-    Files of the spec go as a whole. In files of other specs, from before the spec was changed, rows are looked for.
+    Files that lie in one, by their spec and their bounds, go as a whole. In others rows are looked for.
     """
-    everything = is_unpartitioned(spec)
-    if not partitions and not everything:
+    if not overwritten.ranges:
         return
     context = ReadContext.of(draft.view)
-    for task in draft.plan(None, may_match=loses_rows_to(spec, partitions)):
-        data = task.data_file
-        if everything or (partition_of(data) in partitions):
-            rows = PositionSet.from_runs(np.array([0]), np.array([data.record_count]))
-        elif data.spec_id == spec.spec_id:
+    for task in draft.plan(None, may_match=overwritten.may_reach):
+        if not overwritten.may_reach(task.data_file):
             continue
+        if overwritten.holds(task.data_file):
+            rows = PositionSet.from_runs(np.array([0]), np.array([task.data_file.record_count]))
         else:
-            rows = _rows_in(task, spec, partitions, context)
+            rows = _rows_in(task, overwritten, context)
         alive = rows.minus(deleted_positions(task, context.merge))
         if alive:
             draft.delete_positions(task, alive)
 
 
-def loses_rows_to(spec: PartitionSpec, partitions: Collection[Partition]) -> Callable[[DataFile], bool]:
-    """Whether a data file may lose rows to new ones in these partitions of the spec."""
-    everything = is_unpartitioned(spec)
-    return lambda data: everything or data.spec_id != spec.spec_id or partition_of(data) in partitions
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """What of a partition of the spec is overwritten: disjoint ranges, in order."""
+
+    key: KeyColumns
+    places: FilePlaces
+
+    @classmethod
+    def of(cls, key: KeyColumns, ranges: Sequence[Range]) -> _Ranges:
+        return cls(key, FilePlaces.of(unite(ranges)[0]))
+
+    def may_reach(self, data: DataFile) -> bool:
+        return bool(self.places.touched(key_bounds(data, self.key)))
+
+    def holds(self, data: DataFile) -> bool:
+        return self.places.holder(key_bounds(data, self.key)) is not None
+
+    def rows_in(self, batch: pa.RecordBatch) -> Flags:
+        columns = [batch.column(name) for name in self.key.names]
+        return deleted_mask(columns, spans_of(self.key, self.places.ranges))
 
 
-def _rows_in(
-    task: RowTask, spec: PartitionSpec, partitions: Collection[Partition], context: ReadContext
-) -> PositionSet:
-    """Positions of the rows that the spec would put into one of the partitions."""
-    sources = {field.source_id for field in spec.fields}
+@dataclass(frozen=True, slots=True)
+class OverwrittenPartitions:
+    """The partitions that new rows fall into."""
+
+    spec: PartitionSpec
+    ranges: dict[Partition, _Ranges | None]
+    """Of each partition of the spec; None where all of it is overwritten. A spec without fields has one."""
+    range_columns: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls, spec: PartitionSpec, files: Sequence[DataFile], defined: DefinedPartitions | None, table: str
+    ) -> OverwrittenPartitions:
+        """RP-29: by the files of the new rows, which were written by the spec. CommitConflictError where one of them
+        lies across a border of range partitions: they were others when it was written."""
+        if defined is None:
+            found = {partition_of(file) for file in files}
+            return cls(spec, dict.fromkeys({_whole(spec)} if is_unpartitioned(spec) else found))
+        by_partition: dict[Partition, set[Range]] = {}
+        for file, ranges in zip(files, partitions_of_files(defined, files), strict=True):
+            if isinstance(ranges, Straddling):
+                raise CommitConflictError(
+                    f"the range partitions of {table} were changed while rows were written that overwrite theirs: "
+                    f"{file.file_path} lies in several. Nothing was changed. Run the statement again."
+                )
+            partition = _whole(spec) if is_unpartitioned(spec) else partition_of(file)
+            by_partition.setdefault(partition, set()).update(ranges)
+        key = defined.key
+        return cls(
+            spec,
+            {partition: _Ranges.of(key, sorted(ranges)) for partition, ranges in by_partition.items() if ranges},
+            key.field_ids,
+        )
+
+    def may_reach(self, data: DataFile) -> bool:
+        """Whether a data file may lose rows, as far as its spec and its bounds tell."""
+        if not self._is_routed(data):
+            return any(ranges is None or ranges.may_reach(data) for ranges in self.ranges.values())
+        partition = self._partition_of(data)
+        if partition not in self.ranges:
+            return False
+        ranges = self.ranges[partition]
+        return ranges is None or ranges.may_reach(data)
+
+    def holds(self, data: DataFile) -> bool:
+        """Whether a file that may lose rows loses all of them."""
+        if not self._is_routed(data):
+            return False
+        ranges = self.ranges[self._partition_of(data)]
+        return ranges is None or ranges.holds(data)
+
+    def _is_routed(self, data: DataFile) -> bool:
+        """Whether all rows of the file are of one partition of the spec."""
+        return is_unpartitioned(self.spec) or data.spec_id == self.spec.spec_id
+
+    def _partition_of(self, data: DataFile) -> Partition:
+        return _whole(self.spec) if is_unpartitioned(self.spec) else partition_of(data)
+
+    def rows_in(self, batch: pa.RecordBatch, router: SpecRouter, data: DataFile) -> Flags:
+        """Which rows of a file that may lose some do."""
+        if self._is_routed(data):
+            return self._of_partition(self._partition_of(data), batch)
+        route = router.route(batch)
+        codes = np.zeros(batch.num_rows, np.int64) if route.codes is None else route.codes
+        found = np.zeros(batch.num_rows, np.bool_)
+        for code, values in enumerate(route.partitions):
+            partition = partition_identity(self.spec.spec_id, values)
+            if partition in self.ranges:
+                found |= (codes == code) & self._of_partition(partition, batch)
+        return found
+
+    def _of_partition(self, partition: Partition, batch: pa.RecordBatch) -> Flags:
+        ranges = self.ranges[partition]
+        return np.ones(batch.num_rows, np.bool_) if ranges is None else ranges.rows_in(batch)
+
+
+def _whole(spec: PartitionSpec) -> Partition:
+    """The only partition of a spec without fields, in files of whatever spec."""
+    return partition_identity(spec.spec_id, (None,) * len(spec.fields))
+
+
+def _rows_in(task: RowTask, overwritten: OverwrittenPartitions, context: ReadContext) -> PositionSet:
+    """Positions of the rows that lie in one of the partitions."""
+    sources = {*(field.source_id for field in overwritten.spec.fields), *overwritten.range_columns}
     columns = context.schema.select(*(context.schema.find_column_name(field_id) or "" for field_id in sources))
-    router = SpecRouter(spec, columns)
+    router = SpecRouter(overwritten.spec, columns)
     found = []
     for run in prepare_task(task, replace(context, selected=columns)):
-        rows = read_stored(run).combine_chunks()
-        for batch in rows.to_batches():
-            route = router.route(batch)
-            hit = np.array([partition_identity(spec.spec_id, each) in partitions for each in route.partitions])
-            codes = np.zeros(batch.num_rows, np.int64) if route.codes is None else route.codes
-            found.append(PositionSet.from_mask(hit[codes]).shifted(run.start_row))
+        first = run.start_row
+        for batch in read_stored(run).to_batches():
+            mask = overwritten.rows_in(batch, router, task.data_file)
+            found.append(PositionSet.from_mask(mask).shifted(first))
+            first += batch.num_rows
     return PositionSet.union_of(found)

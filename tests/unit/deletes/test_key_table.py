@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyiceberg.types import BinaryType, DateType, IntegerType, LongType, PrimitiveType, StringType, TimestampType
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+)
 
-from tableformat.deletes.matching import key_hashes
+from tableformat.deletes.matching import key_hashes, key_table
 from tableformat.deletes.matching.comparable_values import comparable
 from tableformat.deletes.matching.key_hashes import KeyWords
 from tableformat.deletes.matching.key_table import KeyTable
@@ -117,3 +127,25 @@ def test_without_keys_or_rows_nothing_is_found() -> None:
     one = table_of([StringType()], ["a"])
     for rows in (column([], StringType()), pa.chunked_array([], pa.dictionary(pa.int32(), pa.string()))):
         assert [found.tolist() for found in one.find([rows])] == [[], []]
+
+
+def test_rows_of_many_chunks_are_counted_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_table, "_CHUNK_ROWS_MIN", 0)
+    chunks = pa.chunked_array([pa.array(part, pa.int64()) for part in ([1, 2], [3], [2], [5, 6, 2])])
+    rows, _ = table_of([LongType()], [2, 6]).find([chunks])
+    assert rows.tolist() == [1, 3, 5, 6]
+
+
+def test_long_texts_are_found_behind_the_rows_that_are_hashed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_table, "_HASHED_AT_ONCE", 3)
+    values = ["a", "b" * 20, "c", "d" * 30, "", "e" * 20, "b" * 20]
+    rows, _ = table_of([StringType()], ["b" * 20, "e" * 20, "d" * 30]).find([column(values, StringType())])
+    assert rows.tolist() == [1, 3, 5, 6]
+
+
+def test_values_of_several_words_are_the_same_after_a_search() -> None:
+    kind = DecimalType(30, 2)
+    rows = column([Decimal("1e20"), Decimal("2.50"), None, Decimal("-1e20")], kind)
+    table = table_of([kind], [Decimal("-1e20"), Decimal("2.50")])
+    for _ in range(2):
+        assert table.find([rows])[0].tolist() == [1, 3]

@@ -126,3 +126,14 @@ def test_dictionary_with_null_indices_and_null_values() -> None:
 def test_column_of_another_kind_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="values of Arrow type string cannot be compared as long"):
         deleted_mask([pa.array(["a"]), pa.array(["1"])], span_of_bounds(KEY, ("a", 1), ("b", 2)))
+
+
+def test_null_is_no_zero_where_only_the_rows_or_the_spans_have_one() -> None:
+    """RD-4: in rows of any order."""
+    key = KeyColumns((1,), ("n",), (LongType(),))
+    spans = spans_of_prefixes(key, pa.table({"n": [0, 7]}))
+    rows = pa.array([7, None, 0, None, 3], pa.int64())
+    assert deleted_mask([rows], spans).tolist() == [True, False, True, False, False]
+    assert deleted_mask([rows.fill_null(0)], spans).tolist() == [True, True, True, True, False]
+    of_null = spans_of_prefixes(key, pa.table({"n": pa.array([None], pa.int64())}))
+    assert not deleted_mask([rows.fill_null(0)], of_null).any()

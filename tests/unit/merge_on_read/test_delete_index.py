@@ -89,6 +89,11 @@ def equality_paths(deletes: list[DeleteFile], file: DataFile) -> list[str]:
     return paths(KeyDeleteIndex(deletes, SPECS, ColumnTypes(TYPES)).deletes_of(file))
 
 
+def together_paths(deletes: list[DeleteFile], files: list[DataFile]) -> list[list[str]]:
+    found = KeyDeleteIndex(deletes, SPECS, ColumnTypes(TYPES)).shared_deletes_of_all(columns_of_files(files), files)
+    return [paths(found.get(place, ())) for place in range(len(files))]
+
+
 class TestPositionDeletes:
     def test_reach_rows_of_their_own_commit_but_not_newer_ones(self) -> None:
         """DA-1: data sequence number at or below the delete's."""
@@ -229,6 +234,23 @@ class TestEqualityDeletes:
         assert equality_paths([equality("e", 6, (1, 2), **near)], data(**two)) == []
         assert equality_paths([equality("e", 6, (1,), **near)], data(**two)) == ["e"]
 
+    def test_a_file_without_a_lower_bound_may_hold_the_smallest_key(self) -> None:
+        file = data(**bounds(1, None, 9))
+        assert equality_paths(
+            [equality("one", 6, **bounds(1, 1, 1)), equality("far", 6, **bounds(1, 50, 60))], file
+        ) == ["one"]
+
+    def test_files_together_each_get_their_own(self) -> None:
+        """DA-2: by bounds, in the middle of others."""
+        files = [data(f"{place}", **bounds(1, 10 * place, 10 * place + 5)) for place in range(4)]
+        assert together_paths([equality("e", 6, **bounds(1, 12, 13))], files) == [[], ["e"], [], []]
+
+    def test_files_that_are_fewer_than_deletes_of_one_list_of_columns_meet_those_of_another(self) -> None:
+        """DA-2: each file is met by both lists, or by the one that is newer than it."""
+        files = [data("old", 5), data("new", 10)]
+        deletes = [equality("a", 6), equality("b", 6), equality("c", 11, (2,))]
+        assert together_paths(deletes, files) == [["a", "b", "c"], ["c"]]
+
     def test_columns_that_no_schema_knows_exclude_nothing(self) -> None:
         assert equality_paths([equality("e", 6, (99,))], data()) == ["e"]
 
@@ -275,6 +297,7 @@ def test_where_many_files_name_many_each_data_file_gets_those_that_name_it(monke
     for deletes, expected, reached in (
         (several, ["p", "p q", "", ""], [True, True, True, False]),
         ([*several, beside], ["p", "p q", "", ""], [True, True, True, False]),
+        ([position("large", 6), *several], ["large p", "large p q", "large", "large"], [True] * 4),
         ([*several, position("large", 6)], ["large p", "large p q", "large", "large"], [True] * 4),
     ):
         index = PositionDeleteIndex(deletes)

@@ -148,6 +148,14 @@ def test_range_delete_files_are_loaded_where_the_task_carries_no_spans(tmp_path:
     assert deleted(task) == where(ROWS, lambda row: row[:2] in {("c0", 0), ("c1", 1)})
 
 
+def test_a_range_delete_file_that_covers_the_file_deletes_all_of_it(tmp_path: Path) -> None:
+    """RD-10"""
+    path = write(tmp_path / "r.parquet", spans_to_parquet_table(span_of_bounds(KEY, None, None)))
+    files = (delete_file(path, equality_ids=(1, 2, 3), file_format=RANGE_DELETES_PARQUET),)
+    data = data_file(sorted_data(tmp_path))
+    assert deleted(FileScanTask(data_file=data, range_delete_files=files)) == list(range(120))
+
+
 def equality_task(tmp_path: Path, data, rows: pa.Table, ids: tuple[int, ...], **changes: object) -> FileScanTask:
     path = write(tmp_path / f"eq{'-'.join(map(str, ids))}.parquet", rows)
     return FileScanTask(data_file=data, equality_deletes=(delete_file(path, equality_ids=ids, **changes),))
@@ -194,6 +202,31 @@ def test_rows_written_with_their_equality_delete_stay(tmp_path: Path) -> None:
     """DA-2"""
     task = equality_task(tmp_path, data_file(sorted_data(tmp_path), sequence_number=2), key_table(ROWS), (1, 2, 3))
     assert deleted(task) == []
+
+
+@pytest.mark.parametrize("rows_per_key", [0, 10**9])
+def test_rows_of_older_keys_stay_beside_newer_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_key: int
+) -> None:
+    """DA-2: of a sorted file that is searched for its keys, too."""
+    monkeypatch.setattr(equality_positions, "_ROWS_PER_SEARCHED_KEY", rows_per_key)
+    deletes = tuple(
+        delete_file(
+            write(tmp_path / f"{number}.parquet", key_table([key])), equality_ids=(1, 2, 3), sequence_number=number
+        )
+        for number, key in ((5, ("c1", 2, 0)), (6, ("c1", 2, 3)))
+    )
+    data = data_file(sorted_data(tmp_path), sequence_number=5)
+    assert deleted(FileScanTask(data_file=data, equality_deletes=deletes)) == where(ROWS, ("c1", 2, 3).__eq__)
+
+
+@pytest.mark.parametrize("sorted_by", [(4,), None])
+def test_zeros_and_nans_are_keys_of_sorted_files_as_well(tmp_path: Path, sorted_by: tuple[int, ...] | None) -> None:
+    """DA-5: -0.0 equals 0.0, and every NaN every NaN."""
+    values = pa.table({"value": pa.array([-1.0, -0.0, 0.0, *[7.0] * 1000, float("nan")])})
+    data = data_file(write(tmp_path / "x.parquet", with_ids(values, [4]), sorted_by=sorted_by))
+    keys = with_ids(pa.table({"value": pa.array([0.0, float("nan")])}), [4])
+    assert deleted(equality_task(tmp_path, data, keys, (4,))) == [1, 2, 1003]
 
 
 def test_equality_delete_files_of_several_columns_sets_apply_side_by_side(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from v3_tables import ids, new_catalog, new_table, rows
 
-from spark_ext.service.writes.overwritten_partitions import stage_overwritten_partitions
+from spark_ext.service.writes.overwritten_partitions import OverwrittenPartitions, stage_overwritten_partitions
 from tableformat.deletes.rules import partition_identity
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.options import CommitOptions
@@ -28,7 +28,7 @@ def test_rows_behind_a_deleted_row_group_are_counted_from_the_start_of_the_file(
     draft = Draft(table.iceberg, "main")
     draft.begin_verb()
     spec = draft.context.spec
-    stage_overwritten_partitions(draft, spec, {(spec.spec_id, (14,))})
+    stage_overwritten_partitions(draft, OverwrittenPartitions(spec, {(spec.spec_id, (14,)): None}))
     draft.commit(CommitOptions(), started=0.0)
     assert ids(table.refresh()) == [("a", number) for number in (1, 2, 13, 15, 16)]
 
@@ -48,6 +48,7 @@ def test_partitions_of_floats(tmp_path: Path, number: float, left: list[int], is
     draft = Draft(table.iceberg, "main")
     draft.begin_verb()
     spec = draft.context.spec
-    stage_overwritten_partitions(draft, spec, {partition_identity(spec.spec_id, (number,))})
+    overwritten = {partition_identity(spec.spec_id, (number,)): None}
+    stage_overwritten_partitions(draft, OverwrittenPartitions(spec, overwritten))
     draft.commit(CommitOptions(), started=0.0)
     assert sorted(table.refresh().scan().to_arrow()["n"].to_pylist()) == left
