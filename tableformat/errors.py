@@ -20,7 +20,8 @@
     ├── AlreadyCommittedError           staged files that the branch has, or had; they are not committed again
     ├── CommitConflictError             another commit made this one wrong; nothing was changed
     ├── CommitStateUnknownError         the catalog did not say whether the commit happened; no file was removed
-    │   └── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
+    │   ├── CommitInterruptedError      a KeyboardInterrupt while the catalog had the request
+    │   └── CommitExitError             a SystemExit while it had the request, of the handler of a signal for example
     ├── PublishRefusedError             the target of a publish has changes that cannot be carried to the branch
     ├── TaskFailedError                 a task of a job failed where it ran, as often as it was tried
     ├── StorageError                    files or the catalog could not be reached; says nothing about what they hold
@@ -177,9 +178,30 @@ class CommitInterruptedError(CommitStateUnknownError, KeyboardInterrupt):
     """
 
 
+class CommitExitError(CommitStateUnknownError, SystemExit):
+    """The process was told to exit while the catalog had the request, or had just answered: by the handler of a signal
+    for example. Still a SystemExit, with its `code`, so that a process which nobody keeps from it does exit."""
+
+    def __init__(self, message: str, code: object) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[assignment] # whatever sys.exit was given
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.code)
+
+    @property
+    def status(self) -> int:
+        """The exit status of a process that ends with the code."""
+        if self.code is None:
+            return 0
+        return self.code if isinstance(self.code, int) else 1
+
+
 def unknown_outcome(error: BaseException, told: str) -> CommitStateUnknownError:
     """CP-13, CP-51: what an interrupt, or another answer of the catalog than "applied" and "refused", becomes."""
-    return CommitInterruptedError(told) if isinstance(error, KeyboardInterrupt) else CommitStateUnknownError(told)
+    if isinstance(error, KeyboardInterrupt):
+        return CommitInterruptedError(told)
+    return CommitExitError(told, error.code) if isinstance(error, SystemExit) else CommitStateUnknownError(told)
 
 
 class PublishRefusedError(TableFormatError):

@@ -12,10 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tableformat.arguments import checked_methods
+from tableformat.commit.metadata_commit import refresh
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.filters.predicate import Where
 from tableformat.maintenance.running.progress import Progress
 from tableformat.maintenance.upkeep.after_commit import after_commit
+from tableformat.metadata.own_handle import own_handle
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
@@ -24,7 +26,7 @@ from tableformat.operations.options import CommitKeywords, CommitOptions
 from tableformat.operations.ranges.handle import TableRangePartitions
 from tableformat.operations.staged_write import StagedWrite, stage_written
 from tableformat.operations.transaction import Transaction
-from tableformat.operations.verbs.add_files import add_files, name_columns
+from tableformat.operations.verbs.add_files import add_files
 from tableformat.operations.verbs.append import append
 from tableformat.operations.verbs.apply_changes import apply_changes
 from tableformat.operations.verbs.delete import delete
@@ -48,7 +50,8 @@ if TYPE_CHECKING:
 
 @checked_methods
 class Table(TableEvolution):
-    """An Iceberg table with range deletes, on one branch.
+    """An Iceberg table with range deletes, on one branch. Threads may share it: each call works on one version, and the
+    handle moves forward only (CP-61).
 
     The examples of this library begin with these lines:
 
@@ -147,7 +150,8 @@ class Table(TableEvolution):
         >>> table.add_files(["c.parquet"]).added_row_count
         1
         """
-        name_columns(self.iceberg)
+        # By the names that the columns have now, and beside the files that are there now.
+        refresh(self.iceberg)
         paths = file_paths if isinstance(file_paths, str) else list(file_paths)
         verb = partial(add_files, file_paths=paths, check_duplicate_files=check_duplicate_files, partitions=partitions)
         return self._run(verb, None, commit)
@@ -458,11 +462,12 @@ class Table(TableEvolution):
         (1, 1)
         """
         options = CommitOptions.of("transaction", **commit)
-        draft = self._draft()
-        transaction = Transaction(draft, options)
-        with draft.removing_files_on_failure():
-            yield transaction
-            result = transaction.commit()
+        with own_handle(self.iceberg) as own:
+            draft = Draft(own, self.branch)
+            transaction = Transaction(draft, options)
+            with draft.removing_files_on_failure():
+                yield transaction
+                result = transaction.commit()
         self._keep_up(result)
 
     def new_write(
@@ -505,9 +510,11 @@ class Table(TableEvolution):
 
     def _run(self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool = False) -> CommitResult:
         options = CommitOptions.of(verb.func.__name__, verb.keywords, **commit)
-        if dry_run:
-            return dry_run_verb(repeatable(verb, rows), self._draft, options)
-        result = run_verb(verb, self._draft, options, one_shot=is_one_shot(rows))
+        with own_handle(self.iceberg) as own:
+            new_draft = partial(Draft, own, self.branch)
+            if dry_run:
+                return dry_run_verb(repeatable(verb, rows), new_draft, options)
+            result = run_verb(verb, new_draft, options, one_shot=is_one_shot(rows))
         self._keep_up(result)
         return result
 
@@ -515,6 +522,3 @@ class Table(TableEvolution):
         """Upkeep, as the table's properties ask for it, where something was committed."""
         if result.attempts:
             after_commit(self.iceberg, self.branch)
-
-    def _draft(self) -> Draft:
-        return Draft(self.iceberg, self.branch)

@@ -14,6 +14,7 @@ from pyiceberg.table.update.spec import UpdateSpec
 
 from tableformat.arguments import checked_methods
 from tableformat.filters.predicate import Where
+from tableformat.metadata.own_handle import own_handle
 from tableformat.operations.definition.check_constraints import add_check, drop_check
 from tableformat.operations.definition.evolution import SchemaChanges, SpecChanges
 from tableformat.operations.definition.key import set_key
@@ -41,7 +42,8 @@ class TableEvolution(TableReads):
         3
         """
         references.exactly_one(snapshot_id=snapshot_id, as_of=as_of)
-        references.rollback(self.iceberg, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
+        with own_handle(self.iceberg) as own:
+            references.rollback(own, self.branch, self.at(snapshot_id=snapshot_id, as_of=as_of), replay=replay)
         return self
 
     def set_current_snapshot(self, snapshot_id: int | None = None, *, ref_name: str | None = None) -> Self:
@@ -54,7 +56,8 @@ class TableEvolution(TableReads):
         """
         references.exactly_one(snapshot_id=snapshot_id, ref_name=ref_name)
         target = self.at(snapshot_id=snapshot_id) if ref_name is None else references.ref_view(self.iceberg, ref_name)
-        references.set_current_snapshot(self.iceberg, self.branch, target)
+        with own_handle(self.iceberg) as own:
+            references.set_current_snapshot(own, self.branch, target)
         return self
 
     def fast_forward(self, branch: str, to: str) -> Self:
@@ -66,7 +69,8 @@ class TableEvolution(TableReads):
         >>> table.fast_forward("audited", to="main").scan(branch="audited").count()
         1
         """
-        references.fast_forward(self.iceberg, branch, to)
+        with own_handle(self.iceberg) as own:
+            references.fast_forward(own, branch, to)
         return self
 
     def create_tag(self, name: str, snapshot_id: int | None = None, *, max_ref_age_ms: int | None = None) -> Self:
@@ -76,7 +80,8 @@ class TableEvolution(TableReads):
         >>> table.scan(tag="loaded").count()
         3
         """
-        references.create_tag(self.iceberg, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)
+        with own_handle(self.iceberg) as own:
+            references.create_tag(own, name, self.at(snapshot_id=snapshot_id), max_ref_age_ms)
         return self
 
     def create_branch(self, name: str, snapshot_id: int | None = None) -> Self:
@@ -89,10 +94,11 @@ class TableEvolution(TableReads):
         >>> table.refresh().scan().count(), table.scan(branch="ingest").count()
         (3, 1)
         """
-        if snapshot_id is None and self.view.snapshot is None:
-            create_empty_branch(self.iceberg, name, references.RefRetention())
-        else:
-            references.create_branch(self.iceberg, name, self.at(snapshot_id=snapshot_id))
+        with own_handle(self.iceberg) as own:
+            if snapshot_id is None and self.view.snapshot is None:
+                create_empty_branch(own, name, references.RefRetention())
+            else:
+                references.create_branch(own, name, self.at(snapshot_id=snapshot_id))
         return self
 
     def drop_tag(self, name: str) -> Self:
@@ -102,7 +108,8 @@ class TableEvolution(TableReads):
         >>> table.drop_tag("loaded").inspect.refs()["name"].to_pylist()
         ['main']
         """
-        references.drop(self.iceberg, name, "tag")
+        with own_handle(self.iceberg) as own:
+            references.drop(own, name, "tag")
         return self
 
     def drop_branch(self, name: str) -> Self:
@@ -112,7 +119,8 @@ class TableEvolution(TableReads):
         >>> table.drop_branch("ingest").inspect.refs()["name"].to_pylist()
         ['main']
         """
-        references.drop(self.iceberg, name, "branch")
+        with own_handle(self.iceberg) as own:
+            references.drop(own, name, "branch")
         return self
 
     def update_schema(self) -> UpdateSchema:
@@ -150,7 +158,8 @@ class TableEvolution(TableReads):
         >>> catalog.create_table("db.names", required).set_key(["id"]).key
         ('id',)
         """
-        set_key(self.iceberg, columns)
+        with own_handle(self.iceberg) as own:
+            set_key(own, columns)
         return self
 
     def set_properties(self, properties: Mapping[str, str] | None = None, /, **more: str) -> Self:
@@ -162,7 +171,8 @@ class TableEvolution(TableReads):
         >>> table.set_properties({name: "134217728"}).properties[name]
         '134217728'
         """
-        references.set_properties(self.iceberg, {**(properties or {}), **more})
+        with own_handle(self.iceberg) as own:
+            references.set_properties(own, {**(properties or {}), **more})
         return self
 
     def remove_properties(self, *names: str) -> Self:
@@ -172,7 +182,8 @@ class TableEvolution(TableReads):
         >>> table.remove_properties("owner").properties.get("owner", "nobody")
         'nobody'
         """
-        references.remove_properties(self.iceberg, names)
+        with own_handle(self.iceberg) as own:
+            references.remove_properties(own, names)
         return self
 
     def add_check(self, name: str, condition: Where) -> Self:
@@ -189,7 +200,8 @@ class TableEvolution(TableReads):
         >>> result.added_row_count, result.refused["num_cal"].to_pylist()
         (0, [0])
         """
-        add_check(self.iceberg, name, condition)
+        with own_handle(self.iceberg) as own:
+            add_check(own, name, condition)
         return self
 
     def drop_check(self, name: str) -> Self:
@@ -198,7 +210,8 @@ class TableEvolution(TableReads):
         >>> table.add_check("positive", "num_cal > 0").drop_check("positive").checks
         {}
         """
-        drop_check(self.iceberg, name)
+        with own_handle(self.iceberg) as own:
+            drop_check(own, name)
         return self
 
     def upgrade(self, format_version: int = 3) -> Self:

@@ -38,6 +38,7 @@ def delete_prefix(
     from tableformat.display.text import literal
     from tableformat.keys.key_columns import KeyColumns
     from tableformat.keys.value_text import parse_value
+    from tableformat.operations.drafts.draft import Draft
     from tableformat.operations.verbs.delete_prefix import prefix_table
 
     texts = _assignments(prefix)
@@ -47,7 +48,7 @@ def delete_prefix(
     values = {name: parse_value(text, name, schema, where=handle.name) for name, text in texts.items()}
 
     def spans() -> SpanArray:
-        draft = handle._draft()
+        draft = Draft(handle.iceberg, handle.branch)
         return spans_of_prefixes(KeyColumns.of(draft.schema, draft.key_field_ids), prefix_table(draft, values))
 
     what = ", ".join(f"{name} = {literal(value)}" for name, value in values.items())
@@ -77,13 +78,14 @@ def delete_range(
     """Delete the rows from one value up to, but without, another, reading none. An open side takes nulls in."""
     from tableformat.deletes.spans.spans import span_of_bounds
     from tableformat.keys.value_text import parse_tuple
+    from tableformat.operations.drafts.draft import Draft
     from tableformat.operations.verbs.delete_range import range_columns
 
     if lower is None and upper is None:
         raise typer.BadParameter("give --lower, --upper or both; without any every row would go.")
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    draft = handle._draft()
+    draft = Draft(handle.iceberg, handle.branch)
     key = range_columns(draft, names_of(on))
     bounds = [
         None if text is None else parse_tuple(text, key.names, draft.schema, where=handle.name)

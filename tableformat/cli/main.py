@@ -39,7 +39,7 @@ from tableformat.cli.options import parse_options
 from tableformat.cli.output import Output, OutputFormat
 from tableformat.cli.running import INTERRUPTED
 from tableformat.cli.session import CATALOG_VARIABLE, Session
-from tableformat.errors import CommitInterruptedError
+from tableformat.errors import CommitExitError, CommitInterruptedError
 
 _VALUED: Final = ("--catalog", "--catalog-option", "--output", "-o")
 _FLAGS: Final = ("--debug",)
@@ -76,7 +76,14 @@ class ErrorTellingGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         open_closed_streams()
-        return super().parse_args(ctx, globals_first(args))
+        try:
+            return super().parse_args(ctx, globals_first(args))
+        except OSError as error:
+            # Of --help and --version, which print before there is a session.
+            if _is_of_the_command_line(error):
+                raise
+            sys.stderr.write(f"Error: {error}\n")
+            raise typer.Exit(1) from error
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -84,6 +91,9 @@ class ErrorTellingGroup(TyperGroup):
         except CommitInterruptedError as interrupt:
             tell(ctx.obj.output, interrupt)
             raise typer.Exit(INTERRUPTED) from interrupt
+        except CommitExitError as ended:
+            tell(ctx.obj.output, ended)
+            raise typer.Exit(ended.status) from ended
         except KeyboardInterrupt as interrupt:
             if ctx.obj is None or ctx.obj.is_debugging:
                 raise

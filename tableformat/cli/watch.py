@@ -94,6 +94,7 @@ def _keep(session: Session, table: Table, *, is_named: bool) -> None:
     """One table. What goes wrong with it is told, and the others go on. MT-101: it may have gone, or want no upkeep any
     more, while those before it were kept."""
     from tableformat.errors import (
+        CommitExitError,
         CommitInterruptedError,
         SnapshotNotFoundError,
         TableFormatError,
@@ -104,7 +105,7 @@ def _keep(session: Session, table: Table, *, is_named: bool) -> None:
         if is_off(table.refresh()) and not is_named:
             return
         results = table.maintenance.upkeep()
-    except CommitInterruptedError:
+    except (CommitInterruptedError, CommitExitError):
         raise
     except (TableNotFoundError, SnapshotNotFoundError):
         return

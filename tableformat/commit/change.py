@@ -68,8 +68,6 @@ class TableChange:
     """Head of the branch when the change was planned; None for a branch without snapshots. BLIND ignores it."""
     planned_sequence_number: int = 0
     """Sequence number of that snapshot; 0 without one."""
-    referenced_data_files: frozenset[str] = frozenset()
-    """Data files whose rows the added position deletes name, besides those that their entries name."""
     relied_on_snapshot_id: int | None = None
     """CONVERSION: the last snapshot whose position deletes stand for removed ones; None: the planned one (CP-21)."""
     resolved_data_files: frozenset[str] = frozenset()
@@ -131,7 +129,7 @@ class TableChange:
         """Committed data files that the added position deletes and vectors name, files of this change left out."""
         named = {named_data_file(delete) for delete in self.added_delete_files if not is_keyed(delete)}
         own = {data.file_path for data in self.added_data_files}
-        return frozenset(path for path in named | self.referenced_data_files if path is not None and path not in own)
+        return frozenset(path for path in named if path is not None and path not in own)
 
     @property
     def scoped_deletes(self) -> tuple[DeleteFile, ...]:

@@ -19,17 +19,20 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
+from tableformat.commit.fate import CommitFate, Sent
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.retry import retry_lost_races
-from tableformat.errors import CommitConflictError, unknown_outcome
+from tableformat.errors import CommitConflictError
 from tableformat.metadata.newest import move_to_newest
 
 PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
 """(the table as the catalog has it now) -> updates and what they take for granted; no updates: nothing to commit."""
 
 
-def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadata, TableMetadata]:
+def commit_metadata(
+    table: Table, prepare: PrepareUpdates, *, fate: CommitFate | None = None
+) -> tuple[TableMetadata, TableMetadata]:
     """Commit the updates, prepared anew on the newest metadata at each attempt, and move the handle to the result.
 
     Returns the metadata that they were committed on and the metadata after them; twice the same when there was nothing
@@ -37,6 +40,8 @@ def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadat
     another answer than "applied" or "refused" or was interrupted (CP-13, CP-51), UnsupportedFeatureError for a table
     without a catalog.
     """
+    fate = fate or CommitFate()
+    fate.subject = ".".join(table.name())
 
     def attempt() -> tuple[TableMetadata, TableMetadata]:
         refresh(table)
@@ -45,21 +50,20 @@ def commit_metadata(table: Table, prepare: PrepareUpdates) -> tuple[TableMetadat
         if not updates:
             return base, base
         guarded = (AssertTableUUID(uuid=base.table_uuid), *requirements)
+        fate.sent = Sent.IN_FLIGHT
         try:
             response = table.catalog.commit_table(table, guarded, tuple(updates))
         except CommitFailedException:
+            fate.sent = Sent.NO
             raise
         except ValueError as error:
             # PyIceberg's catalogs apply the updates before they write anything: one that does not fit the newest
             # metadata, such as the removal of a snapshot that is gone, was refused.
+            fate.sent = Sent.NO
             raise CommitFailedException(str(error)) from error
         except BaseException as error:
-            told = (
-                f"the catalog did not say whether the change of {'.'.join(table.name())} happened "
-                f"({type(error).__name__}: {error}). No file was removed; `remove_orphan_files` finds what is not "
-                "needed any more."
-            )
-            raise unknown_outcome(error, told) from error
+            raise fate.told(error) from error
+        fate.sent = Sent.APPLIED
         table.metadata = response.metadata
         table.metadata_location = response.metadata_location
         return base, response.metadata

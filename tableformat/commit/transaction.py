@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -37,6 +36,7 @@ from tableformat.commit.committed_once import check_committed_once
 from tableformat.commit.conflicts import check_conflicts
 from tableformat.commit.coverage_change import coverage_is
 from tableformat.commit.delete_scope import check_delete_columns, check_delete_scope, has_partition_scoped_deletes
+from tableformat.commit.fate import CommitFate, Sent
 from tableformat.commit.idempotence import BatchId, BatchName, applied_batch, batch_name, is_applied, remember_batch
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.planned_change import FixedChange, PlannedChange
@@ -51,7 +51,6 @@ from tableformat.errors import (
     TableFormatError,
     TableNotFoundError,
     UnsupportedFeatureError,
-    unknown_outcome,
 )
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.metadata.identifiers import identifier_text
@@ -115,13 +114,14 @@ def commit_change(
     batch_id: BatchId | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
     is_staged: bool = False,
+    fate: CommitFate | None = None,
 ) -> CommitOutcome:
     """Commit the change to a branch as one snapshot, or raise and leave the table as it was.
 
-    A planned change is asked at every attempt, with the head it will meet. A change without files commits
-    nothing. Metadata files of a commit that failed are removed; staged files belong to the caller, who removes them on
-    any error except CommitStateUnknownError. SP-23: `is_staged` leaves the branch where it is; the snapshot is in the
-    table for whoever publishes it.
+    A planned change is asked at every attempt, with the head it will meet. A change without files commits nothing.
+    Metadata files of a commit that failed are removed; staged files belong to the caller, who removes them on any error
+    after which `fate` knows that the table does not name them (`removing_on_failure`). SP-23: `is_staged` leaves the
+    branch where it is; the snapshot is in the table for whoever publishes it.
 
     Raises CommitConflictError, AlreadyCommittedError, CommitStateUnknownError, TableNotFoundError,
     SnapshotNotFoundError (no such branch), UnsupportedFeatureError, InvalidArgumentError.
@@ -135,16 +135,9 @@ def commit_change(
         batch=batch_name(application_id, batch_id),
         producer=SnapshotProducer(table.metadata, properties),
         is_staged=is_staged,
+        fate=fate or CommitFate(),
     )
     return commit.run()
-
-
-class _Sent(Enum):
-    """How far the catalog call of a commit got."""
-
-    NO = "nothing was sent, or the catalog said that it applied nothing"
-    IN_FLIGHT = "sent, no answer"
-    APPLIED = "applied"
 
 
 class _Commit:
@@ -159,6 +152,7 @@ class _Commit:
         batch: BatchName | None,
         producer: SnapshotProducer,
         is_staged: bool,
+        fate: CommitFate,
     ) -> None:
         self._handle = handle
         self._planned = planned
@@ -168,7 +162,8 @@ class _Commit:
         self._is_staged = is_staged
         self._subject = f"{'.'.join(handle.name())} (branch {ref})"
         self._attempts = 0
-        self._sent = _Sent.NO
+        self._fate = fate
+        fate.subject, fate.snapshot_id = self._subject, producer.snapshot_id
 
     def run(self) -> CommitOutcome:
         """CP-13, CP-18, CP-51: files of a commit that did not happen go, files of one that may have happened stay.
@@ -183,11 +178,10 @@ class _Commit:
         except CommitStateUnknownError:
             raise
         except BaseException as error:
-            if self._sent is _Sent.NO:
+            if not self._fate.may_be_named:
                 remove_leftovers(self._handle.io, self._producer.written_locations)
                 raise
-            told = self._unknown(error) if self._sent is _Sent.IN_FLIGHT else self._interrupted(error)
-            raise unknown_outcome(error, told) from error
+            raise self._fate.told(error) from error
         return outcome
 
     def _report(self, outcome: CommitOutcome, duration_seconds: float) -> None:
@@ -270,15 +264,15 @@ class _Commit:
             # Data and delete files may come from other processes; here is where all are known and none is named yet.
             staged = (file.file_path for file in (*change.added_data_files, *change.added_delete_files))
             sync_files(table.io, (*staged, *self._producer.written_locations))
-        self._sent = _Sent.IN_FLIGHT
+        self._fate.sent = Sent.IN_FLIGHT
         try:
             response = table.catalog.commit_table(table, requirements, updates)
         except CommitFailedException:
-            self._sent = _Sent.NO
+            self._fate.sent = Sent.NO
             raise
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the commit may have happened
             return self._after_no_answer(error, snapshot)
-        self._sent = _Sent.APPLIED
+        self._fate.sent = Sent.APPLIED
         after = _at(table, response.metadata, response.metadata_location)
         return CommitOutcome(
             after,
@@ -333,7 +327,7 @@ class _Commit:
                 seen = self._load()
             except TableNotFoundError:
                 if refused:
-                    self._sent = _Sent.NO
+                    self._fate.sent = Sent.NO
                     raise
                 break
             except Exception as unseen:
@@ -354,22 +348,9 @@ class _Commit:
             if refused:
                 break
         if refused and seen is not None:
-            self._sent = _Sent.NO
+            self._fate.sent = Sent.NO
             raise TableFormatError(f"the catalog refused the commit to {self._subject}: {error}") from error
-        raise CommitStateUnknownError(self._unknown(error)) from error
-
-    def _unknown(self, error: BaseException) -> str:
-        return (
-            f"the catalog did not say whether the commit to {self._subject} happened "
-            f"({type(error).__name__}: {error}). Its files were kept. Repeat the call with the same application_id and "
-            f"batch_id, or look for snapshot {self._producer.snapshot_id} before writing the rows again."
-        )
-
-    def _interrupted(self, error: BaseException) -> str:
-        return (
-            f"the commit to {self._subject} happened, as snapshot {self._producer.snapshot_id}, and was interrupted "
-            f"afterwards ({type(error).__name__}: {error}). Its files were kept."
-        )
+        raise self._fate.told(error) from error
 
     def _load(self) -> Table:
         return newest_of(self._handle)
@@ -379,7 +360,7 @@ class _Commit:
         snapshot = snapshot_by_id(table.metadata, self._producer.snapshot_id)
         if snapshot is None:
             return None
-        self._sent = _Sent.APPLIED
+        self._fate.sent = Sent.APPLIED
         return CommitOutcome(table, snapshot.snapshot_id, snapshot.sequence_number, self._attempts, True)
 
     def _already_applied(self, table: Table, snapshot_id: int) -> CommitOutcome:

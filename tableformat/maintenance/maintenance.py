@@ -33,7 +33,7 @@ from tableformat.maintenance.publish import PublishResult, publish
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
 from tableformat.maintenance.run_jobs import RunResult, run_jobs
 from tableformat.maintenance.running.executors import LOCAL, Executor
-from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress
+from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits
 from tableformat.maintenance.statistics.compute_table_stats import ComputeTableStatsResult, compute_table_stats
 from tableformat.maintenance.upkeep.background import BACKGROUND
 from tableformat.maintenance.upkeep.metrics import UpkeepMetrics, metrics_of
@@ -41,10 +41,12 @@ from tableformat.maintenance.upkeep.rounds import UpkeepResult, run_rounds
 from tableformat.maintenance.verification.findings import VerifyResult
 from tableformat.maintenance.verification.repair import RepairResult, repair
 from tableformat.maintenance.verification.verify import verify
+from tableformat.metadata.own_handle import calls_on_own_handles
 from tableformat.metadata.snapshot_choice import head_view
 
 
 @checked_methods
+@calls_on_own_handles("iceberg")
 @dataclass(frozen=True, slots=True, repr=False)
 class Maintenance:
     """Jobs that change how a snapshot is stored and never which rows it has.
@@ -149,6 +151,7 @@ class Maintenance:
         self,
         *,
         where: Where | None = None,
+        only_paths: Collection[str] | None = None,
         partial_progress: bool = True,
         max_commits: int = MAX_COMMITS_DEFAULT,
         executor: Executor = LOCAL,
@@ -160,7 +163,8 @@ class Maintenance:
 
         With `partial_progress` a large table is converted in up to `max_commits` snapshots of at least a file's worth
         of data. A job that is cancelled keeps what it committed, and the next one goes on from there. `where` limits
-        the job to data files that may hold a matching row; deletes that other files still need stay. With a Spark
+        the job to data files that may hold a matching row, `only_paths` to these locations of them; deletes that other
+        files still need stay. With a Spark
         session as `executor` its executors read and write, and this process plans and commits. With `dry_run` nothing
         is written and the result says what would be. `progress(done, total, "data files")` is called as data files are
         done. Safe beside writers: what they commit meanwhile is converted the next time.
@@ -173,12 +177,13 @@ class Maintenance:
         >>> table.iceberg.scan().to_arrow().num_rows  # PyIceberg reads the table.
         1
         """
+        check_max_commits(max_commits)
         return convert_deletes(
             self._writable,
             self.branch,
             where=where,
-            partial_progress=partial_progress,
-            max_commits=max_commits,
+            only_paths=None if only_paths is None else frozenset(only_paths),
+            max_commits=max_commits if partial_progress else 1,
             executor=executor,
             dry_run=dry_run,
             progress=progress,
@@ -215,6 +220,7 @@ class Maintenance:
         self,
         *,
         where: Where | None = None,
+        only_paths: Collection[str] | None = None,
         min_input_files: int = MIN_INPUT_FILES_DEFAULT,
         rewrite_all: bool = False,
         dry_run: bool = False,
@@ -222,9 +228,9 @@ class Maintenance:
     ) -> RewritePositionDeleteFilesResult:
         """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector.
 
-        A data file is looked at when it may hold a row that matches `where`, and rewritten when `min_input_files`
-        position delete files name it, when one names others too, and with `rewrite_all` always. Row deletes that match
-        nothing any more leave as well. No data file is opened. Safe beside writers.
+        A data file is looked at when it may hold a row that matches `where` and is among `only_paths`, and rewritten
+        when `min_input_files` position delete files name it, when one names others too, and with `rewrite_all` always.
+        Row deletes that match nothing any more leave as well. No data file is opened. Safe beside writers.
 
         >>> results = [table.delete(f"num_cal = {number} AND id1 = 'A'", mode="scan") for number in (1, 2)]
         >>> result = table.maintenance.rewrite_position_delete_files(min_input_files=2)
@@ -235,6 +241,7 @@ class Maintenance:
             self._writable,
             self.branch,
             where=where,
+            only_paths=None if only_paths is None else frozenset(only_paths),
             min_input_files=min_input_files,
             rewrite_all=rewrite_all,
             dry_run=dry_run,

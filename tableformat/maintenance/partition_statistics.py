@@ -17,8 +17,9 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetPartitionStatisticsUpdate, TableRequirement, TableUpdate
 
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.metadata_commit import commit_metadata, refresh
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
+from tableformat.errors import CommitConflictError, InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind, FileContent
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestEntry
 from tableformat.metadata.manifests.manifest_list import manifests_of
@@ -75,13 +76,9 @@ def compute_partition_statistics(iceberg: IcebergTable, snapshot_id: int) -> str
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink)
     size = write_bytes(iceberg.io, location, sink.getvalue().to_pybytes())
-    try:
-        _name(iceberg, snapshot_id, location, size)
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        delete_if_present(iceberg.io, location)
-        raise
+    fate = CommitFate()
+    with removing_on_failure(fate, lambda: delete_if_present(iceberg.io, location)):
+        _name(iceberg, snapshot_id, location, size, fate)
     return location
 
 
@@ -90,7 +87,7 @@ def _named(metadata: TableMetadata, snapshot_id: int) -> str | None:
     return files[-1].statistics_path if files else None
 
 
-def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int) -> None:
+def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int, fate: CommitFate) -> None:
     named = {"snapshot-id": snapshot_id, "statistics-path": location, "file-size-in-bytes": size}
 
     def prepare(table: IcebergTable) -> tuple[list[TableUpdate], list[TableRequirement]]:
@@ -101,7 +98,7 @@ def _name(iceberg: IcebergTable, snapshot_id: int, location: str, size: int) -> 
             )
         return [SetPartitionStatisticsUpdate.model_validate({"partition-statistics": named})], []
 
-    commit_metadata(iceberg, prepare)
+    commit_metadata(iceberg, prepare, fate=fate)
 
 
 def partition_statistics(view: SnapshotView) -> pa.Table:

@@ -22,6 +22,7 @@ from pyiceberg.table.metadata import TableMetadata
 from tableformat.commit.metadata_commit import refresh
 from tableformat.commit.publish_target import publish_target_of, published_to
 from tableformat.errors import (
+    CommitExitError,
     CommitInterruptedError,
     CommitStateUnknownError,
     InvalidArgumentError,
@@ -240,7 +241,7 @@ class _Run:
             result = self._job(name)()
         except _OutOfTimeError:
             status, reason = JobStatus.OUT_OF_TIME, "stopped by the time budget; it goes on where it was the next time"
-        except CommitInterruptedError:
+        except (CommitInterruptedError, CommitExitError):
             raise
         except CommitStateUnknownError as error:
             status, reason = JobStatus.FAILED, str(error)

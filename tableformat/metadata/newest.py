@@ -6,12 +6,14 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.errors import TableNotFoundError
+from tableformat.metadata.own_handle import own_handle
 
 
 def move_to_newest(iceberg: IcebergTable) -> None:
     """TableNotFoundError for a table that was dropped, or renamed, since it was loaded, whatever has its name now."""
     try:
-        iceberg.refresh()
+        with own_handle(iceberg) as own:
+            own.refresh()
     except (NoSuchTableError, ValueError):
         # PyIceberg has a plain ValueError for another table under the name.
         newest_of(iceberg)

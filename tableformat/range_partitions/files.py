@@ -13,7 +13,7 @@ from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import DataFile
 from tableformat.range_partitions.alteration import step_range, without
-from tableformat.range_partitions.cuts import Range
+from tableformat.range_partitions.cuts import END, START, Range
 from tableformat.range_partitions.defined import DefinedPartitions
 
 
@@ -65,6 +65,38 @@ class PartitionPlaces:
             return "partition", holder
         touched = self.places.touched(bounds)
         return Straddling(data.file_path) if touched else ("gap", touched.start)
+
+
+def partitions_of_files(
+    defined: DefinedPartitions, data_files: Sequence[DataFile]
+) -> list[tuple[Range, ...] | Straddling]:
+    """For each file what the partition covers that all its rows lie in: one range, all that no bound covers for the
+    default partition, the step that its rows add on demand (RP-9), or nothing where no row is taken."""
+    places = PartitionPlaces.of(defined)
+    return [_ranges_of(defined, places, data) for data in data_files]
+
+
+def _ranges_of(defined: DefinedPartitions, places: PartitionPlaces, data: DataFile) -> tuple[Range, ...] | Straddling:
+    place = places.of_file(data)
+    if isinstance(place, Straddling):
+        return place
+    kind, index = place
+    if kind == "partition":
+        return (places.places.ranges[index],)
+    if defined.has_default:
+        return tuple(default_ranges(defined))
+    if defined.on_demand is None:
+        return ()
+    added, _ = steps_of_files(defined, [data])
+    if not added:
+        return ()
+    holder = FilePlaces.of(added).holder(key_bounds(data, defined.key))
+    return Straddling(data.file_path) if holder is None else (added[holder],)
+
+
+def default_ranges(defined: DefinedPartitions) -> list[Range]:
+    """RP-10: what the default partition takes: all that no bound covers."""
+    return without(Range(START, END), defined.bounds)
 
 
 def uncovered_files(defined: DefinedPartitions, data_files: Iterable[DataFile]) -> list[DataFile]:

@@ -90,6 +90,25 @@ def test_columns_without_an_order_and_odd_names(spark: SparkSession, lake: Catal
     assert [row[0] for row in spark.table("`m t_changes`").orderBy("_change_ordinal", "`a``b c`").collect()] == [2, 3]
 
 
+@pytest.mark.parametrize("net_changes", ["true", "false"])
+def test_times_inside_of_maps_are_told_apart(spark: SparkSession, namespace: str, net_changes: str) -> None:
+    """SP-34: rows were compared by JSON, in which times have milliseconds, so that an update looked like a copy."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (m MAP<STRING, TIMESTAMP>, n STRUCT<m: MAP<STRING, TIMESTAMP_NTZ>>)")
+    for column in ("m", "n"):
+        moments = {each: f"map('a', TIMESTAMP{each} '2026-01-01 00:00:00.000001')" for each in ("", "_NTZ")}
+        spark.sql(f"INSERT OVERWRITE {name} VALUES ({moments['']}, named_struct('m', {moments['_NTZ']}))")
+        before = spark.sql(f"SELECT max_by(snapshot_id, committed_at) FROM {name}.snapshots").first()[0]
+        later = {each: moment.replace("01')", "02')") for each, moment in moments.items()}
+        value = later[""] if column == "m" else f"named_struct('m', {later['_NTZ']})"
+        spark.sql(f"UPDATE {name} SET {column} = {value}")
+        options = f"map('start-snapshot-id', '{before}')"
+        call = f"create_changelog_view('{namespace}.t', 'moments', {options}, net_changes => {net_changes})"
+        spark.sql(f"CALL lake.system.{call}")
+        assert sorted(row._change_type for row in spark.table("moments").collect()) == ["DELETE", "INSERT"]
+        spark.sql("DROP VIEW moments")
+
+
 def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = make(lake, namespace, key=())
     table.append(pa.table({"id": [1, 1], "v": ["a", "b"]}, schema=SCHEMA))

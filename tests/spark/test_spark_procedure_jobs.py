@@ -211,6 +211,13 @@ def files_chosen(spark: SparkSession, table: Table, where: str) -> int:
 
 CONDITIONS = [
     *("true", "false", "id = null", "id = 3L", "id = 3S", "id = '3'", "id = CAST('3' AS BIGINT)", "ID = 3", "`id` = 3"),
+    *(
+        "id IN (3, NULL)",
+        "id NOT IN (3, NULL)",
+        "NOT (id IN (3, NULL) OR name = 'n1')",
+        "id IN (1, 2, NULL) AND id > 1",
+    ),
+    *("lake.system.bucket(4, id) IN (0, NULL)", "NOT lake.system.bucket(4, id) IN (0, NULL)", "id IN (NULL, NULL)"),
     *("id IN (1, 2, 99)", "id BETWEEN 2 AND 4", "NOT (id = 3 OR id = 4)", "id <=> 3", "id = -3", "id = 3 -- three"),
     *("name LIKE 'n3%'", "name NOT LIKE 'n3%'", "name IS NULL", "name IS NOT NULL", "name = 'a''b'", "name > 'n3'"),
     *("d = DATE '2026-01-03'", "d >= '2026-01-03'", "d < current_date() - INTERVAL 1 DAY", "d > DATE '2026-01-01' + 2"),
@@ -259,12 +266,12 @@ def test_where_that_chooses_no_files(spark: SparkSession, days: Table, where: st
 
 
 def test_where_of_other_procedures(spark: SparkSession, days: Table) -> None:
-    """PR-8: functions that are ranges of their column choose files in each."""
+    """PR-8: one reading for all."""
     for procedure in ("convert_deletes", "rewrite_position_delete_files"):
-        for where in ("id IN (1, 2)", "lake.system.days(ts) = DATE '2026-01-03'"):
+        for where in CONDITIONS:
             call(spark, f"{procedure}('{days.name}', where => \"{where}\", dry_run => true)")
-        told = failure(spark, f"{procedure}('{days.name}', where => 'lake.system.bucket(4, id) = 0')")
-        assert "is asked of partitions, which rewrite_data_files does alone" in told
+        told = failure(spark, f"{procedure}('{days.name}', where => \"upper(name) = 'N3'\")")
+        assert "cannot choose files" in told
 
 
 def test_options_of_a_rewrite(spark: SparkSession, table: Table) -> None:

@@ -93,6 +93,21 @@ def test_a_view_means_what_it_meant_when_it_was_made(spark: SparkSession, db: st
     assert row.asDict(recursive=True) == {"s": {"a": [Decimal("1.5")]}, "m": {"k": 1}}
 
 
+def test_a_view_is_made_beside_one_of_the_session(spark: SparkSession, db: str) -> None:
+    """SQ-26: before Spark 4.2 a temporary view of the name made CREATE VIEW a statement of the session catalog."""
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW beside AS SELECT 'of the session' AS a")
+    spark.sql(f"USE {db}")
+    try:
+        spark.sql("CREATE VIEW beside AS SELECT id FROM t WHERE id = 1")
+        assert rows(spark, "SELECT * FROM beside") == [("of the session",)]
+        assert rows(spark, f"SELECT * FROM {db}.beside") == [(1,)]
+        spark.sql("DROP VIEW beside")
+        assert rows(spark, "SELECT * FROM beside") == [(1,)]
+    finally:
+        spark.sql("DROP VIEW IF EXISTS beside")
+        spark.sql("USE spark_catalog.default")
+
+
 def test_a_view_is_replaced_altered_renamed_and_dropped(spark: SparkSession, lake: Catalog, db: str) -> None:
     """SQ-27."""
     namespace = db.removeprefix("lake.")

@@ -50,6 +50,7 @@ ERRORS = [
     "AlreadyExistsError",
     "CatalogNotFoundError",
     "CommitConflictError",
+    "CommitExitError",
     "CommitInterruptedError",
     "CommitStateUnknownError",
     "CopiedLakeError",
@@ -287,7 +288,8 @@ def test_attributes() -> None:
     assert properties >= TABLE_ATTRIBUTES
     assert set(dir(Inspect)) >= {*INSPECT, "deletes_of"}
     assert parameters(Maintenance.convert_deletes) == (
-        "*, where=None, partial_progress=True, max_commits=10, executor='local', dry_run=False, progress=None"
+        "*, where=None, only_paths=None, partial_progress=True, max_commits=10, executor='local', dry_run=False, "
+        "progress=None"
     )
     assert parameters(Maintenance.verify) == parameters(tf.Table.verify)
     assert parameters(Maintenance.repair) == "*, dry_run=False, progress=None"

@@ -225,7 +225,6 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
         "tableformat/storage/cache_directory.py",
         "tableformat/storage/storage.py",
         "tableformat/operations/drafts/draft.py",
-        "tableformat/operations/history/empty_branch.py",
         "tableformat/operations/ranges/alter.py",
         "tableformat/operations/ranges/retire.py",
         "tableformat/relocation/delete_files.py",

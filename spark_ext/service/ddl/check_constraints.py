@@ -16,7 +16,7 @@ from pyiceberg.table.update import (
     TableRequirement,
 )
 
-from spark_ext.service.wire.expressions import exact_filter
+from spark_ext.service.wire.expressions import compares_with_null, exact_filter
 from tableformat.errors import AlreadyExistsError, TableFormatError
 from tableformat.filters.bound_filter import bind_filter
 from tableformat.operations.history.held_checks import checks_are
@@ -69,9 +69,12 @@ def _still_at(version: str) -> TableRequirement:
 
 
 def _expression(check: CheckJson, schema: Schema) -> str | None:
-    """The condition as JSON of an Iceberg expression; None when there is none that means exactly the same."""
+    """The condition as JSON of an Iceberg expression; None when there is none that means exactly the same.
+
+    A row for which it is unknown passes, of which a filter that a null made false says otherwise (SP-93).
+    """
     predicate = check.get("predicate")
-    where = None if predicate is None else exact_filter([predicate], schema)
+    where = None if predicate is None or compares_with_null(predicate) else exact_filter([predicate], schema)
     if where is None:
         return None
     text = where.model_dump_json()

@@ -32,6 +32,11 @@ _TYPE: Final = CHANGE_TYPE.name
 _ORDINAL: Final = CHANGE_ORDINAL.name
 _COMMIT: Final = (_ORDINAL, COMMIT_SNAPSHOT_ID.name)
 _IS_DELETE: Final = f"{_TYPE} = 'DELETE'"
+_WHOLE: Final = (
+    "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS', 'ignoreNullFields', 'false')"
+)
+"""Of JSON: times have milliseconds in it unless it is told otherwise, and a null field is left out."""
 
 
 @procedure(
@@ -85,7 +90,9 @@ class _Column(str):
     def of(cls, field: Mapping[str, Any]) -> _Column:
         column = cls(_quoted(field["name"]))
         # Windows have no order of maps; the text of one is in the order in which it was written.
-        column.compared = f"to_json(named_struct('c', {column}))" if _has_no_order(field["type"]) else str(column)
+        column.compared = (
+            f"to_json(named_struct('c', {column}), {_WHOLE})" if _has_no_order(field["type"]) else str(column)
+        )
         return column
 
 

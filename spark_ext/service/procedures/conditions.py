@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
 from pyiceberg.expressions import And, BooleanExpression
@@ -39,46 +40,30 @@ class FileCondition:
     """Locations of the files that functions of the catalog leave; None where partitions are not asked."""
 
 
-def condition(where: Sequence[Part] | None, table: Table) -> BooleanExpression | None:
-    """PR-8: the parts as one filter, which means the same rows."""
-    schema = table.metadata.schema()
-    filters = [_exact(part, schema) for part in where or ()]
-    return And(*filters) if len(filters) > 1 else filters[0] if filters else None
-
-
 def file_condition(where: Sequence[Part] | None, table: Table) -> FileCondition:
-    """PR-8: the same, and parts with functions of the catalog that no filter says are asked of partitions."""
+    """PR-8: the parts as one filter, which means the same rows; those with functions of the catalog that no filter says
+    are asked of partitions."""
     schema = table.metadata.schema()
-    of_partitions = [part for part in where or () if _is_of_partitions(part, schema)]
-    others = [part for part in where or () if part not in of_partitions]
+    filters = [exact_filter([part.predicate], schema) for part in where or ()]
+    exact = [each for each in filters if each is not None]
+    filter_ = reduce(And, exact) if exact else None
+    of_partitions = [part for part, found in zip(where or (), filters, strict=True) if found is None]
     if not of_partitions:
-        return FileCondition(condition(others, table))
+        return FileCondition(filter_)
+    for part in of_partitions:
+        _check_is_of_partitions(part, schema)
     predicates = [part.predicate for part in of_partitions]
     plan = table.scan(where=pruning_filter(predicates, schema)).plan()
     left = PartitionPredicates(predicates, table.view).narrowed(plan)
     paths = frozenset(file.file_path for file in (*(task.data_file for task in left.tasks), *left.covered))
-    return FileCondition(condition(others, table), paths)
+    return FileCondition(filter_, paths)
 
 
-def _exact(part: Part, schema: Schema) -> BooleanExpression:
-    if _is_of_partitions(part, schema):
-        raise InvalidPredicateError(
-            f"where: {part.text} is asked of partitions, which rewrite_data_files does alone. Compare columns with "
-            "constants."
-        )
-    found = exact_filter([part.predicate], schema)
-    assert found is not None, "it has a filter or is asked of partitions"
-    return found
-
-
-def _is_of_partitions(part: Part, schema: Schema) -> bool:
+def _check_is_of_partitions(part: Part, schema: Schema) -> None:
     """InvalidPredicateError where a piece of it has neither a filter nor a function of the catalog."""
-    if exact_filter([part.predicate], schema) is not None:
-        return False
     for leaf in _leaves(part.predicate):
         if not _calls_function(leaf) and exact_filter([leaf], schema) is None:
             raise _no_condition(part)
-    return True
 
 
 def _leaves(predicate: SparkExpression) -> Iterator[SparkExpression]:
@@ -99,6 +84,6 @@ def _calls_function(leaf: SparkExpression) -> bool:
 def _no_condition(part: Part) -> InvalidPredicateError:
     return InvalidPredicateError(
         f"where: {part.text} cannot choose files. Compare columns, or functions of the catalog such as "
-        "system.bucket(4, id) in rewrite_data_files, with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL "
+        "system.bucket(4, id), with constants by =, <=>, <>, <, <=, >, >=, IN, BETWEEN, IS NULL "
         "and LIKE 'a%', joined by AND, OR and NOT."
     )

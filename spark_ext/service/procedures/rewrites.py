@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from spark_ext.service.procedures.conditions import Part, condition, file_condition
+from spark_ext.service.procedures.conditions import Part, file_condition
 from spark_ext.service.procedures.options import Options, boolean
 from spark_ext.service.procedures.procedure import (
     STRING_MAP,
@@ -166,8 +166,10 @@ def convert_deletes(
 ) -> Rows:
     """Turn equality and range deletes into position deletes, or on v3 tables into deletion vectors, after which every
     Iceberg engine reads the branch."""
+    keywords = _CONVERSION_OPTIONS.read(options or {})
+    chosen = file_condition(where, table)
     result = table.maintenance.convert_deletes(
-        where=condition(where, table), dry_run=dry_run, **_CONVERSION_OPTIONS.read(options or {})
+        where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords
     )
     row = {
         "removed_equality_delete_files_count": result.removed_equality_delete_file_count,
@@ -243,7 +245,10 @@ def rewrite_position_delete_files(
     """Put the position deletes of each data file together in one file, on v3 tables in its deletion vector; those that
     match nothing any more leave."""
     keywords = _POSITION_OPTIONS.read(options or {})
-    result = table.maintenance.rewrite_position_delete_files(where=condition(where, table), dry_run=dry_run, **keywords)
+    chosen = file_condition(where, table)
+    result = table.maintenance.rewrite_position_delete_files(
+        where=chosen.where, only_paths=chosen.only_paths, dry_run=dry_run, **keywords
+    )
     row = {"rewritten_bytes_count": result.rewritten_bytes, "added_bytes_count": result.added_bytes}
     return [result_fields(result) | row]
 

@@ -65,6 +65,7 @@ _CONSTANTS: Final[dict[str, BooleanExpression]] = {"ALWAYS_TRUE": AlwaysTrue(), 
 _LITERALS: Final[dict[str | None, BooleanExpression]] = {"true": AlwaysTrue(), "false": AlwaysFalse()}
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKNOWN_WITH_NULL: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "STARTS_WITH", "IN"})
 _MAX_IN_VALUES: Final = 10_000
 """Values of an IN up to which it is pushed down."""
 
@@ -83,7 +84,7 @@ def columns_of(expression: SparkExpression) -> Iterator[list[str]]:
 
 def exact_filter(predicates: Sequence[SparkExpression], schema: Schema) -> BooleanExpression | None:
     """SP-3: the conjunction as a filter that matches exactly the same rows; None when there is no such filter."""
-    converted = [_exact(predicate, schema) for predicate in predicates]
+    converted = [_exact(predicate, schema, negated=False) for predicate in predicates]
     if any(each is None for each in converted):
         return None
     return _conjunction([each for each in converted if each is not None])
@@ -107,54 +108,86 @@ def _weaker(predicate: SparkExpression, schema: Schema) -> BooleanExpression:
             return And(_weaker(arguments[0], schema), _weaker(arguments[1], schema))
         case "OR":
             return Or(_weaker(arguments[0], schema), _weaker(arguments[1], schema))
-    return _exact(predicate, schema) or AlwaysTrue()
+    return _exact(predicate, schema, negated=False) or AlwaysTrue()
 
 
-def _exact(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
+def _exact(predicate: SparkExpression, schema: Schema, *, negated: bool) -> BooleanExpression | None:
+    """`negated`: whether an odd number of NOTs stands above. It is carried down, so that what is unknown becomes false
+    at its place, which it is for a filter with a NOT above it and without."""
     operator = predicate.get("operator", "")
     if operator in _CONSTANTS:
-        return _CONSTANTS[operator]
+        return _negated_if(_CONSTANTS[operator], negated)
     if "literal" in predicate:
-        # Spark's AlwaysTrue and AlwaysFalse are literals as well as predicates; null is unknown, also under NOT.
-        return _LITERALS.get(predicate["literal"])
-    if operator not in {"AND", "OR", "NOT"}:
-        return _bound_leaf(predicate, schema)
-    parts = [_exact(argument, schema) for argument in predicate["arguments"]]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
+        # Spark's AlwaysTrue and AlwaysFalse are literals as well as predicates.
+        known = _LITERALS.get(predicate["literal"])
+        return AlwaysFalse() if predicate["literal"] is None else known and _negated_if(known, negated)
     if operator == "NOT":
-        return Not(known[0])
-    return And(*known) if operator == "AND" else Or(*known)
+        return _exact(predicate["arguments"][0], schema, negated=not negated)
+    if operator not in {"AND", "OR"}:
+        return _bound_leaf(predicate, schema, negated)
+    left, right = (_exact(argument, schema, negated=negated) for argument in predicate["arguments"])
+    if left is None or right is None:
+        return None
+    return And(left, right) if (operator == "AND") != negated else Or(left, right)
 
 
-def _bound_leaf(predicate: SparkExpression, schema: Schema) -> BooleanExpression | None:
+def _negated_if(expression: BooleanExpression, negated: bool) -> BooleanExpression:
+    return Not(expression) if negated else expression
+
+
+def _bound_leaf(predicate: SparkExpression, schema: Schema, negated: bool) -> BooleanExpression | None:
+    if compares_with_null(predicate):
+        return _leaf_with_null(predicate, schema, negated)
     try:
         leaf = _leaf(predicate) or _leaf_of_transform(predicate, schema)
     except NoValueError:
         return None
-    return leaf if leaf is not None and _binds(leaf, schema) else None
+    return _negated_if(leaf, negated) if leaf is not None and _binds(leaf, schema) else None
+
+
+def compares_with_null(predicate: SparkExpression) -> bool:
+    """SP-93: whether it, or a part of it, is unknown where rows have values: a filter says false of those."""
+    arguments = predicate.get("arguments", ())
+    if predicate.get("operator") in _UNKNOWN_WITH_NULL and any(map(_is_null, arguments)):
+        return True
+    return _is_null(predicate) or (
+        predicate.get("operator") in {"AND", "OR", "NOT"} and any(map(compares_with_null, arguments))
+    )
+
+
+def _is_null(expression: SparkExpression) -> bool:
+    return expression.get("literal", "") is None
+
+
+def _leaf_with_null(predicate: SparkExpression, schema: Schema, negated: bool) -> BooleanExpression | None:
+    """SP-93: `a = NULL` is true for no row and its negation neither; `a IN (1, NULL)` is true where `a` is 1."""
+    operator, arguments = _column_first(predicate)
+    others = [each for each in arguments if not _is_null(each)]
+    if operator == "IN" and len(others) > 1:
+        found = _bound_leaf({**predicate, "arguments": others}, schema, negated=False)
+        return AlwaysFalse() if negated and found is not None else found
+    columns = [".".join(path) for path in columns_of(others[0])] if len(others) == 1 else []
+    is_plain = len(columns) == 1 and ("column" in others[0] or transform_call(others[0]) is not None)
+    return AlwaysFalse() if is_plain and _binds(_PREDICATES["IS_NULL"](Reference(columns[0])), schema) else None
 
 
 def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
-    """A comparison of one column with literals; None for anything else.
-
-    A comparison with a null is unknown, which a filter without such a value cannot say: its negation would match.
-    """
+    """A comparison of one column with literals; None for anything else, and where a literal but that of `<=>` is
+    null."""
     if "column" in predicate:
         return _PREDICATES["="](_reference(predicate), True)
     operator, arguments = _column_first(predicate)
     if not arguments or "column" not in arguments[0] or not all("literal" in each for each in arguments[1:]):
         return None
     column, literals = _reference(arguments[0]), arguments[1:]
-    has_null = any(each["literal"] is None for each in literals)
+    has_null = any(map(_is_null, literals))
     if not has_null and any(_is_nan(each) for each in literals):
         return _leaf_with_nan(operator, column, [literal_value(each) for each in literals if not _is_nan(each)])
     if operator == "<=>":
         # Never unknown, so that its negation matches nulls.
         is_null, is_not_null = _PREDICATES["IS_NULL"](column), _PREDICATES["IS_NOT_NULL"](column)
         return is_null if has_null else And(_PREDICATES["="](column, literal_value(literals[0])), is_not_null)
-    if operator not in _PREDICATES or has_null or len(literals) > _MAX_IN_VALUES:
+    if operator not in _PREDICATES or len(literals) > _MAX_IN_VALUES:
         return None
     values = [literal_value(each) for each in literals]
     return _PREDICATES[operator](column, values) if operator == "IN" else _PREDICATES[operator](column, *values)

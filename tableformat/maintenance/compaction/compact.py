@@ -22,9 +22,10 @@ from pyiceberg.table.snapshots import Operation
 
 from tableformat.commit.by_format_version import OnlyInVersion
 from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.transaction import CommitOutcome, commit_change
-from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.errors import CommitConflictError
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
 from tableformat.maintenance.compaction.compaction_plan import (
     CompactionGroup,
@@ -252,23 +253,20 @@ class _Compaction:
         self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, *, is_last: bool
     ) -> list[CompactionGroup]:
         """MT-47: a batch that met a conflict is committed group by group, so that one group does not hold up others."""
-        try:
-            outcome = self._commit(batch, plan, view)
-        except CommitConflictError:
-            if len(batch) == 1 or not self._partial_progress:
-                _remove(batch, view)
-                if is_last and not self._partial_progress:
-                    raise
-                return [each.group for each in batch]
-        except CommitStateUnknownError:
-            raise
-        except BaseException:
-            _remove(batch, view)
-            raise
-        else:
-            outcome.move(self._iceberg)
-            self._result = _added(self._result, batch, outcome.snapshot_id)
-            return []
+        fate = CommitFate()
+        with removing_on_failure(fate, lambda: _remove(batch, view)):
+            try:
+                outcome = self._commit(batch, plan, view, fate)
+            except CommitConflictError:
+                if len(batch) == 1 or not self._partial_progress:
+                    if is_last and not self._partial_progress:
+                        raise
+                    _remove(batch, view)
+                    return [each.group for each in batch]
+            else:
+                outcome.move(self._iceberg)
+                self._result = _added(self._result, batch, outcome.snapshot_id)
+                return []
         failed: list[CompactionGroup] = []
         for index, each in enumerate(batch):
             try:
@@ -278,9 +276,13 @@ class _Compaction:
                 raise
         return failed
 
-    def _commit(self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView) -> CommitOutcome:
+    def _commit(
+        self, batch: Sequence[_Rewritten], plan: CompactionPlan, view: SnapshotView, fate: CommitFate
+    ) -> CommitOutcome:
         change = OnlyInVersion(_change(batch, plan), view, "compaction")
-        return commit_change(self._iceberg, change, ref=self._branch, snapshot_properties=self._snapshot_properties)
+        return commit_change(
+            self._iceberg, change, ref=self._branch, snapshot_properties=self._snapshot_properties, fate=fate
+        )
 
 
 class _RowCount:

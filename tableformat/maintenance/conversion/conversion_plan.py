@@ -87,12 +87,13 @@ def plan_conversion(
     where: BooleanExpression | None,
     max_slices: int,
     kinds: Collection[DeleteKind] = KEYED_KINDS,
+    only_paths: frozenset[str] | None = None,
 ) -> ConversionPlan:
     """Reads the manifests, and range delete files within the span budget; no data file. Keyed deletes of other kinds
-    are left out.
+    are left out, and with `only_paths` data files in other places.
 
-    MT-16: with a filter there is no record, because what it chose has gaps between the paths; MT-89: nor with some
-    kinds, because the others were not searched.
+    MT-16: with a choice of files there is no record, because what it chose has gaps between the paths; MT-89: nor with
+    some kinds, because the others were not searched.
     UnsupportedFeatureError for a data file that keyed deletes may meet and that is named more than once (MT-64).
     """
     manifests = manifests_of(view)
@@ -115,14 +116,15 @@ def plan_conversion(
     for file in met if named_twice else ():
         if file.data_file.file_path in named_twice:
             raise named_twice_error(file.data_file.file_path, "its equality and range deletes cannot be converted")
-    is_chosen: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
-    chosen = sorted((file for file in met if is_chosen(file.data_file)), key=lambda file: file.data_file.file_path)
+    may_match: Callable[[DataFile], bool] = (lambda _data: True) if where is None else file_filter(view, where)
+    in_reach = met if only_paths is None else [file for file in met if file.data_file.file_path in only_paths]
+    chosen = sorted((file for file in in_reach if may_match(file.data_file)), key=lambda file: file.data_file.file_path)
     parts = _cut(chosen, max_slices, least_slice_weight(view))
     data_indexes = {file.data_file.file_path: data_index for data_index, part in enumerate(parts) for file in part}
     leaving: Mapping[int, Sequence[DeleteFile]] = {0: keyed}
     if len(parts) > 1 or len(chosen) < len(met):
         leaving = _leaving(by_proof, met, keyed, data_indexes, _column_index(view, context))
-    has_records = where is None and set(kinds) >= KEYED_KINDS
+    has_records = where is None and only_paths is None and set(kinds) >= KEYED_KINDS
     slices = tuple(
         ConversionSlice(
             tuple(part),

@@ -33,6 +33,7 @@ from tableformat.commit.change import (
     file_keys,
     is_keyed,
 )
+from tableformat.commit.fate import CommitFate
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.transaction import commit_change
@@ -120,7 +121,7 @@ def convert_deletes(
     branch: str,
     *,
     where: Where | None = None,
-    partial_progress: bool = True,
+    only_paths: frozenset[str] | None = None,
     max_commits: int = MAX_COMMITS_DEFAULT,
     executor: Executor = LOCAL,
     dry_run: bool = False,
@@ -133,7 +134,8 @@ def convert_deletes(
 ) -> ConvertResult:
     """Convert every equality and range delete of the branch's newest snapshot, and move the handle to the result.
 
-    Deletes of any kind that match nothing leave with the last commit. A branch with a publish target is first given
+    `only_paths` are the locations of the data files that may be converted, None for all that `where` chooses. Deletes
+    of any kind that match nothing leave with the last commit. A branch with a publish target is first given
     what the target got (MT-31); `target_rule` says what the last commit does to that target. `tell_converted` is given
     what was converted at the end. With some `kinds` alone the others stay as they are, and nothing is recorded of what
     was searched (MT-89).
@@ -152,7 +154,8 @@ def convert_deletes(
         branch,
         runner,
         where=filter_,
-        max_commits=max_commits if partial_progress else 1,
+        only_paths=only_paths,
+        max_commits=max_commits,
         dry_run=dry_run,
         progress=progress,
         kinds=frozenset(kinds),
@@ -198,6 +201,7 @@ class _Conversion:
         runner: TaskRunner,
         *,
         where: BooleanExpression | None,
+        only_paths: frozenset[str] | None,
         max_commits: int,
         dry_run: bool,
         progress: Progress | None,
@@ -209,6 +213,7 @@ class _Conversion:
         self._iceberg = iceberg
         self._branch = branch
         self._where = where
+        self._only_paths = only_paths
         self._max_commits = max_commits
         self._runner = runner
         self._dry_run = dry_run
@@ -220,7 +225,7 @@ class _Conversion:
         self._result = ConvertResult(snapshot_id=None)
         self._waiting: dict[_Key, ConvertedFile] = {}
         """MT-17: converted and not committed; serves a later plan too where nothing happened to the data file."""
-        self._committed_locations: set[str] = set()
+        self._commits: list[tuple[CommitFate, TableChange]] = []
 
     def run(self, target_rule: TargetRule) -> ConvertResult:
         """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go."""
@@ -241,14 +246,19 @@ class _Conversion:
             self._waiting.clear()
             raise
         finally:
-            discard(self._iceberg.io, self._waiting.values(), keep=frozenset(self._committed_locations))
+            discard(self._iceberg.io, self._waiting.values(), keep=self._named_locations())
+
+    def _named_locations(self) -> frozenset[str]:
+        """CP-51: of the delete files that the table names, or may name yet."""
+        named = (change for fate, change in self._commits if fate.may_be_named)
+        return frozenset(delete.file_path for change in named for delete in change.added_delete_files)
 
     def _run_plan(self, target_rule: TargetRule) -> None:
         if not self._dry_run:
             carry_appends(self._iceberg, self._branch)
         view = head_view(self._iceberg.metadata, self._iceberg.io, self._branch)
         commits_left = max(self._max_commits - self._result.commit_count, 1)
-        plan = plan_conversion(view, merge_context(view), self._where, commits_left, self._kinds)
+        plan = plan_conversion(view, merge_context(view), self._where, commits_left, self._kinds, self._only_paths)
         if self._result.commit_count == 0:
             self._result = _before(plan)
         so_far = _Progressed(plan, ConversionContext.of(view))
@@ -298,14 +308,16 @@ class _Conversion:
     ) -> int | None:
         view = so_far.plan.view
         record = part.record.to_summary() if part.record is not None else {}
+        fate = CommitFate()
+        self._commits.append((fate, change))
         outcome = commit_change(
             self._iceberg,
             _SliceChange(change, view, self._branch, target_rule),
             ref=self._branch,
             snapshot_properties={ROWS_UNCHANGED: "true", **record, **self._snapshot_properties},
+            fate=fate,
         )
         outcome.move(self._iceberg)
-        self._committed_locations.update(delete.file_path for delete in change.added_delete_files)
         so_far.removed |= file_keys((*change.removed_data_files, *change.removed_delete_files))
         so_far.last_snapshot_id = outcome.snapshot_id
         return outcome.snapshot_id

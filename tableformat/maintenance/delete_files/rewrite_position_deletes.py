@@ -10,7 +10,7 @@ rows of the data files that they name. No data file is opened.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,6 +73,7 @@ def rewrite_position_deletes(
     branch: str,
     *,
     where: Where | None = None,
+    only_paths: frozenset[str] | None = None,
     min_input_files: int = MIN_INPUT_FILES_DEFAULT,
     rewrite_all: bool = False,
     dry_run: bool = False,
@@ -80,7 +81,8 @@ def rewrite_position_deletes(
 ) -> RewritePositionDeleteFilesResult:
     """Rewrite the position deletes of the branch's head, and move the handle to the result.
 
-    Planned on the head that it is committed on. InvalidArgumentError for a `min_input_files` below 1.
+    Planned on the head that it is committed on. `only_paths` are the locations of the data files whose deletes may be
+    rewritten, None for all that `where` chooses. InvalidArgumentError for a `min_input_files` below 1.
     """
     if isinstance(min_input_files, bool) or not isinstance(min_input_files, int) or min_input_files < 1:
         raise InvalidArgumentError(f"min_input_files must be a whole number above 0, not {min_input_files!r}.")
@@ -93,7 +95,7 @@ def rewrite_position_deletes(
 
     def plan(state: HeadState) -> TableChange:
         nonlocal rewrite
-        rewrite = _rewrite(state, where, least_files, tell)
+        rewrite = _rewrite(state, _chosen_paths(state, where, only_paths), least_files, tell)
         context = WriteContext.of(state.view.metadata, state.view.io)
         write = write_deletion_vectors if context.format_version >= 3 else write_position_deletes
         added = write(context, rewrite.positions)
@@ -102,7 +104,7 @@ def rewrite_position_deletes(
 
     if dry_run:
         state = head_state(head_view(iceberg.metadata, iceberg.io, branch), branch)
-        rewrite = _rewrite(state, where, least_files, tell)
+        rewrite = _rewrite(state, _chosen_paths(state, where, only_paths), least_files, tell)
         snapshot_id = state.view.snapshot.snapshot_id if state.view.snapshot else None
     else:
         snapshot_id = commit_deletes_on_head(iceberg, branch, plan, written)
@@ -117,9 +119,9 @@ def rewrite_position_deletes(
     )
 
 
-def _rewrite(state: HeadState, where: Where | None, least_files: int, tell: Progress) -> _Rewrite:
+def _rewrite(state: HeadState, chosen: frozenset[str], least_files: int, tell: Progress) -> _Rewrite:
     row_deletes = [each for each in state.delete_files if each.kind in _ROW_DELETES]
-    folded, staying = _folded(state, PositionDeleteIndex(row_deletes), _chosen_paths(state, where), least_files)
+    folded, staying = _folded(state, PositionDeleteIndex(row_deletes), chosen, least_files)
     positions: dict[DataFile, PositionSet] = {}
     tell(0, len(folded), "data files")
     for data, deletes in folded.items():
@@ -159,14 +161,15 @@ def _folded(
     return folded, staying
 
 
-def _chosen_paths(state: HeadState, where: Where | None) -> frozenset[str]:
+def _chosen_paths(state: HeadState, where: Where | None, only_paths: frozenset[str] | None) -> frozenset[str]:
     """The live data files that may hold a matching row, without those that are named more than once: a position delete
     with the number of the commit would reach all their entries (MT-64)."""
-    named_twice = paths_named_twice(state.data_files)
-    if where is None:
-        return frozenset(data.file_path for data in state.data_files) - named_twice
-    plan = plan_scan(state.view, parse_where(where, state.view.schema), context=state.context)
-    return frozenset(data.file_path for data in (*(task.data_file for task in plan.tasks), *plan.covered)) - named_twice
+    chosen: Iterable[DataFile] = state.data_files
+    if where is not None:
+        plan = plan_scan(state.view, parse_where(where, state.view.schema), context=state.context)
+        chosen = (*(task.data_file for task in plan.tasks), *plan.covered)
+    paths = frozenset(data.file_path for data in chosen) - paths_named_twice(state.data_files)
+    return paths if only_paths is None else paths & only_paths
 
 
 def _change(state: HeadState, rewrite: _Rewrite, added: Sequence[DeleteFile]) -> TableChange:

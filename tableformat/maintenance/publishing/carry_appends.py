@@ -17,11 +17,12 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tableformat.commit.change import TableChange
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import CARRIED_UNTIL, publish_target_of
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, PublishRefusedError
+from tableformat.errors import CommitConflictError, PublishRefusedError
 from tableformat.maintenance.publishing.carried_drops import CarriedDrops
 from tableformat.maintenance.publishing.publish_scope import (
     TargetState,
@@ -107,18 +108,15 @@ class _CarriedAppends(PlannedChange):
 
 def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
     drops = CarriedDrops(iceberg, branch)
-    try:
+    fate = CommitFate()
+    with removing_on_failure(fate, drops.discard):
         outcome = commit_change(
             iceberg,
             _CarriedAppends(branch, planned, drops),
             ref=branch,
             snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
+            fate=fate,
         )
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        drops.discard()
-        raise
     outcome.move(iceberg)
     files = outcome.change.added_data_files if outcome.change is not None else ()
     return CarriedFiles(len(files), sum(file.record_count for file in files))

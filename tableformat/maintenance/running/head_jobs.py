@@ -10,11 +10,11 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import TableChange, file_key, file_keys
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.table_diff import live_files
 from tableformat.commit.transaction import CommitOutcome, commit_change
-from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.publishing.publish_scope import TargetState, asserting_target, target_state
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import DataFile, DeleteFile
@@ -81,13 +81,15 @@ class _PlannedOnHead(PlannedChange):
         return asserting_target(self._target)
 
 
-def commit_on_head(iceberg: IcebergTable, branch: str, plan: PlanChange) -> CommitOutcome:
+def commit_on_head(
+    iceberg: IcebergTable, branch: str, plan: PlanChange, *, fate: CommitFate | None = None
+) -> CommitOutcome:
     """Commit what is planned on the head, replanned on each lost race, and move the handle to the result.
 
     A change that is planned on the head it meets needs no conflict rule; what the target of the branch got since is
     part of the plan, so the commit asserts it too (MT-31).
     """
-    outcome = commit_change(iceberg, _PlannedOnHead(branch, plan), ref=branch)
+    outcome = commit_change(iceberg, _PlannedOnHead(branch, plan), ref=branch, fate=fate)
     outcome.move(iceberg)
     return outcome
 
@@ -98,13 +100,9 @@ def commit_deletes_on_head(
     """As `commit_on_head`, for a plan that writes delete files and adds each to `written`: those that were committed
     are left in it, and the files of attempts that came to nothing are removed; all stay while the outcome is unknown
     (CP-13)."""
-    try:
-        outcome = commit_on_head(iceberg, branch, plan)
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        _remove(iceberg, written)
-        raise
+    fate = CommitFate()
+    with removing_on_failure(fate, lambda: _remove(iceberg, written)):
+        outcome = commit_on_head(iceberg, branch, plan, fate=fate)
     if outcome.change is not None:
         used = file_keys(outcome.change.added_delete_files)
         remove_leftovers(iceberg.io, [file.file_path for file in written if file_key(file) not in used])

@@ -21,8 +21,9 @@ from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.table.update import SetStatisticsUpdate, TableRequirement, TableUpdate
 from pyiceberg.types import NestedField, PrimitiveType
 
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.metadata_commit import commit_metadata, refresh
-from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError, UnknownColumnError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, UnknownColumnError
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import Progress, silent
 from tableformat.maintenance.running.tasks import Work
@@ -249,10 +250,6 @@ def _register(iceberg: IcebergTable, file: StatisticsFile) -> None:
             )
         return [SetStatisticsUpdate.model_validate({"statistics": file})], ()
 
-    try:
-        commit_metadata(iceberg, updates)
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        delete_if_present(iceberg.io, file.statistics_path)
-        raise
+    fate = CommitFate()
+    with removing_on_failure(fate, lambda: delete_if_present(iceberg.io, file.statistics_path)):
+        commit_metadata(iceberg, updates, fate=fate)

@@ -7,7 +7,7 @@ import logging
 
 from pyiceberg.table import Table as IcebergTable
 
-from tableformat.errors import CommitInterruptedError, InvalidArgumentError
+from tableformat.errors import CommitExitError, CommitInterruptedError, InvalidArgumentError
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.upkeep.debt import Debt
 from tableformat.maintenance.upkeep.policy import UpkeepMode, UpkeepPolicy
@@ -46,6 +46,9 @@ def after_commit(iceberg: IcebergTable, branch: str, *, executor: Executor | Exe
     except CommitInterruptedError as interrupt:
         # Not of that type: the writer's own commit is not the one that nobody knows of.
         raise KeyboardInterrupt(str(interrupt)) from interrupt
+    except CommitExitError as ended:
+        logger.warning("upkeep of %s was ended: %s", ".".join(iceberg.name()), ended)
+        raise SystemExit(ended.code) from ended
     except Exception as error:  # noqa: BLE001 - the commit has happened: an error would say that it has not
         metrics.fail(error)
         logger.warning("upkeep of %s failed; the commit before it stands: %s", ".".join(iceberg.name()), error)

@@ -295,7 +295,7 @@ class _Round:
             yield convert_deletes(
                 self._iceberg,
                 self._branch,
-                partial_progress=False,
+                max_commits=1,
                 executor=self._executor_for(sum(each.file_size_bytes for each in equality)),
                 dry_run=self._dry_run,
                 progress=self._progress,

@@ -23,13 +23,14 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.idempotence import applied_batch, batch_name, is_applied
 from tableformat.commit.publish_target import publish_target_of
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge
-from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, InvalidKeyError
+from tableformat.errors import InvalidArgumentError, InvalidKeyError
 from tableformat.keys.table_key import key_names
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.merge_on_read.task import RowTask
@@ -39,6 +40,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.operations.definition.column_names import metadata_with_names
 from tableformat.operations.definition.global_spec import global_spec_id
 from tableformat.operations.drafts.blind_deletes import BlindDeletes
 from tableformat.operations.drafts.carried_rows import CarriedFile, Carry, CarryContext, carry_here
@@ -95,6 +97,7 @@ class Draft:
         self._blind = BlindDeletes(self.schema)
         self._carry = carry
         self._written: list[str] = []
+        self._fate = CommitFate()
         self._row_count = 0
         self.attempt = 0
         """How often the verb has been staged, from 1; 0 where it is not staged again after a conflict."""
@@ -262,6 +265,12 @@ class Draft:
             self._change.note_unchecked(data.file_path for data in staged.data_files)
         self._add(staged)
 
+    def name_columns(self) -> None:
+        """LK-19: the commit gives the table's name mapping the names of its columns; the draft reads by them."""
+        self.view = replace(self.view, metadata=metadata_with_names(self.view.metadata))
+        self._change.rebase(self.view)
+        self._change.names_columns = True
+
     def _add(self, staged: StagedFiles) -> None:
         self._change.add_data_files(staged.data_files)
         self._row_count += staged.row_count
@@ -363,10 +372,10 @@ class Draft:
             batch_id=options.batch_id,
             snapshot_properties={**(options.snapshot_properties or {}), **self._said},
             is_staged=options.is_staged,
+            fate=self._fate,
         )
         if not outcome.committed:
             self.discard()
-        # CP-51: from here on they are the table's, whatever goes wrong.
         self._written.clear()
         outcome.move(self._iceberg)
         committed = change.committed(outcome, self._iceberg.io)
@@ -435,13 +444,8 @@ class Draft:
     @contextmanager
     def removing_files_on_failure(self) -> Iterator[None]:
         """Remove the draft's files when the block fails, unless the commit may have happened."""
-        try:
+        with removing_on_failure(self._fate, self.discard):
             yield
-        except CommitStateUnknownError:
-            raise
-        except BaseException:
-            self.discard()
-            raise
 
     def _write_blind_deletes(self) -> None:
         """Write the deletes of the current verb, one file for each list of columns; find the rows of those that may not

@@ -9,11 +9,13 @@ from typing import TypeVar
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.by_format_version import ChangeByFormatVersion
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, operation_of
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.delete_scope import check_columns_are_there
+from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import CommitConflictError, InvalidArgumentError
@@ -23,10 +25,11 @@ from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, 
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.metadata.named_twice import named_twice_error, paths_named_twice
 from tableformat.metadata.snapshot_view import SnapshotView, last_sequence_number
+from tableformat.operations.definition.column_names import metadata_with_names, naming_columns
 from tableformat.operations.drafts.reached_rows import ReachedRows
 from tableformat.operations.drafts.relied_rows import ReliedRows
 from tableformat.operations.drafts.replaced_files import ReplacedSpans
-from tableformat.properties import RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
+from tableformat.properties import NAME_MAPPING, RANGE_PARTITIONS, SERIALIZABLE, SNAPSHOT
 from tableformat.scan.planner import StagedFilesOnTop, file_filter, plan_scan
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, own_row_deletes, write_row_deletes
@@ -85,6 +88,8 @@ class StagedChange:
         """What the head of each attempt is asked for; the draft has no other verb then."""
         self.replaces_whole_rows = False
         """CP-27: rows with the same keys go, with whatever values the columns have that these rows do not know."""
+        self.names_columns = False
+        """LK-19: files of others came, whose columns are found by the names of the table's."""
         self._named_twice: frozenset[str] = frozenset()
         """Planned data files that stay in the table even without a row (MT-64)."""
 
@@ -127,6 +132,11 @@ class StagedChange:
     def rebase(self, view: SnapshotView) -> None:
         """Go on with the same snapshot in newer metadata."""
         self._view = view
+
+    @property
+    def view(self) -> SnapshotView:
+        """The snapshot that the draft started from."""
+        return self._view
 
     @property
     def next_sequence_number(self) -> int:
@@ -366,6 +376,8 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             )
             change = replace(change, coverage=coverage)
         replaced = self._staged.replaced
+        if self._staged.names_columns:
+            self._refuse_changed_names(head)
         if change.scoped_deletes:
             self._refuse_changed_key(head)
         if change.added_data_files and self._staged.replaces_whole_rows:
@@ -374,6 +386,22 @@ class StagedChangeByVersion(ChangeByFormatVersion):
             return change
         check_columns_are_there(replaced.field_ids, head, self._table)
         return replaced.added_to(change, head, attempt)
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        """LK-19: with the files come the names that their columns are found by, or neither does."""
+        return naming_columns(head.metadata) if self._staged.names_columns else super().beside(head, snapshot)
+
+    def _refuse_changed_names(self, head: SnapshotView) -> None:
+        """LK-19: CommitConflictError where a name in the files may be of another column by now."""
+        planned, now = (
+            (metadata.current_schema_id, metadata_with_names(metadata).properties.get(NAME_MAPPING))
+            for metadata in (self._staged.view.metadata, head.metadata)
+        )
+        if planned != now:
+            raise CommitConflictError(
+                f"the columns of {self._table} were changed while files were looked at that have them by name. Nothing "
+                "was changed. Run the operation again."
+            )
 
     def _refuse_changed_key(self, head: SnapshotView) -> None:
         """CP-36: CommitConflictError where the table has another key than the one that the deletes may go by."""

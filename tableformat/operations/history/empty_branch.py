@@ -10,12 +10,13 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 
 from tableformat.commit.change import TableChange
+from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_commit import assert_ref, commit_metadata
 from tableformat.commit.snapshot_producer import SnapshotProducer
-from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.errors import CommitConflictError
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.history.references import RefRetention, check_free_name, checked_ref, set_ref
-from tableformat.storage.storage import delete_if_present
 
 
 def create_empty_branch(iceberg: IcebergTable, name: str, retention: RefRetention) -> None:
@@ -37,11 +38,6 @@ def create_empty_branch(iceberg: IcebergTable, name: str, retention: RefRetentio
         ref = checked_ref(SnapshotRefType.BRANCH, snapshot.snapshot_id, retention)
         return (AddSnapshotUpdate(snapshot=snapshot), set_ref(name, ref)), requirements
 
-    try:
-        commit_metadata(iceberg, prepare)
-    except CommitStateUnknownError:
-        raise
-    except Exception:
-        for location in producer.written_locations:
-            delete_if_present(iceberg.io, location)
-        raise
+    fate = CommitFate()
+    with removing_on_failure(fate, lambda: remove_leftovers(iceberg.io, producer.written_locations)):
+        commit_metadata(iceberg, prepare, fate=fate)

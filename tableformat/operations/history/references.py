@@ -39,6 +39,7 @@ from tableformat.errors import (
 )
 from tableformat.metadata.new_names import check_new_ref_name
 from tableformat.metadata.newest import move_to_newest, newest_of
+from tableformat.metadata.own_handle import own_handle
 from tableformat.metadata.snapshot_choice import ancestors, view_at
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -345,6 +346,19 @@ def commit_updates(
     where what it requires still holds, unless the requirements do not say all that it goes by (`is_tried_again`);
     CommitConflictError where it does not, or after too many races."""
     refuse_read_only(iceberg)
+    with own_handle(iceberg) as own:
+        response = _committed(own, requirements, updates, is_tried_again=is_tried_again)
+        own.metadata = response.metadata
+        own.metadata_location = response.metadata_location
+
+
+def _committed(
+    iceberg: IcebergTable,
+    requirements: tuple[TableRequirement, ...],
+    updates: tuple[TableUpdate, ...],
+    *,
+    is_tried_again: bool,
+) -> CommitTableResponse:
     base = iceberg.metadata
     free = ids_of_schemas_are_free(base, updates, iceberg.catalog)
     guarded = (AssertTableUUID(uuid=base.table_uuid), *requirements, *free)
@@ -357,14 +371,12 @@ def commit_updates(
             raise
 
     try:
-        response = retry_lost_races(attempt, iceberg) if is_tried_again else attempt()
+        return retry_lost_races(attempt, iceberg) if is_tried_again else attempt()
     except CommitFailedException as error:
         raise CommitConflictError(
             f"the change of {'.'.join(iceberg.name())} lost the race against other writers: {error}. Nothing was "
             "changed. Try again, or raise commit.retry.num-retries."
         ) from error
-    iceberg.metadata = response.metadata
-    iceberg.metadata_location = response.metadata_location
 
 
 def _check_requirements(iceberg: IcebergTable, requirements: tuple[TableRequirement, ...]) -> None:

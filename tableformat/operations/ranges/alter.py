@@ -13,6 +13,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from tableformat.commit.change import ChangeKind, TableChange
 from tableformat.commit.coverage_change import CoverageChange, coverage_is, property_updates
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.leftovers import remove_leftovers
 from tableformat.commit.metadata_commit import commit_metadata
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
@@ -20,7 +21,7 @@ from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitStateUnknownError, InvalidArgumentError
+from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view
@@ -213,14 +214,10 @@ def _widened(iceberg: IcebergTable, alteration: Alteration, altered: Altered) ->
 
 def committed(iceberg: IcebergTable, branch: str, planned: PlannedAlteration) -> RangePartitionsResult:
     """Commit a planned alteration, with its tag."""
-    try:
+    fate = CommitFate()
+    with removing_on_failure(fate, planned.discard):
         retired = None if planned.tag is None else {RETIRED_TAG: planned.tag}
-        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=retired)
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        planned.discard()
-        raise
+        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties=retired, fate=fate)
     outcome.move(iceberg)
     assert planned.altered is not None
     added = outcome.change.added_delete_files if outcome.change is not None else ()

@@ -12,6 +12,7 @@ from pyiceberg.table import Table as IcebergTable
 from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.metadata.newest import move_to_newest
+from tableformat.metadata.own_handle import calls_on_own_handles
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.ranges.alter import Altered, alter, committed, defined_partitions
 from tableformat.operations.ranges.define import define_partitions
@@ -28,6 +29,7 @@ from tableformat.range_partitions.window import now_of
 
 
 @checked_methods
+@calls_on_own_handles("_iceberg")
 class TableRangePartitions:
     """The range partitions of a table; `Table.range_partitions` gives it. Rows are dropped on the handle's branch, what
     exists is the table's.

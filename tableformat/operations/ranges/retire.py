@@ -20,13 +20,14 @@ from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpda
 
 from tableformat.commit.change import ChangeKind, TableChange, file_key, is_keyed
 from tableformat.commit.coverage_change import CoverageChange
+from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.table_diff import lineage
 from tableformat.commit.transaction import commit_change
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
-from tableformat.errors import CommitStateUnknownError, InvalidArgumentError, SnapshotNotFoundError, nearest_hint
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, nearest_hint
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext, deleted_positions
 from tableformat.merge_on_read.task import FileScanTask
@@ -93,13 +94,9 @@ def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = Fal
     planned = _PlannedRestoration(iceberg, branch, tag)
     if dry_run:
         return replace(planned.result(planned.change_of(_head(iceberg, branch))), dry_run=True)
-    try:
-        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties={RESTORED_TAG: tag})
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        planned.discard()
-        raise
+    fate = CommitFate()
+    with removing_on_failure(fate, planned.discard):
+        outcome = commit_change(iceberg, planned, ref=branch, snapshot_properties={RESTORED_TAG: tag}, fate=fate)
     outcome.move(iceberg)
     assert planned.change is not None
     return replace(planned.result(planned.change), snapshot_id=outcome.snapshot_id, attempts=outcome.attempts)

@@ -10,52 +10,26 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.table.snapshots import Operation, Snapshot
-from pyiceberg.table.update import AssertCurrentSchemaId, SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, PrimitiveType
 
 from tableformat.arguments import shown
 from tableformat.commit.committed_once import named_since
-from tableformat.commit.metadata_commit import commit_metadata
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.partition_text import value_of_text
 from tableformat.metadata.snapshot_view import last_sequence_number
-from tableformat.operations.definition.column_names import with_current_names
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.ranges.dropped import live_data_files
 from tableformat.operations.verbs.added_file import REFUSALS, UNDECIDED, AddedFile, partition_of_rows
 from tableformat.parquet.julian_dates import has_julian_dates
 from tableformat.parquet.parquet_output import entry_metrics
-from tableformat.properties import NAME_MAPPING, name_mapping
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.storage import actual_location, open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
 from tableformat.write.staged import StagedFiles
-
-
-def name_columns(iceberg: IcebergTable) -> None:
-    """LK-10, LK-19: the table's name mapping, without which columns of files that have no field ids are not found, has
-    the names of its columns."""
-
-    def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
-        mapping = _with_current_names(table.metadata)
-        if mapping == name_mapping(table.metadata.properties):
-            return (), ()
-        schema_is = AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id})
-        return (SetPropertiesUpdate(updates={NAME_MAPPING: mapping.model_dump_json()}),), (schema_is,)
-
-    if _with_current_names(iceberg.metadata) != name_mapping(iceberg.metadata.properties):
-        commit_metadata(iceberg, prepare)
-
-
-def _with_current_names(metadata: TableMetadata) -> NameMapping:
-    return with_current_names(name_mapping(metadata.properties) or NameMapping([]), metadata.schema())
 
 
 def add_files(
@@ -65,8 +39,9 @@ def add_files(
     check_duplicate_files: bool = True,
     partitions: Sequence[Mapping[str, str | None]] | None = None,
 ) -> None:
-    """LK-10: stage the files as they are. Only footers are read, and rows where the footer does not say that they may
-    be in the table.
+    """LK-10, LK-19: stage the files as they are; the commit gives the table the names of its columns, without which
+    columns of files that have no field ids are not found. Only footers are read, and rows where the footer does not say
+    that they may be in the table.
 
     `partitions`: for each file the values of columns that its directory says, as text.
     """
@@ -80,6 +55,7 @@ def add_files(
     if len(set(map(_place, file_paths))) != len(file_paths):
         raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
     draft.begin_verb()
+    draft.name_columns()
     if check_duplicate_files:
         _refuse_present(draft, file_paths)
     stated = [

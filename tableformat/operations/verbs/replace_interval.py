@@ -11,10 +11,11 @@ from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.options import one_of
 from tableformat.operations.verbs.delete_range import check_everything_is_meant, range_columns
-from tableformat.range_partitions.alteration import check_whole_partitions, without
-from tableformat.range_partitions.cuts import END, START, Range, spans_of
+from tableformat.range_partitions.alteration import check_whole_partitions
+from tableformat.range_partitions.cuts import Range, spans_of
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.definition import range_of
+from tableformat.range_partitions.files import default_ranges
 from tableformat.range_partitions.model import BoundLike, as_bound
 from tableformat.write.rows.inside import InsideSpans
 
@@ -79,7 +80,7 @@ def _ranges_of(defined: DefinedPartitions, partition: str | BoundLike) -> list[R
     """What a partition covers: one range, and all that no bound does for the default one. InvalidArgumentError where
     there is no such partition."""
     if partition == "default" and defined.has_default:
-        return without(Range(START, END), defined.bounds)
+        return default_ranges(defined)
     if isinstance(partition, str):
         found = next((each for each in defined.partitions() if defined.text(each) == partition), None)
         if found is None:

@@ -20,6 +20,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, TruncateTransform, VoidTransform
 from pyiceberg.types import (
+    DecimalType,
     IcebergType,
     StructType,
     TimestampNanoType,
@@ -29,7 +30,7 @@ from pyiceberg.types import (
 )
 
 from tableformat.deletes.rules import is_unpartitioned, partition_identity
-from tableformat.errors import UnsupportedFeatureError
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.keys.microseconds import whole_microseconds
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.layout import is_aligned
@@ -195,7 +196,19 @@ def _run_transform(field: PartitionField, source: IcebergType, column: pa.Array)
     if isinstance(field.transform, TimeTransform) and pa.types.is_temporal(column.type):
         return time_partitions(field.transform, column, field.name)
     transformed: pa.Array = field.transform.pyarrow_transform(source)(column)
+    if isinstance(source, DecimalType) and isinstance(field.transform, TruncateTransform):
+        _refuse_too_many_digits(field, source, transformed)
     return transformed
+
+
+def _refuse_too_many_digits(field: PartitionField, source: DecimalType, transformed: pa.Array) -> None:
+    """A negative value is truncated downwards, to one that may have a digit more than its type."""
+    least = pc.min(transformed).as_py()
+    if least is not None and len(least.as_tuple().digits) > source.precision:
+        raise InvalidArgumentError(
+            f"partition field {field.name!r} has no value for a row: {field.transform} of it is {least}, which is no "
+            f"{source}. Nothing was changed. Leave such rows out, or give the column another digit."
+        )
 
 
 def _source_column(batch: pa.RecordBatch, schema: Schema, field_id: int) -> pa.Array:

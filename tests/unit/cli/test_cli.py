@@ -496,6 +496,15 @@ def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(done.stderr) == {"error": {"type": "KeyboardInterrupt", "message": "interrupted."}}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["layers", "--help"], []])
+def test_help_that_cannot_be_printed_is_told_without_a_traceback(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "tableformat.cli", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "Error: [Errno 28] No space left on device\n")
+
+
 @pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
 def test_closed_streams_are_nothing_to_print_to(lake: Lake, closed: tuple[int, ...]) -> None:
     """`>&-`: what is printed went to the next file that was opened, or was an AttributeError."""

@@ -29,10 +29,12 @@ import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import ChangeKind
 from tableformat.commit.manifest_merge import choose_bins, merge_small_manifests
+from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestFile
 from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.metadata.snapshot_choice import head_view
 from tableformat.testing.table_rows import live_values
 
 
@@ -173,6 +175,21 @@ def test_removed_file_leaves_one_deleted_entry(table: Table) -> None:
     # A manifest without live files is history: the next snapshot does not list it.
     outcome = commit_change(outcome.table, append(data_file(table, "d.parquet")))
     assert [each.added_files_count for each in manifests_at_head(outcome.table)] == [1]
+
+
+def test_a_manifest_of_an_earlier_attempt_serves_the_same_change_alone(table: Table) -> None:
+    """CP-2, CP-16: a change that is planned anew for each attempt removes other files."""
+    table = commit_change(table, append(*(data_file(table, f"{name}.parquet") for name in "abc"))).table
+    producer = SnapshotProducer(table.metadata, {})
+    head = head_view(table.metadata, table.io, "main")
+    for leaving in "aba":
+        change = planned(table, ChangeKind.SCAN_BASED, removed_data_files=(committed(table, f"{leaving}.parquet"),))
+        (rewritten,) = read_manifest_list(table.io, producer.produce(head, change).manifest_list)
+        statuses = {
+            entry.file.file_path[-9]: entry.status for entry in read_manifest(table.io, rewritten, table.metadata)
+        }
+        assert [name for name, status in statuses.items() if status is EntryStatus.DELETED] == [leaving]
+    assert len([path for path in producer.written_locations if "-m" in path]) == 2
 
 
 def test_files_that_were_alone_in_their_manifests_leave_together(table: Table) -> None:

@@ -35,6 +35,7 @@ from tableformat.commit.retry import status_check_waits_seconds
 from tableformat.commit.transaction import CommitOutcome, commit_change
 from tableformat.errors import (
     CommitConflictError,
+    CommitExitError,
     CommitInterruptedError,
     CommitStateUnknownError,
     InvalidArgumentError,
@@ -319,15 +320,16 @@ def test_interrupt_during_the_catalog_call_keeps_the_files(table: Table, catalog
 def test_end_of_the_process_during_the_catalog_call_keeps_the_files_and_is_no_interrupt(
     table: Table, catalog: FaultyCatalog
 ) -> None:
-    """CP-13: only Ctrl-C is told as Ctrl-C."""
+    """CP-13, CP-51: an exit stays an exit, with its code, and only Ctrl-C is told as Ctrl-C."""
 
     def end() -> None:
-        raise SystemExit
+        raise SystemExit(3)
 
     catalog.after = end
-    with pytest.raises(CommitStateUnknownError) as ended:
+    with pytest.raises(CommitExitError) as ended:
         commit_change(table, append(data_file(table, "a.parquet", [7])))
     assert not isinstance(ended.value, KeyboardInterrupt)
+    assert ended.value.code == 3
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
 
 

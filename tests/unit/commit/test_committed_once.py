@@ -6,6 +6,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tableformat.commit import committed_once
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import AlreadyCommittedError, InvalidArgumentError, UnsupportedFeatureError
+from tableformat.storage.location import local_path
 from tableformat.testing.table_files import live_data_files
 from tableformat.testing.table_rows import live_values
 
@@ -240,3 +242,29 @@ def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf
     assert live_values(table.refresh(), "id") == [2, 2]
     table.overwrite(rows_of(5), where="note = 'x' AND id < 3 AND id <> 0", allow_outside=True)
     assert live_values(table.refresh(), "id") == [5]
+
+
+def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.Table) -> None:
+    """CP-55: the table named files that were gone."""
+    write = table.new_write()
+    staged = [write.write(rows_of(number)) for number in range(3, 15)]
+    kept = table.new_write().write(rows_of(99))
+    gone = staged[4].file_paths[0]
+    Path(local_path(gone) or "").unlink()
+    with pytest.raises(InvalidArgumentError, match=r"1 of the files that were staged for .* are gone") as told:
+        table.commit(write, staged)
+    assert gone in str(told.value)
+    assert live_values(table, "id") == [1, 2]
+    table.commit(write, [kept, *(each for each in staged if each is not staged[4])])
+    assert table.verify(deep=True).is_clean
+
+
+def test_recent_orphans_that_are_taken_from_a_writer_are_told_to_it(table: tf.Table) -> None:
+    """CP-55"""
+    write = table.new_write()
+    staged = write.write(rows_of(3))
+    removed = table.maintenance.remove_orphan_files(older_than=datetime.now() + timedelta(hours=1), allow_recent=True)
+    assert removed.deleted_files_count == 1
+    with pytest.raises(InvalidArgumentError, match="Stage the rows again"):
+        table.commit(write, [staged])
+    assert table.verify().is_clean

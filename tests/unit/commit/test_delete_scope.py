@@ -96,3 +96,13 @@ def test_delete_of_one_partition_beside_live_files_of_an_older_spec(catalog: Fau
     )
     table = commit_change(table, emptied).table
     assert live(commit_change(table, scoped).table) == {"b.parquet": 2, "e.parquet": 4}
+
+
+def test_delete_of_a_partition_of_an_older_spec_misses_the_files_of_the_newer_one(catalog: FaultyCatalog) -> None:
+    """CP-12: all live files are of the default spec, and the delete is not."""
+    table = new_table(catalog, partitioned=True)
+    with table.update_spec() as update:
+        update.add_identity("id")
+    table = commit_change(table, append(data_file(table, "a.parquet", spec_id=1, partition=("x", 1)))).table
+    with pytest.raises(CommitConflictError, match="data files of another partition"):
+        commit_change(table, delete_blindly(equality_delete(table, "e.parquet", partition=("x",))))

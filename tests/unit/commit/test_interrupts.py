@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import pickle
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, TypeAlias
 
 import pytest
 from maintenance_tables import keyed_table, rows
@@ -13,7 +19,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.errors import CommitInterruptedError, CommitStateUnknownError
+from tableformat.errors import CommitExitError, CommitInterruptedError, CommitStateUnknownError
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.reports.report import CommitReport, Report
 from tableformat.storage.location import local_path
@@ -21,6 +27,7 @@ from tableformat.storage.storage import delete_if_present
 from tableformat.testing.replacing import replaced
 
 Act = Callable[[tf.Table], Any]
+TraceFunction: TypeAlias = Callable[[FrameType, str, Any], Any]
 
 ACTS: dict[str, Act] = {
     "append": lambda table: table.append(rows("z", [100])),
@@ -88,10 +95,138 @@ def test_statistics_whose_commit_was_interrupted_stay(
     with pytest.raises(BaseException, match=r"did not say whether the change of db\.t happened") as told:
         STATISTICS[has_partitions](table)
     assert isinstance(told.value, CommitStateUnknownError)
-    assert isinstance(told.value, CommitInterruptedError) == (error is KeyboardInterrupt)
+    assert isinstance(told.value, CommitInterruptedError if error is KeyboardInterrupt else CommitExitError)
+    assert isinstance(told.value, error)
     metadata = table.refresh().metadata
     (file,) = metadata.partition_statistics if has_partitions else metadata.statistics
     assert Path(local_path(file.statistics_path) or "").exists()
+
+
+def _transaction(table: tf.Table) -> None:
+    with table.transaction() as tx:
+        tx.append(rows("c", [1, 2]))
+        tx.delete_prefix({"id1": "c", "id2": 1})
+
+
+def _deletes(table: tf.Table) -> None:
+    for number in (1, 2):
+        table.delete_prefix({"id1": "a", "id2": number})
+
+
+PREPARED: dict[str, tuple[Act, Act]] = {
+    "append": (lambda _table: None, ACTS["append"]),
+    "transaction": (lambda _table: None, _transaction),
+    "delete": (lambda table: table.append(rows("b", [1, 2])), lambda table: table.delete("id1 = 'b'", mode="scan")),
+    "compact": (lambda _table: None, ACTS["compact"]),
+    "convert_deletes": (ACTS["delete_prefix"], ACTS["convert_deletes"]),
+    "merge_range_deletes": (_deletes, ACTS["merge_range_deletes"]),
+    "statistics": (ACTS["append"], STATISTICS[False]),
+    "partition statistics": (ACTS["append"], STATISTICS[True]),
+}
+"""What makes work for an act, and the act."""
+
+
+class _Interrupts:
+    """From the answer of the catalog on: Ctrl-C before the bytecode with a number, in code of ours or of contextlib."""
+
+    def __init__(self, *, follow_calls: bool) -> None:
+        self._follow_calls = follow_calls
+        self.left = 0
+        self.place = ""
+
+    def begin(self) -> None:
+        frame = sys._getframe(2)
+        while frame is not None and "/tests/" not in frame.f_code.co_filename:
+            self._follow(frame)
+            frame = frame.f_back  # type: ignore[assignment] # the first one has none
+        sys.settrace(self._entered)
+
+    def _follow(self, frame: FrameType) -> None:
+        if frame.f_code.co_filename.endswith("contextlib.py") or "/tableformat/" in frame.f_code.co_filename:
+            frame.f_trace, frame.f_trace_opcodes = self._at, True
+
+    def _entered(self, frame: FrameType, event: str, argument: object) -> TraceFunction | None:
+        del event, argument
+        if self._follow_calls:
+            self._follow(frame)
+        return self._at if frame.f_trace is not None else None
+
+    def _at(self, frame: FrameType, event: str, argument: object) -> TraceFunction | None:
+        del argument
+        if event == "opcode":
+            self.left -= 1
+            if self.left < 0:
+                sys.settrace(None)
+                self.place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+                raise KeyboardInterrupt
+        return self._at
+
+
+@pytest.mark.parametrize("act", ["append", *(pytest.param(act, marks=pytest.mark.long) for act in PREPARED)])
+@pytest.mark.parametrize("follow_calls", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_ctrl_c_at_any_bytecode_after_the_answer_loses_no_file(
+    table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str, follow_calls: bool
+) -> None:
+    """CP-51: between the return of the commit and the next line of its caller it removed what the table names."""
+    commit, interrupts = EmbeddedCatalog.commit_table, _Interrupts(follow_calls=follow_calls)
+    prepare, run = PREPARED[act]
+
+    def answered(*arguments: Any) -> Any:
+        answer = commit(*arguments)
+        interrupts.begin()
+        return answer
+
+    prepare(table)
+    lake, before = tmp_path / "lake", tmp_path / "before"
+    shutil.copytree(lake, before)
+    for number in itertools.count():
+        shutil.rmtree(lake)
+        shutil.copytree(before, lake)
+        interrupts.left = number
+        with monkeypatch.context() as patch, tf.open_catalog(str(lake)) as catalog:
+            tried = catalog.load_table("db.t")
+            patch.setattr(EmbeddedCatalog, "commit_table", answered)
+            try:
+                run(tried)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            assert tried.refresh().verify().is_clean, interrupts.place
+        if interrupts.left >= 0:
+            break
+
+
+def test_a_process_that_is_told_to_exit_in_a_commit_exits(tmp_path: Path) -> None:
+    """CP-51: the exit of a handler of a signal had become an error like any other, which services log and go on
+    after."""
+    keyed_table(tmp_path).append(rows("a", [1]))
+    script = f"""
+import sys, time
+import tableformat as tf
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+
+table = tf.open_catalog({str(tmp_path / "lake")!r}).load_table("db.t")
+table.append(table.scan().to_arrow())
+table.delete_prefix({{"id1": "z"}})
+commit = EmbeddedCatalog.commit_table
+def exiting(*arguments):
+    commit(*arguments)
+    sys.exit(7)
+EmbeddedCatalog.commit_table = exiting
+for report in table.maintenance.run(only=["convert_deletes", "compact"]):
+    pass
+print("went on")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, ""), done.stderr
+
+
+def test_the_error_of_an_exit_is_pickled_with_its_code() -> None:
+    """CP-51: jobs have workers in other processes."""
+    error = pickle.loads(pickle.dumps(CommitExitError("who knows", 7)))
+    assert (str(error), error.code, error.status) == ("who knows", 7, 7)
+    assert [CommitExitError("who knows", code).status for code in (None, "text")] == [0, 1]
 
 
 def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(

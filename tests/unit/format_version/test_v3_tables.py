@@ -209,6 +209,16 @@ def test_a_vector_leaves_with_the_last_row_of_its_file(tmp_path: Path) -> None:
     assert (summary["removed-dvs"], summary["total-delete-files"], summary["total-position-deletes"]) == ("1", "0", "0")
 
 
+def test_the_vector_of_another_file_stays(tmp_path: Path) -> None:
+    """CP-20: its rows would come back."""
+    table = new_table(new_catalog(tmp_path))
+    table.append(rows("a", 1, 2, 3))
+    table.append(rows("b", 1, 2))
+    table.delete("id = 2", mode="scan")
+    table.delete("region = 'a'", mode="scan")
+    assert live_values(table, "id") == [1]
+
+
 def test_the_summary_counts_a_vector_by_its_own_bytes(tmp_path: Path) -> None:
     """As Iceberg's Java library does: files that vectors share would be counted several times."""
     table = new_table(new_catalog(tmp_path), partition_by=["region"])

@@ -23,7 +23,7 @@ def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest
     snapshot_id = table.snapshot_id
     assert snapshot_id is not None
 
-    def lost(*_arguments: object) -> None:
+    def lost(*_arguments: object, **_options: object) -> None:
         assert list(tmp_path.rglob("partition-stats-*"))
         raise CommitConflictError("expired")
 

@@ -8,43 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from maintenance_tables import keyed_table, planned, rows
+from maintenance_tables import keyed_table, rows
+from published_tables import TARGET, TEN_ROWS, branched, heads, opened
 from pyiceberg.catalog import load_catalog
-from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
-from tableformat.commit.change import ChangeKind, TableChange, is_keyed
+from tableformat.commit.change import is_keyed
+from tableformat.commit.publish_target import CARRIED_UNTIL
 from tableformat.commit.table_diff import live_files, manifests_of_snapshot
 from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
-from tableformat.maintenance import publish
-from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
-from tableformat.maintenance.publishing.publish_beside import ConvertedSnapshot, publish_beside
-from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.manifests.manifest_entry import ManifestContent
 from tableformat.testing.table_files import live_delete_files
 from tableformat.testing.table_rows import live_tuples
-
-TARGET = {"tableformat.publish-target.ingest": "main"}
-TEN_ROWS = [("a", number, "x") for number in range(10)]
-"""Those of `branched`."""
-
-
-def opened(tmp_path: Path, branch: str = "main") -> tf.Table:
-    return tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch=branch)
-
-
-def branched(tmp_path: Path, **options: Any) -> tuple[tf.Table, tf.Table]:
-    """`main` with ten rows, and `ingest` that starts there and publishes to it."""
-    main = keyed_table(tmp_path, **options)
-    main.append(rows("a", range(10)))
-    main.create_branch("ingest")
-    main.set_properties(**TARGET)
-    return main, opened(tmp_path, "ingest")
-
-
-def heads(table: tf.Table) -> tuple[int, int]:
-    refs = table.refresh().metadata.refs
-    return refs["main"].snapshot_id, refs["ingest"].snapshot_id
 
 
 def read_by_pyiceberg(tmp_path: Path) -> list[tuple[str, int, str]]:
@@ -200,6 +175,29 @@ def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> 
     assert ("late", 1, "x") not in live_tuples(ingest)
     main.maintenance.publish()
     assert [row for row in live_tuples(main) if row[0] == "late"] == [("late", 1, "x"), ("late", 2, "x")]
+
+
+def test_target_that_moves_while_its_files_are_carried(tmp_path: Path) -> None:
+    """MT-31: each snapshot of the branch says what it has of the target, so that a rollback to it knows what to
+    carry."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("m", [1]))
+    catalog, script = ingest.iceberg.catalog, [lambda: opened(tmp_path).append(rows("m", [2]))]
+    real = catalog.commit_table
+
+    def interrupted(*arguments: Any) -> Any:
+        if script and CARRIED_UNTIL in repr(arguments):
+            script.pop()()
+        return real(*arguments)
+
+    catalog.commit_table = interrupted
+    ingest.refresh().maintenance.convert_deletes()
+    assert script == []
+    assert [row for row in live_tuples(ingest) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]
+    carried = ingest.metadata.snapshot_by_id(ingest.snapshot_id)
+    assert carried is not None
+    assert carried.summary is not None
+    assert int(carried.summary.additional_properties[CARRIED_UNTIL]) == main.refresh().snapshot_id
 
 
 def test_branch_made_anew_under_an_old_name(tmp_path: Path) -> None:
@@ -518,81 +516,3 @@ def test_version_3_keeps_row_ids(tmp_path: Path) -> None:
 def first_row_ids(table: tf.Table) -> dict[str, int | None]:
     found = table.inspect.data_files()
     return dict(zip(found["file_path"].to_pylist(), found["first_row_id"].to_pylist(), strict=True))
-
-
-def planned_now(ingest: tf.Table, *deletes: DeleteFile) -> ConvertedSnapshot:
-    """What a publish has planned of the branch as it is, to be carried out when others have come."""
-    view = ingest.refresh().view
-    change = TableChange(
-        operation=Operation.REPLACE, kind=ChangeKind.DELETE_REWRITE, added_delete_files=deletes, **planned(ingest)
-    )
-    return ConvertedSnapshot(view, change)
-
-
-def test_target_that_was_published_to_meanwhile_is_not_moved_back(tmp_path: Path) -> None:
-    """LK-16: by another process, which was faster."""
-    main, ingest = branched(tmp_path)
-    converted = planned_now(ingest)
-    ingest.append(rows("b", [1]))
-    main.maintenance.publish()
-    before = heads(main)
-    with pytest.raises(publish._NotReadyError):
-        publish._move_target(main.iceberg, "ingest", converted)
-    assert heads(main) == before
-    assert live_tuples(main.refresh())[-1] == ("b", 1, "x")
-
-
-def test_target_is_not_moved_to_what_the_branch_was_rolled_back_from(tmp_path: Path) -> None:
-    """LK-16"""
-    main, ingest = branched(tmp_path)
-    start = ingest.snapshot_id
-    main.maintenance.publish()
-    ingest.refresh().append(rows("b", [1]))
-    converted = planned_now(ingest)
-    ingest.rollback(snapshot_id=start)
-    before = heads(main)
-    with pytest.raises(publish._NotReadyError):
-        publish._move_target(main.iceberg, "ingest", converted)
-    assert heads(main) == before
-
-
-def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> None:
-    """LK-16: they may be removed with the branch's older snapshots."""
-    main, ingest = branched(tmp_path)
-    main.maintenance.publish()
-    ingest.refresh().delete("id2 = 3", mode="scan")
-    deletes = live_delete_files(ingest)
-    ingest.maintenance.compact(rewrite_all=True)
-    assert live_delete_files(ingest) == []
-    before = heads(main)
-    with pytest.raises(CommitConflictError, match="left 'ingest'"):
-        publish_beside(main.refresh().iceberg, "ingest", "main", planned_now(ingest, *deletes))
-    assert heads(main) == before
-
-
-def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
-    """LK-16: the branch got a delete since, which the target must not show."""
-    main, ingest = branched(tmp_path)
-    main.maintenance.publish()
-    ingest.refresh().append(rows("b", [1]))
-    converted = planned_now(ingest)
-    ingest.delete_prefix({"id1": "a"})
-    publish._move_target(main.iceberg, "ingest", converted)
-    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x")]
-    assert live_delete_files(main) == []
-
-
-def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MT-31, MT-33: after what came before them was carried."""
-    main, ingest = branched(tmp_path)
-    ingest.append(rows("b", [1]))
-    others = iter([lambda: opened(tmp_path).append(rows("late", [1]))])
-
-    def convert(*arguments: Any, **options: Any) -> ConvertResult:
-        converted = convert_deletes(*arguments, **options)
-        next(others, lambda: None)()
-        return converted
-
-    monkeypatch.setattr(publish, "convert_deletes", convert)
-    main.maintenance.publish()
-    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), ("late", 1, "x")]

@@ -350,20 +350,22 @@ def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatc
 def test_files_that_metadata_names_otherwise(tmp_path: Path) -> None:
     """MT-50: another scheme stops the job, unless the caller says what it means."""
     there = [ListedFile(f"{scheme}://a/t/data/{name}", 1, 0) for scheme, name in (("new", "x"), ("new", "y"))]
-    named = {"old://a/t/data/x"}
+    named = ["old://a/t/data/x"]
 
     def unnamed(*options: Any) -> list[str]:
         return [file.location[-1] for file in EqualPrefixes.of(*options).unnamed(there, named)]
 
     with pytest.raises(InvalidArgumentError, match="different schemes or authorities: old://a and new://a"):
         unnamed(None, None, "ERROR")
-    assert unnamed({"older, old": "new"}, None, "error") == ["y"]
+    assert unnamed({"older, old": "new"}, None, "error") == unnamed({"new": "old"}, None, "error") == ["y"]
     assert unnamed(None, None, "ignore") == ["y"]
     assert unnamed(None, None, "delete") == ["x", "y"]
-    named = {"new://b/t/data/x"}
+    named = ["new://b/t/data/x"]
     with pytest.raises(InvalidArgumentError, match="new://b and new://a"):
         unnamed(None, None, "error")
     assert unnamed(None, {"b": "a"}, "error") == ["y"]
+    named = ["new://a/t/data/x", "new://b/t/data/x"]
+    assert unnamed(None, None, "error") == unnamed(None, None, "delete") == ["y"]
     for location, spelled in (("s3a://b/t/x", "s3://b/t/x"), ("file:/b/t/x", "///b/t//x")):
         assert not EqualPrefixes().unnamed([ListedFile(location, 1, 0)], [spelled])
     with pytest.raises(InvalidArgumentError, match="one of error, ignore, delete"):

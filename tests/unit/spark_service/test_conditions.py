@@ -10,8 +10,8 @@ import pytest
 from pyiceberg.expressions import BooleanExpression, EqualTo, LessThan, Reference
 
 from spark_ext.service.procedures.argument_values import python_value
-from spark_ext.service.procedures.conditions import FileCondition, Part, condition, file_condition
-from spark_ext.service.procedures.rewrites import rewrite_data_files
+from spark_ext.service.procedures.conditions import FileCondition, Part, file_condition
+from spark_ext.service.procedures.rewrites import convert_deletes, rewrite_data_files, rewrite_position_delete_files
 from tableformat import Catalog, Table, open_catalog
 from tableformat.errors import InvalidArgumentError, InvalidPredicateError
 
@@ -60,15 +60,21 @@ def chosen(table: Table, *predicates: dict[str, Any]) -> tuple[BooleanExpression
 
 def test_parts_are_one_filter(bucketed: Table) -> None:
     """PR-8."""
-    assert condition(None, bucketed) is None
-    assert condition((), bucketed) is None, "a condition that is always true"
-    one = condition(parts(is_("=", ID, literal(3))), bucketed)
+
+    def condition(*predicates: dict[str, Any]) -> BooleanExpression | None:
+        found = file_condition(parts(*predicates), bucketed)
+        assert found.only_paths is None
+        return found.where
+
+    assert file_condition(None, bucketed) == FileCondition(None)
+    assert file_condition((), bucketed) == FileCondition(None), "a condition that is always true"
+    one = condition(is_("=", ID, literal(3)))
     assert one is not None
     assert bucketed.scan(where=one).to_arrow()["Id"].to_pylist() == [3, 3]
-    both = condition(parts(is_("=", ID, literal(3)), is_("=", DAY, literal(SECOND, "date"))), bucketed)
+    both = condition(is_("=", ID, literal(3)), is_("=", DAY, literal(SECOND, "date")))
     assert both is not None
     assert bucketed.scan(where=both).to_arrow().to_pylist() == [{"Id": 3, "day": date(2026, 1, 2)}]
-    days = condition(parts(is_("=", call("days", DAY), literal(SECOND, "date"))), bucketed)
+    days = condition(is_("=", call("days", DAY), literal(SECOND, "date")))
     assert days is not None, "functions that are ranges of their column are filters in every procedure"
     assert bucketed.scan(where=days).to_arrow()["day"].to_pylist() == [date(2026, 1, 2)] * 4
 
@@ -122,17 +128,39 @@ def test_only_the_chosen_files_are_rewritten(bucketed: Table) -> None:
 )
 def test_parts_that_choose_no_files(bucketed: Table, predicate: dict[str, Any]) -> None:
     """PR-3, PR-8: an error, rather than every file."""
-    for read in (file_condition, condition):
-        with pytest.raises(InvalidPredicateError, match="part 0 cannot choose files"):
-            read(parts(predicate), bucketed)
+    with pytest.raises(InvalidPredicateError, match="part 0 cannot choose files"):
+        file_condition(parts(predicate), bucketed)
 
 
-def test_partitions_are_asked_by_one_procedure(bucketed: Table) -> None:
-    """PR-3, PR-8."""
-    with pytest.raises(
-        InvalidPredicateError, match="part 0 is asked of partitions, which rewrite_data_files does alone"
-    ):
-        condition(parts(is_("=", call("bucket", ID, 4), literal(1))), bucketed)
+def test_every_procedure_asks_partitions(tmp_path: object) -> None:
+    """PR-8: data files in other partitions keep their deletes."""
+    catalog: Catalog = open_catalog(str(tmp_path))
+    catalog.create_namespace("db")
+    schema = pa.schema([("Id", pa.int64()), ("n", pa.int64())])
+    table = catalog.create_table("db.t", schema, partition_by=["bucket(4, Id)"])
+    table.append(pa.table({"Id": [*range(8)] * 4, "n": [n for n in range(4) for _ in range(8)]}))
+    bucket = table.scan().plan().tasks[0].data_file.partition[0]
+    where = parts(is_("=", call("bucket", ID, 4), literal(bucket)))
+
+    def deletes_by_bucket() -> dict[int, set[str]]:
+        tasks = table.refresh().scan().plan().tasks
+        return {task.data_file.partition[0]: {each.file_path for each in task.delete_files} for task in tasks}
+
+    def deletes_of_other_buckets() -> dict[int, set[str]]:
+        return {each: deletes for each, deletes in deletes_by_bucket().items() if each != bucket}
+
+    table.delete("n = 0", mode="equality")
+    before, others = deletes_by_bucket(), deletes_of_other_buckets()
+    [row] = convert_deletes(table, where=where)
+    assert row["removed_equality_delete_files_count"] == 0, "others need it"
+    assert (row["added_position_delete_files_count"], deletes_of_other_buckets()) == (1, others)
+    for number in (1, 2):
+        table.delete(f"n = {number}", mode="scan")
+    others = deletes_of_other_buckets()
+    [row] = rewrite_position_delete_files(table, where=where)
+    assert (row["added_delete_files_count"], deletes_of_other_buckets()) == (1, others)
+    assert before.keys() == {bucket, *others}
+    assert table.refresh().scan().to_arrow()["n"].to_pylist() == [3] * 8
 
 
 def test_a_time_of_day_is_an_argument() -> None:

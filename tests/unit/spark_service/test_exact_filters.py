@@ -3,32 +3,110 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, IsNaN, Reference
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
+from spark_ext.service.ddl.check_constraints import check_properties
 from spark_ext.service.wire.expressions import exact_filter, pruning_filter
 from tableformat import open_catalog
 
 SCHEMA = Schema(NestedField(1, "k", LongType(), required=False))
 UNKNOWN: dict[str, Any] = {"literal": None, "type": "boolean"}
-POSITIVE: dict[str, Any] = {"operator": ">", "arguments": [{"column": ["k"]}, {"literal": "0", "type": "long"}]}
 
 
-def test_a_null_has_no_exact_form() -> None:
-    """SP-3: it is unknown, and so is its negation, which AlwaysFalse would turn into every row."""
-    for predicate in (
-        UNKNOWN,
-        {"operator": "NOT", "arguments": [UNKNOWN]},
-        {"operator": "OR", "arguments": [POSITIVE, UNKNOWN]},
-        {"operator": "NOT", "arguments": [{"operator": "AND", "arguments": [POSITIVE, UNKNOWN]}]},
+def test_a_null_matches_no_row() -> None:
+    """SP-93: it is unknown, and so is its negation."""
+    for predicate in (UNKNOWN, {"operator": "NOT", "arguments": [UNKNOWN]}):
+        assert exact_filter([predicate], SCHEMA) == AlwaysFalse()
+        assert pruning_filter([predicate], SCHEMA) == AlwaysFalse()
+
+
+NUMBERS = (None, 1, 2, 3)
+
+
+def comparison(operator: str, *literals: int | None, column: dict[str, Any] | None = None) -> dict[str, Any]:
+    texts = [{"literal": None if each is None else str(each), "type": "long"} for each in literals]
+    return {"operator": operator, "arguments": [column or {"column": ["k"]}, *texts]}
+
+
+def of_row(predicate: dict[str, Any], value: int | None) -> bool | None:
+    """Its truth in SQL; None is unknown."""
+    if "literal" in predicate:
+        return None
+    operator, arguments = predicate["operator"], predicate["arguments"]
+    if operator in ("AND", "OR"):
+        decisive = operator == "OR"
+        found = [of_row(each, value) for each in arguments]
+        return decisive if decisive in found else None if None in found else not decisive
+    if operator == "NOT":
+        found_one = of_row(arguments[0], value)
+        return None if found_one is None else not found_one
+    literals = [None if each["literal"] is None else int(each["literal"]) for each in arguments[1:]]
+    if operator == "<=>":
+        return value == literals[0]
+    if value is None or literals == [None] or (None in literals and value not in literals):
+        return None
+    return value in literals if operator == "IN" else {"=": value == literals[0], ">": value > literals[0]}[operator]
+
+
+def random_predicate(pick: random.Random, depth: int) -> dict[str, Any]:
+    if depth and pick.random() < 0.7:
+        operator = pick.choice(("AND", "OR", "NOT"))
+        count = 1 if operator == "NOT" else 2
+        return {"operator": operator, "arguments": [random_predicate(pick, depth - 1) for _ in range(count)]}
+    operator = pick.choice(("=", ">", "<=>", "IN", "IN", "null"))
+    if operator == "null":
+        return UNKNOWN
+    count = pick.randint(1, 3) if operator == "IN" else 1
+    return comparison(operator, *(pick.choice(NUMBERS) for _ in range(count)))
+
+
+def test_nulls_among_literals_leave_what_sql_leaves(tmp_path: object) -> None:
+    """SP-93: `k IN (1, NULL)` matches the rows with 1, its negation none; under every AND, OR and NOT."""
+    catalog = open_catalog(str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("k", pa.int64())]))
+    table.append(pa.table({"k": pa.array(NUMBERS, pa.int64())}))
+    pick = random.Random(0)
+    for _ in range(400):
+        predicate = random_predicate(pick, 3)
+        found = exact_filter([predicate], table.metadata.schema())
+        assert found is not None, predicate
+        rows = table.scan(where=found).to_arrow()["k"].to_pylist()
+        assert Counter(rows) == Counter(value for value in NUMBERS if of_row(predicate, value)), predicate
+
+
+def test_transforms_and_nulls() -> None:
+    """SP-93: and a column that the table lacks has no filter, beside a null neither."""
+    truncated = {"transform": "truncate", "arguments": [{"literal": "10", "type": "integer"}, {"column": ["k"]}]}
+    assert exact_filter([comparison("=", None, column=truncated)], SCHEMA) == AlwaysFalse()
+    some = comparison("IN", 10, None, column=truncated)
+    assert exact_filter([some], SCHEMA) == exact_filter([comparison("IN", 10, column=truncated)], SCHEMA)
+    assert exact_filter([{"operator": "NOT", "arguments": [some]}], SCHEMA) == (
+        None if exact_filter([some], SCHEMA) is None else AlwaysFalse()
+    )
+    for nowhere in ({"column": ["nowhere"]}, {"unknown": "udf(k)"}):
+        for literals in ([None], [1, None]):
+            assert exact_filter([comparison("IN", *literals, column=nowhere)], SCHEMA) is None
+
+
+def test_a_check_passes_where_it_is_unknown() -> None:
+    """CK-1, SP-93: such a condition has no expression, which would refuse the rows for which it is unknown."""
+    some, one = comparison("IN", 1, None), comparison("IN", 1, 2)
+    for predicate, has_expression in (
+        (some, False),
+        ({"operator": "AND", "arguments": [one, some]}, False),
+        (one, True),
     ):
-        assert exact_filter([predicate], SCHEMA) is None
-    assert pruning_filter([{"operator": "NOT", "arguments": [UNKNOWN]}], SCHEMA) == AlwaysTrue()
+        check = {"name": "c", "condition": "k IN (1, NULL)", "predicate": predicate}
+        assert (len(check_properties([check], SCHEMA)) == 2) is has_expression, predicate
 
 
 def test_true_and_false_are_themselves() -> None:
@@ -93,4 +171,4 @@ def test_comparisons_with_nan(tmp_path: object, kind: str) -> None:
         "operator": "IN",
         "arguments": [{"column": ["x"]}, {"literal": "NaN", "type": kind}, UNKNOWN | {"type": kind}],
     }
-    assert exact_filter([nulls], whole.metadata.schema()) is None
+    assert exact_filter([nulls], whole.metadata.schema()) == IsNaN(Reference("x"))

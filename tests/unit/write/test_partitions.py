@@ -147,6 +147,21 @@ def test_the_least_nanoseconds_are_partitioned(transform: Transform) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(("precision", "value"), [(4, "-9999"), (38, "-" + "9" * 38)])
+def test_a_decimal_that_is_truncated_out_of_its_type_names_the_field(
+    tmp_path: Path, precision: int, value: str
+) -> None:
+    """The error named a value that nobody had given, and no column."""
+    schema = pa.schema([("id", pa.int64()), ("amount", pa.decimal128(precision, 0))])
+    catalog = tf.open_catalog(str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", schema, partition_by=["truncate(10, amount)"])
+    table.append(pa.table([[1, 2], [Decimal("-99"), None]], schema=schema))
+    with pytest.raises(InvalidArgumentError, match="partition field 'amount_trunc' has no value for a row"):
+        table.append(pa.table([[3], [Decimal(value)]], schema=schema))
+    assert table.scan().count() == 2
+
+
 def test_rows_are_split_by_every_combination_and_keep_their_order() -> None:
     schema = Schema(
         NestedField(1, "a", StringType(), required=False),

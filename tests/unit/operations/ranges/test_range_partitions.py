@@ -363,6 +363,17 @@ def test_missing_steps_are_added_by_the_commit_of_the_rows(catalog: tf.Catalog) 
     assert live_values(table, "n") == [-1, 4, 7, 23, 500]
 
 
+def test_a_commit_adds_no_steps_for_rows_beside_others_that_no_step_may_take(catalog: tf.Catalog) -> None:
+    """RP-6, RP-9: the limits were narrowed while the rows were written."""
+    table = made(catalog, step=10, on_demand=True, on_demand_limits=(0, 1_000))
+    write = table.new_write(kind="append")
+    staged = [write.write(rows(number)) for number in (150, 950)]
+    set_by_another(catalog.load_table("db.t"), table.properties[RANGE_PARTITIONS].replace("1000", "500"))
+    with pytest.raises(UncoveredRowsError, match=r"no range partition of db\.t covers"):
+        table.commit(write, staged)
+    assert live_values(table.refresh(), "n") == []
+
+
 def test_a_default_partition_takes_the_rest(catalog: tf.Catalog) -> None:
     """RP-10"""
     table = made(catalog, default=True)

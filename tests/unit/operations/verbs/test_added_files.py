@@ -14,6 +14,7 @@ import pytest
 from pyiceberg.types import StringType
 
 import tableformat as tf
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.errors import InvalidArgumentError
 
 NAN = float("nan")
@@ -165,3 +166,39 @@ def test_field_ids_in_a_file_are_those_of_its_columns(
     else:
         with pytest.raises(InvalidArgumentError, match=r"a\.parquet cannot be added"):
             table.add_files([str(tmp_path / "a.parquet")])
+
+
+def test_a_refused_file_leaves_the_table_as_it_was(made: Callable[..., tf.Table], tmp_path: Path) -> None:
+    """LK-19: the table had got a name mapping, in a commit of its own, for files that never came."""
+    table = made("p")
+    before = table.iceberg.metadata_location
+    with pytest.raises(InvalidArgumentError, match="there is no file"):
+        table.add_files([str(tmp_path / "none.parquet")])
+    with pytest.raises(InvalidArgumentError, match="cannot be added"):
+        add(table, tmp_path / "f.parquet", {"id": [1, 2], "p": ["a", "b"]})
+    assert table.refresh().iceberg.metadata_location == before
+    add(table, tmp_path / "g.parquet", {"id": [1], "p": ["a"]})
+    assert len(table.refresh().metadata.snapshots) == len(table.metadata.metadata_log) == 1
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "p": "a", "f": None}]
+
+
+def test_columns_that_are_renamed_while_files_are_added_are_found(
+    made: Callable[..., tf.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LK-19: the name mapping is that of the names which the files were looked at by."""
+    table = made()
+    commit, calls = EmbeddedCatalog.commit_table, []
+
+    def after_a_rename(*arguments: Any) -> Any:
+        monkeypatch.setattr(EmbeddedCatalog, "commit_table", commit)
+        calls.append(1)
+        assert table.catalog is not None
+        with table.catalog.load_table("db.t").update_schema() as update:
+            update.rename_column("p", "q")
+        return commit(*arguments)
+
+    monkeypatch.setattr(EmbeddedCatalog, "commit_table", after_a_rename)
+    with pytest.raises(InvalidArgumentError, match="cannot be added"):
+        add(table, tmp_path / "g.parquet", {"id": [1], "p": ["a"]})
+    assert calls
+    assert table.refresh().scan().count() == 0

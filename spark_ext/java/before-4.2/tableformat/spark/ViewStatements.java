@@ -47,7 +47,8 @@ final class ViewStatements {
     SqlCursor in = new SqlCursor(text);
     if (in.take("CREATE", "VIEW") || in.take("CREATE", "OR", "REPLACE", "VIEW")) {
       in.take("IF", "NOT", "EXISTS");
-      TableNames.Target view = target(in);
+      // A view of the session's own that has the name is none that this statement makes.
+      TableNames.Target view = in.isAtName() ? TableNames.ours(in.names("a view")) : null;
       return view != null && spark.parsePlan(text) instanceof CreateView statement
           ? command(text, NO_ROWS, () -> ViewMaking.create(view, statement)) : null;
     }

@@ -1,0 +1,99 @@
+"""What a publish planned is carried out on heads that have moved since, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from maintenance_tables import planned, rows
+from published_tables import TEN_ROWS, branched, heads, opened
+from pyiceberg.table.snapshots import Operation
+
+import tableformat as tf
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.errors import CommitConflictError
+from tableformat.maintenance import publish
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
+from tableformat.maintenance.publishing.publish_beside import ConvertedSnapshot, publish_beside
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.testing.table_files import live_delete_files
+from tableformat.testing.table_rows import live_tuples
+
+
+def planned_now(ingest: tf.Table, *deletes: DeleteFile) -> ConvertedSnapshot:
+    """What a publish has planned of the branch as it is, to be carried out when others have come."""
+    view = ingest.refresh().view
+    change = TableChange(
+        operation=Operation.REPLACE, kind=ChangeKind.DELETE_REWRITE, added_delete_files=deletes, **planned(ingest)
+    )
+    return ConvertedSnapshot(view, change)
+
+
+def test_target_that_was_published_to_meanwhile_is_not_moved_back(tmp_path: Path) -> None:
+    """LK-16: by another process, which was faster."""
+    main, ingest = branched(tmp_path)
+    converted = planned_now(ingest)
+    ingest.append(rows("b", [1]))
+    main.maintenance.publish()
+    before = heads(main)
+    with pytest.raises(publish._NotReadyError):
+        publish._move_target(main.iceberg, "ingest", converted)
+    assert heads(main) == before
+    assert live_tuples(main.refresh())[-1] == ("b", 1, "x")
+
+
+def test_target_is_not_moved_to_what_the_branch_was_rolled_back_from(tmp_path: Path) -> None:
+    """LK-16"""
+    main, ingest = branched(tmp_path)
+    start = ingest.snapshot_id
+    main.maintenance.publish()
+    ingest.refresh().append(rows("b", [1]))
+    converted = planned_now(ingest)
+    ingest.rollback(snapshot_id=start)
+    before = heads(main)
+    with pytest.raises(publish._NotReadyError):
+        publish._move_target(main.iceberg, "ingest", converted)
+    assert heads(main) == before
+
+
+def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> None:
+    """LK-16: they may be removed with the branch's older snapshots."""
+    main, ingest = branched(tmp_path)
+    main.maintenance.publish()
+    ingest.refresh().delete("id2 = 3", mode="scan")
+    deletes = live_delete_files(ingest)
+    ingest.maintenance.compact(rewrite_all=True)
+    assert live_delete_files(ingest) == []
+    before = heads(main)
+    with pytest.raises(CommitConflictError, match="left 'ingest'"):
+        publish_beside(main.refresh().iceberg, "ingest", "main", planned_now(ingest, *deletes))
+    assert heads(main) == before
+
+
+def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
+    """LK-16: the branch got a delete since, which the target must not show."""
+    main, ingest = branched(tmp_path)
+    main.maintenance.publish()
+    ingest.refresh().append(rows("b", [1]))
+    converted = planned_now(ingest)
+    ingest.delete_prefix({"id1": "a"})
+    publish._move_target(main.iceberg, "ingest", converted)
+    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x")]
+    assert live_delete_files(main) == []
+
+
+def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-31, MT-33: after what came before them was carried."""
+    main, ingest = branched(tmp_path)
+    ingest.append(rows("b", [1]))
+    others = iter([lambda: opened(tmp_path).append(rows("late", [1]))])
+
+    def convert(*arguments: Any, **options: Any) -> ConvertResult:
+        converted = convert_deletes(*arguments, **options)
+        next(others, lambda: None)()
+        return converted
+
+    monkeypatch.setattr(publish, "convert_deletes", convert)
+    main.maintenance.publish()
+    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), ("late", 1, "x")]
