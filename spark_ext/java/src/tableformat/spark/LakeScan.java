@@ -45,6 +45,10 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private final int[] decided;
 
   private final CaseInsensitiveStringMap options;
+
+  /** Whether the rows are those that a DELETE, UPDATE or MERGE changes. */
+  private final boolean changesRows;
+
   private Predicate[] runtimePredicates = {};
   private JsonNode estimate;
 
@@ -65,12 +69,14 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   private boolean isOfStream = false;
 
   LakeScan(
-      LakeTable table, StructType required, Predicate[] predicates, int[] decided, CaseInsensitiveStringMap options) {
+      LakeTable table, StructType required, Predicate[] predicates, int[] decided, CaseInsensitiveStringMap options,
+      boolean changesRows) {
     this.table = table;
     this.required = required;
     this.predicates = predicates;
     this.decided = decided;
     this.options = options;
+    this.changesRows = changesRows;
     Grouping known = Grouping.of(table);
     this.grouping = known == null ? null : known.ofColumns(required);
   }
@@ -153,7 +159,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
   }
 
   @Override public void filter(Predicate[] predicates) {
-    runtimePredicates = RuntimeValues.condensed(Names.asStored(predicates, required.fieldNames()));
+    Predicate[] stored = Names.asStored(predicates, required.fieldNames());
+    runtimePredicates = changesRows ? RuntimeValues.condensedWithNulls(stored) : RuntimeValues.condensed(stored);
     files = null;
   }
 

@@ -28,14 +28,21 @@ final class LakeScanBuilder
     implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownAggregates {
   private final LakeTable table;
   private final CaseInsensitiveStringMap options;
+  private final boolean changesRows;
   private StructType required;
   private Predicate[] predicates = {};
   private int[] decided = {};
   private Scan aggregated;
 
   LakeScanBuilder(LakeTable table, CaseInsensitiveStringMap options) {
+    this(table, options, false);
+  }
+
+  /** `changesRows`: of a DELETE, UPDATE or MERGE, which reads the rows that it changes. */
+  LakeScanBuilder(LakeTable table, CaseInsensitiveStringMap options, boolean changesRows) {
     this.table = table;
     this.options = options;
+    this.changesRows = changesRows;
     this.required = table.rowType();
   }
 
@@ -133,6 +140,6 @@ final class LakeScanBuilder
   @Override public Scan build() {
     SchemaUtils.checkColumnNameDuplication(
         Scala.seq(required.fieldNames()), Sessions.active().sessionState().conf().caseSensitiveAnalysis());
-    return aggregated != null ? aggregated : new LakeScan(table, required, predicates, decided, options);
+    return aggregated != null ? aggregated : new LakeScan(table, required, predicates, decided, options, changesRows);
   }
 }

@@ -50,7 +50,7 @@ final class RowLevelDelta implements SupportsDelta {
 
   /** The options are those of the write, which checks them. */
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LakeScanBuilder(table, CaseInsensitiveStringMap.empty());
+    return new LakeScanBuilder(table, CaseInsensitiveStringMap.empty(), true);
   }
 
   @Override public NamedReference[] rowId() {

@@ -23,6 +23,16 @@ final class RuntimeValues {
     return Arrays.stream(predicates).map(RuntimeValues::condensed).toArray(Predicate[]::new);
   }
 
+  /**
+   * SP-94: the same, of a statement that changes rows. Spark asks which values the rows have that it is to change, in a
+   * subquery, and null among them is in no list.
+   */
+  static Predicate[] condensedWithNulls(Predicate[] predicates) {
+    return Arrays.stream(predicates).filter(predicate -> predicate.references().length == 1)
+        .map(predicate -> new Or(condensed(predicate), new Predicate("IS_NULL", predicate.references())))
+        .toArray(Predicate[]::new);
+  }
+
   private static Predicate condensed(Predicate predicate) {
     Expression[] arguments = predicate.children();
     if (!predicate.name().equals("IN") || arguments.length <= LISTED_MAX + 1) {
