@@ -46,7 +46,7 @@ def added(metadata: TableMetadata) -> AddSnapshotUpdate:
         "snapshot_id": 77,
         "parent_snapshot_id": newest.snapshot_id,
         "sequence_number": metadata.last_sequence_number + 1,
-        "timestamp_ms": newest.timestamp_ms + 5,
+        "timestamp_ms": metadata.last_updated_ms + 5,
     }
     if metadata.format_version > 2:
         changes |= {"first_row_id": metadata.next_row_id, "added_rows": 5}
@@ -68,7 +68,7 @@ def test_a_commit_makes_what_pyiceberg_makes_of_it(metadata: TableMetadata, name
         for field in type(metadata).model_fields:
             if field not in ("metadata_log", "last_updated_ms"):
                 assert getattr(ours, field) == getattr(theirs, field), field
-        assert ours.last_updated_ms == metadata.snapshots[-1].timestamp_ms + 5
+        assert ours.last_updated_ms == metadata.last_updated_ms + 5
         assert ours.metadata_log[-1].metadata_file == "before"
 
 
