@@ -221,6 +221,13 @@ class StorageError(TableFormatError, OSError):
     """
 
     retryable = True
+    nothing_changed: bool = False
+    """Whether it is known that the call did nothing, a commit included."""
+
+    def __init__(self, *args: object, nothing_changed: bool = False) -> None:
+        super().__init__(*args)
+        if nothing_changed:
+            self.nothing_changed = True
 
 
 class ReadOnlyLakeError(StorageError):
@@ -232,7 +239,8 @@ class ReadOnlyLakeError(StorageError):
         self.catalog_file = catalog_file
         super().__init__(
             f"{catalog_file} cannot be written to here: the lake is mounted read-only, or the rights to its directory "
-            "are missing. It can be read. Nothing was changed."
+            "are missing. It can be read. Nothing was changed.",
+            nothing_changed=True,
         )
 
 

@@ -10,7 +10,8 @@ from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
 from pyiceberg.exceptions import NotInstalledError, RESTError
 from sqlalchemy.exc import SQLAlchemyError
 
-from tableformat.catalogs.embedded_catalog import EmbeddedCatalog, make_directory, sqlite_uri
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.catalogs.lake_directory import make_directory, sqlite_uri
 from tableformat.catalogs.unreachable import unreachable
 from tableformat.errors import (
     CatalogNotFoundError,
@@ -37,6 +38,16 @@ def open_backend(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
     A new name works when the options define a catalog themselves (`type=` or `uri=`). Anything else raises
     CatalogNotFoundError.
     """
+    return _open(name_or_path, options)
+
+
+def reopen_backend(name_or_path: str, **options: str) -> Catalog:
+    """LK-28: as `open_backend` for a catalog that was there: of a lake whose SQLite file is gone every call is a
+    StorageError, and nothing is made."""
+    return _open(name_or_path, options, must_exist=True)
+
+
+def _open(name_or_path: str | os.PathLike[str], options: dict[str, str], *, must_exist: bool = False) -> Catalog:
     text = os.fspath(name_or_path)
     if not text:
         raise InvalidArgumentError(
@@ -47,9 +58,9 @@ def open_backend(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
         return _load_configured(text, options)
     scheme = _SCHEME.match(text)
     if scheme is not None:
-        return _open_uri(text, scheme["scheme"].lower(), options)
+        return _open_uri(text, scheme["scheme"].lower(), options, must_exist=must_exist)
     if not isinstance(name_or_path, str) or _looks_like_path(text):
-        return _open_directory(text, options)
+        return _open_directory(text, options, must_exist=must_exist)
     if _DEFINING_OPTIONS & options.keys():
         return _load_configured(text, options)
     raise CatalogNotFoundError(
@@ -78,9 +89,10 @@ def _looks_like_path(text: str) -> bool:
     return any(separator in text for separator in separators) or os.path.exists(text)
 
 
-def _open_uri(uri: str, scheme: str, options: dict[str, str]) -> EmbeddedCatalog:
+def _open_uri(uri: str, scheme: str, options: dict[str, str], *, must_exist: bool) -> EmbeddedCatalog:
     if scheme == "file":
-        return _open_directory(re.sub(r"^file://(localhost(?=/))?", "", uri, flags=re.IGNORECASE), options)
+        path = re.sub(r"^file://(localhost(?=/))?", "", uri, flags=re.IGNORECASE)
+        return _open_directory(path, options, must_exist=must_exist)
     if scheme not in _OBJECT_STORES:
         raise InvalidArgumentError(
             f"{uri!r} is neither a directory nor an object store. For a catalog service, name it and pass its address: "
@@ -92,22 +104,24 @@ def _open_uri(uri: str, scheme: str, options: dict[str, str]) -> EmbeddedCatalog
             f"a catalog with its tables under {uri!r} needs a place for its SQLite file on this machine: pass "
             "catalog_file='path/to/catalog.db'. Writers on several machines need a catalog service instead."
         )
-    return EmbeddedCatalog(**_engine_options(options), warehouse=uri.rstrip("/"))
+    engine_options = _engine_options(options, must_exist=must_exist)
+    return EmbeddedCatalog(must_exist=must_exist, **engine_options, warehouse=uri.rstrip("/"))
 
 
-def _open_directory(directory: str, options: dict[str, str]) -> EmbeddedCatalog:
+def _open_directory(directory: str, options: dict[str, str], *, must_exist: bool) -> EmbeddedCatalog:
     _check_path_options(options)
-    return EmbeddedCatalog.at(directory, **_engine_options(options))
+    return EmbeddedCatalog.at(directory, must_exist=must_exist, **_engine_options(options, must_exist=must_exist))
 
 
-def _engine_options(options: dict[str, str]) -> dict[str, str]:
+def _engine_options(options: dict[str, str], *, must_exist: bool) -> dict[str, str]:
     """`catalog_file` as the database URI; everything else as it is."""
     if "catalog_file" not in options:
         return options
     if "uri" in options:
         raise InvalidArgumentError("catalog_file and uri both say where the catalog's database is; pass one of them.")
     file = os.path.abspath(os.path.expanduser(options["catalog_file"]))
-    make_directory(os.path.dirname(file))
+    if not must_exist:
+        make_directory(os.path.dirname(file))
     return {**{name: value for name, value in options.items() if name != "catalog_file"}, "uri": sqlite_uri(file)}
 
 

@@ -19,7 +19,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AddPartitionSpecUpdate
 
 from tableformat.arguments import check_texts, checked_arguments, checked_methods
-from tableformat.catalogs.backends import open_backend
+from tableformat.catalogs.backends import open_backend, reopen_backend
 from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.name_errors import NameErrors, unless_gone
@@ -68,7 +68,11 @@ def open_catalog(name_or_path: str | os.PathLike[str], **options: str) -> Catalo
     ['db.calendars']
     """
     name = os.fspath(name_or_path)
-    catalog = Catalog(open_backend(name, **options))
+    return _opened(open_backend(name, **options), name, options)
+
+
+def _opened(backend: IcebergCatalog, name: str, options: dict[str, str]) -> Catalog:
+    catalog = Catalog(backend)
     # Another process may be in another directory.
     is_directory = isinstance(catalog.iceberg, EmbeddedCatalog) and "://" not in name
     files = {"catalog_file": _absolute(options["catalog_file"])} if "catalog_file" in options else {}
@@ -81,7 +85,8 @@ def _absolute(path: str) -> str:
 
 
 def _reopen(name: str, options: dict[str, str]) -> Catalog:
-    return open_catalog(name, **options)
+    """LK-28: in the process that a pickle has come to, where the lake is not made anew."""
+    return _opened(reopen_backend(name, **options), name, options)
 
 
 @checked_methods

@@ -10,13 +10,10 @@ PyIceberg's SQL catalog, with what it lacks for this use: several writing proces
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 import uuid
-import weakref
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -37,13 +34,16 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from sqlalchemy import URL, Engine, NullPool, Select, bindparam, create_engine, event, select, update
+from sqlalchemy import NullPool, Select, bindparam, create_engine, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.schema import CreateTable
 
+from tableformat.catalogs.followed_file import FollowedFile
+from tableformat.catalogs.lake_directory import local_directory, make_directory, sqlite_uri
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
+from tableformat.catalogs.sqlite_engine import prepare_engine
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
@@ -73,9 +73,6 @@ if TYPE_CHECKING:
 
 CATALOG_NAME: Final = "tableformat"
 """PyIceberg keys its rows by catalog name, so every alias of a directory opens it under this one."""
-BUSY_TIMEOUT_SECONDS: Final = 60
-"""How long a writer waits for another's SQLite transaction, which lasts a few milliseconds."""
-
 METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 BOUNDED_METADATA: Final = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
@@ -87,20 +84,8 @@ _QUEUE_SUFFIX: Final = "-queue"
 _UPKEEP_SUFFIX: Final = "-upkeep"
 _CACHED_SNAPSHOTS: Final = 20_000
 """Parsed metadata that a catalog keeps, counted in snapshots."""
-_engines: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
-
-
-def _leave_connections_to_the_parent() -> None:
-    """A SQLite connection must not cross a fork; the child opens its own."""
-    for engine in _engines:
-        engine.dispose(close=False)
-
 
 accept_every_blob_type()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_connections_to_the_parent)
-
 
 _ROW: Final = (
     IcebergTables.catalog_name == bindparam("the_catalog"),
@@ -118,24 +103,26 @@ _SWAP_LOCATION: Final = (
 class EmbeddedCatalog(SqlCatalog):
     """A SQL catalog on a SQLite file, safe among the threads and processes of one machine."""
 
-    def __init__(self, name: str = CATALOG_NAME, **properties: str) -> None:
+    def __init__(self, name: str = CATALOG_NAME, *, must_exist: bool = False, **properties: str) -> None:
         """`uri` is SQLAlchemy's name of the database, `warehouse` where tables go; `name` is an alias, not stored
-        (FM-2).
+        (FM-2). With `must_exist` a SQLite file that is not there is not made, and every call is an error (LK-28).
         """
         self.alias = name
         self.is_read_only = False
         """The SQLite file cannot be written to (LK-5)."""
-        self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(_CACHED_SNAPSHOTS)
+        self._followed: FollowedFile | None = None
+        self._is_made = must_exist
         super().__init__(CATALOG_NAME, **properties)
 
     @classmethod
-    def at(cls, directory: str | os.PathLike[str], **properties: str) -> EmbeddedCatalog:
-        """The catalog of a local directory, which is created when missing."""
-        path = _local_directory(directory)
-        make_directory(path)
+    def at(cls, directory: str | os.PathLike[str], *, must_exist: bool = False, **properties: str) -> EmbeddedCatalog:
+        """The catalog of a local directory, which is created when missing, unless it `must_exist` (LK-28)."""
+        path = local_directory(directory)
+        if not must_exist:
+            make_directory(path)
         uri = sqlite_uri(path / CATALOG_FILE)
         try:
-            return cls(**{"uri": uri, "warehouse": f"file://{path.as_posix()}", **properties})
+            return cls(must_exist=must_exist, **{"uri": uri, "warehouse": f"file://{path.as_posix()}", **properties})
         except OperationalError as error:
             raise StorageError(
                 f"the catalog file {path / CATALOG_FILE} cannot be opened: {error.orig}. Look at the permissions of "
@@ -147,22 +134,61 @@ class EmbeddedCatalog(SqlCatalog):
     def _init_catalog(self) -> None:
         """LK-5: a SQLite file that cannot be written to is opened for reading alone."""
         file = self.sqlite_file
-        self.is_read_only = file is not None and not is_writable(file)
+        is_gone = file is not None and self._is_made and not os.path.exists(file)
+        self.is_read_only = file is not None and not is_gone and not is_writable(file)
         if file is not None and self.is_read_only:
             connect = partial(connect_read_only, file)
             self.engine = create_engine(self.engine.url, creator=connect, poolclass=NullPool)
         elif self.engine.dialect.name == "sqlite":
-            event.listen(self.engine, "connect", _prepare_connection)
-            _engines.add(self.engine)
-        super()._init_catalog()
-        self.place = LakePlace(file, self.properties.get(WAREHOUSE_LOCATION))
-        self.place.look(self.engine, is_read_only=self.is_read_only)
+            prepare_engine(self.engine)
+        self._forget_file()
+        if file is not None:
+            self._followed = FollowedFile(file, self._forget_file, must_exist=self._is_made)
+            self._followed.keep(self.engine)
+        if not is_gone:
+            super()._init_catalog()
+            self._look_around()
+
+    def _forget_file(self) -> None:
+        """What was read of the catalog is another lake's (LK-28)."""
+        self._parsed: BoundedCache[str, tuple[TableMetadata, FileIO]] = BoundedCache(_CACHED_SNAPSHOTS)
+        self._place: LakePlace | None = None
+        self._found_version: str | None = None
+        self.__dict__.pop("_select_location", None)
+
+    @property
+    def _schema_version(self) -> str:
+        """PyIceberg's, of the tables in the database: found when the file is there."""
+        if self._found_version is None:
+            super()._init_catalog()
+        return self._found_version or "v1"
+
+    @_schema_version.setter
+    def _schema_version(self, version: str) -> None:
+        self._found_version = version
+
+    @property
+    def place(self) -> LakePlace:
+        """LK-3: of the SQLite file that is there now."""
+        return self._place or self._look_around()
+
+    def _look_around(self) -> LakePlace:
+        place = LakePlace(self.sqlite_file, self.properties.get(WAREHOUSE_LOCATION))
+        place.look(self.engine, is_read_only=self.is_read_only)
+        self._place = place
+        return place
+
+    @property
+    def replacements(self) -> int:
+        """LK-28: how often another SQLite file was found under the name."""
+        return 0 if self._followed is None else self._followed.replacements
 
     @property
     def sqlite_file(self) -> str | None:
         """Where the catalog is on this machine; None for one in memory, or in another database."""
         file = self.engine.url.database
-        return file if self.engine.dialect.name == "sqlite" and file and file != ":memory:" else None
+        is_file = self.engine.dialect.name == "sqlite" and file and not file.startswith((":memory:", "file:"))
+        return file if is_file else None
 
     def refuse_change(self, iceberg: Table) -> None:
         """LK-4, LK-5: raise ReadOnlyLakeError where nothing can be written, and MovedLakeError for a table that the
@@ -173,9 +199,12 @@ class EmbeddedCatalog(SqlCatalog):
             raise MovedLakeError(identifier_text(iceberg.name()), location=location, lake=self.place.root or "")
 
     def refuse_read_only(self) -> None:
-        """LK-5: raise ReadOnlyLakeError where the SQLite file cannot be written to."""
+        """LK-5, LK-28: raise ReadOnlyLakeError where the SQLite file cannot be written to, StorageError where it is
+        gone."""
         if self.is_read_only:
             raise ReadOnlyLakeError(str(self.sqlite_file))
+        if self._followed is not None:
+            self._followed.check_there()
 
     def create_tables(self) -> None:
         """Several processes may open a new directory at the same moment."""
@@ -281,10 +310,14 @@ class EmbeddedCatalog(SqlCatalog):
     ) -> CommitTableResponse:
         """One compare-and-set of the metadata location. Raises CommitFailedException when nothing was applied."""
         self.refuse_read_only()
+        replacements = self.replacements
         try:
             current = self.load_table(table.name())
         except NoSuchTableError:
             return super().commit_table(table, requirements, updates)
+        if replacements != self.replacements:
+            # LK-28: what the commit names was written beside another SQLite file; the next attempt looks for it.
+            raise CommitFailedException(f"the catalog file {self.sqlite_file} was replaced by another one")
         refuse_read_only(current)
         for requirement in requirements:
             requirement.validate(current.metadata)
@@ -438,47 +471,8 @@ class EmbeddedCatalog(SqlCatalog):
         return provider.new_metadata_location(f"{version:05d}-{uuid.uuid4()}{suffix}")
 
 
-def sqlite_uri(file: str | os.PathLike[str]) -> str:
-    """SQLAlchemy's name of a SQLite file."""
-    return URL.create("sqlite", database=Path(file).as_posix()).render_as_string()
-
-
-def make_directory(path: str | os.PathLike[str]) -> None:
-    """InvalidArgumentError for a directory that there cannot be, StorageError for one that may not be made."""
-    try:
-        os.makedirs(path, exist_ok=True)
-    except (NotADirectoryError, FileExistsError, FileNotFoundError, ValueError) as error:
-        raise InvalidArgumentError(f"{path} cannot be a directory: {error}. Name another path.") from error
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise InvalidArgumentError(f"{path!s:.60}... cannot be a directory: {error.strerror}.") from error
-        raise StorageError(f"the directory {path} cannot be made: {error}. Look at its permissions.") from error
-
-
-def _local_directory(directory: str | os.PathLike[str]) -> Path:
-    path = Path(os.path.abspath(os.path.expanduser(directory)))
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise InvalidArgumentError(f"{path} is a file; a catalog is a directory. Name another path.")
-    if any(character in str(path) for character in "?#"):
-        raise InvalidArgumentError(
-            f"{path}: a catalog directory cannot have '?' or '#' in its path; locations are URIs."
-        )
-    return path
-
-
 def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
     return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
-
-
-def _prepare_connection(connection: Any, _record: Any) -> None:
-    """Readers do not block writers (WAL), and a writer waits for another instead of failing."""
-    cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
-    cursor.execute("PRAGMA journal_mode = WAL")
-    # The files that a commit points to are not synced: a pointer that outlives them in a power cut is worse than none.
-    # Where a table asks for both (`tableformat.write.sync`), its commits set it anew.
-    cursor.execute("PRAGMA synchronous = NORMAL")
-    cursor.close()
 
 
 def _parse_metadata(io: FileIO, location: str) -> TableMetadata:

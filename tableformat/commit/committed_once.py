@@ -13,7 +13,7 @@ snapshot left is asked for everything that it lists, and then where the files ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -57,7 +57,7 @@ def check_committed_once(change: TableChange, head: SnapshotView, subject: str) 
     is_cut = is_cut_after(head, change.adopted_since)
     if is_cut:
         _check_retained(change, head, subject)
-    gone = _gone(head.io, change.adopted_paths)
+    gone = files_gone(head.io, change.adopted_paths)
     if gone and is_cut:
         raise _may_be_there(gone, "the storage does not have", subject, None)
     if gone:
@@ -85,7 +85,7 @@ def _check_retained(change: TableChange, head: SnapshotView, subject: str) -> No
                 raise _may_be_there(sorted(kept), f"snapshot {snapshot.snapshot_id} has", subject, snapshot.snapshot_id)
 
 
-def _gone(io: FileIO, paths: frozenset[str]) -> list[str]:
+def files_gone(io: FileIO, paths: Iterable[str]) -> list[str]:
     """CP-55: those that are not there. A look is microseconds on a disk; an object store is asked side by side."""
     listed = sorted(paths)
     found = read_side_by_side(partial(exists, io), listed, str)

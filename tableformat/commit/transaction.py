@@ -44,6 +44,7 @@ from tableformat.commit.publish_target import check_publish_target
 from tableformat.commit.retry import retry_lost_races, status_check_waits_seconds
 from tableformat.commit.snapshot_producer import SnapshotProducer
 from tableformat.commit.snapshot_summary import check_snapshot_properties
+from tableformat.commit.staged_there import check_staged_there
 from tableformat.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -249,6 +250,7 @@ class _Commit:
         check_delete_columns(change, base, self._subject)
         check_committed_once(change, base, self._subject)
         check_conflicts(change, base, self._subject)
+        check_staged_there(change, table, self._subject)
         snapshot = self._producer.produce(base, change)
         return self._send(table, base, change, snapshot)
 
@@ -268,6 +270,11 @@ class _Commit:
         try:
             response = table.catalog.commit_table(table, requirements, updates)
         except CommitFailedException:
+            self._fate.sent = Sent.NO
+            raise
+        except StorageError as error:
+            if not error.nothing_changed:
+                return self._after_no_answer(error, snapshot)
             self._fate.sent = Sent.NO
             raise
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the commit may have happened

@@ -1,0 +1,280 @@
+"""A lake that is moved, replaced or removed while a process has it open."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import duckdb
+import pyarrow as pa
+import pytest
+from maintenance_tables import KEYED, keyed_table, rows
+from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy import event
+from typer.testing import CliRunner
+
+import tableformat as tf
+from spark_ext.service.wire.errors import describe_error
+from tableformat.catalogs.relocate_lake import relocate_to
+from tableformat.cli.main import app
+from tableformat.commit.snapshot_producer import SnapshotProducer
+from tableformat.errors import CopiedLakeError, MovedLakeError, StorageError, TableFormatError
+from tableformat.testing.table_rows import live_tuples
+
+GONE = r"catalog file .*catalog\.db is not there: the lake was moved or removed .*Nothing was changed\. Open"
+
+
+def opened_anew(place: Path) -> tf.Table:
+    return tf.open_catalog(str(place)).load_table("db.t")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tf.Table:
+    """`db.t` with a row, in a lake that stays open."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", [1]))
+    return table
+
+
+def replace_by_copy(directory: Path) -> None:
+    shutil.copytree(directory / "lake", directory / "copy")
+    (directory / "lake").rename(directory / "former")
+    (directory / "copy").rename(directory / "lake")
+
+
+CALLS: dict[str, Callable[[tf.Catalog], Any]] = {
+    "load": lambda catalog: catalog.load_table("db.t"),
+    "exists": lambda catalog: catalog.table_exists("db.t"),
+    "list": lambda catalog: catalog.list_tables(),
+    "list views": lambda catalog: catalog.list_views(),
+    "create namespace": lambda catalog: catalog.create_namespace("x"),
+    "drop namespace": lambda catalog: catalog.drop_namespace("db"),
+    "create": lambda catalog: catalog.create_table("db.n", KEYED),
+    "rename": lambda catalog: catalog.rename_table("db.t", "db.u"),
+    "drop": lambda catalog: catalog.drop_table("db.t"),
+    "purge": lambda catalog: catalog.drop_table("db.t", purge=True),
+    "drop view": lambda catalog: catalog.drop_view("db.v"),
+    "register": lambda catalog: catalog.register_table("db.v", "/somewhere/00000-a.metadata.json"),
+    "relocate": lambda catalog: catalog.relocate(),
+}
+CHANGES: dict[str, Callable[[tf.Table], Any]] = {
+    "append": lambda table: table.append(rows("b", [1])),
+    "upsert": lambda table: table.upsert(rows("a", [1], "y")),
+    "delete_prefix": lambda table: table.delete_prefix({"id1": "a"}),
+    "branch": lambda table: table.create_branch("b"),
+    "properties": lambda table: table.set_properties({"a": "b"}),
+    "compact": lambda table: table.maintenance.compact(),
+    "expire": lambda table: table.maintenance.expire_snapshots(),
+    "orphans": lambda table: table.maintenance.remove_orphan_files(),
+    "new_write": lambda table: table.new_write(),
+    "PyIceberg": lambda table: table.iceberg.transaction().set_properties(a="b").commit_transaction(),
+}
+
+
+@pytest.mark.parametrize("what", ["the lake", "its file"])
+def test_a_lake_that_is_moved_away_is_an_error_until_it_is_back(tmp_path: Path, table: tf.Table, what: str) -> None:
+    """LK-28: nothing is committed to the file of before, nor written where it was."""
+    catalog = cast(tf.Catalog, table.catalog)
+    moved = (tmp_path / "lake") if what == "the lake" else (tmp_path / "lake" / "catalog.db")
+    away = moved.with_name("away")
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    moved.rename(away)
+    for name, change in CHANGES.items():
+        with pytest.raises(StorageError, match=GONE):
+            print(name, change(table))
+    for name, call in CALLS.items():
+        with pytest.raises(StorageError, match=GONE) as caught:
+            print(name, call(catalog))
+        assert describe_error(caught.value)["condition"] == "TABLEFORMAT_STORAGE", name
+    assert not moved.exists()
+    if what == "its file":
+        assert table.scan().count() == 1, "what is loaded is read as long as its files are there (LK-17)"
+    else:
+        assert opened_anew(away).scan().count() == 1
+    away.rename(moved)
+    assert [path for path in before if not path.exists() and not path.name.startswith("catalog.db-")] == []
+    table.append(rows("b", [1]))
+    assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("b", 1, "x")]
+
+
+def test_commits_go_to_the_lake_that_took_the_place(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28: the former one, which was renamed, is left as it was."""
+    replace_by_copy(tmp_path)
+    table.append(rows("b", [1]))
+    assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("b", 1, "x")]
+    assert live_tuples(table) == [("a", 1, "x"), ("b", 1, "x")]
+    with pytest.raises(CopiedLakeError):
+        opened_anew(tmp_path / "former").append(rows("c", [1]))
+    assert live_tuples(opened_anew(tmp_path / "former")) == [("a", 1, "x")]
+
+
+def test_a_file_that_is_made_anew_is_no_catalog_of_the_tables(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28: an error, since nobody would find the commit."""
+    shutil.rmtree(tmp_path / "lake")
+    tf.open_catalog(str(tmp_path / "lake")).close()
+    with pytest.raises(TableFormatError, match="does not exist"):
+        table.append(rows("b", [1]))
+    assert [path for path in (tmp_path / "lake").rglob("*") if path.suffix == ".parquet"] == []
+
+
+def test_each_thread_goes_to_the_lake_that_took_the_place(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28: every connection of the pool."""
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda each: opened_anew(tmp_path / "lake").append(rows("b", [each])), range(4)))
+        handles = [cast(tf.Catalog, table.catalog).load_table("db.t") for _ in range(4)]
+        list(pool.map(lambda each: each[1].append(rows("c", [each[0]])), enumerate(handles)))
+        replace_by_copy(tmp_path)
+        list(pool.map(lambda each: each[1].append(rows("d", [each[0]])), enumerate(handles)))
+    assert opened_anew(tmp_path / "lake").scan().count() == 13
+    assert opened_anew(tmp_path / "former").scan().count() == 9
+
+
+def test_a_lake_that_is_replaced_after_the_rows_were_written(
+    tmp_path: Path, table: tf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LK-28: the files of the change stayed in the former one, so that the new one shall not name them."""
+    produce = SnapshotProducer.produce
+    swaps = [replace_by_copy]
+
+    def swapped(self: SnapshotProducer, *args: Any) -> Any:
+        snapshot = produce(self, *args)
+        if swaps:
+            (tmp_path / "lake").rename(tmp_path / "former")
+            shutil.copytree(tmp_path / "before", tmp_path / "lake")
+            swaps.clear()
+        return snapshot
+
+    shutil.copytree(tmp_path / "lake", tmp_path / "before")
+    monkeypatch.setattr(SnapshotProducer, "produce", swapped)
+    with pytest.raises(StorageError, match=r"1 of the files that were written for db\.t .* are gone.*Run the op"):
+        table.append(rows("b", [1]))
+    assert opened_anew(tmp_path / "lake").verify(deep=True).errors == ()
+    table.append(rows("c", [1]))
+    assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("c", 1, "x")]
+
+
+@pytest.mark.parametrize("move", [replace_by_copy, lambda each: (each / "lake").rename(each / "former")])
+def test_a_lake_that_is_moved_between_the_statement_and_its_commit(
+    tmp_path: Path, table: tf.Table, move: Callable[[Path], Any]
+) -> None:
+    """LK-28: a commit that did not happen says so, and is none of which nothing is known (CP-13)."""
+    engine = cast(SqlCatalog, cast(tf.Catalog, table.catalog).iceberg).engine
+
+    def moved(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith("UPDATE") and not (tmp_path / "former").exists():
+            move(tmp_path)
+
+    event.listen(engine, "after_cursor_execute", moved)
+    with pytest.raises(StorageError, match="Nothing was changed"):
+        table.append(rows("b", [1]))
+    for place in ("lake", "former"):
+        if (tmp_path / place).exists():
+            assert live_tuples(opened_anew(tmp_path / place)) == [("a", 1, "x")]
+
+
+def test_where_the_lake_is_at_home_is_looked_up_anew(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28, LK-3: a lake from elsewhere that took the place is a moved one, and its tables are found in it."""
+    other = keyed_table(tmp_path / "other")
+    other.append(rows("o", [1]))
+    cast(tf.Catalog, other.catalog).close()
+    (tmp_path / "lake").rename(tmp_path / "former")
+    (tmp_path / "other" / "lake").rename(tmp_path / "lake")
+    catalog = cast(tf.Catalog, table.catalog)
+    assert live_tuples(catalog.load_table("db.t")) == [("o", 1, "x")]
+    with pytest.raises(MovedLakeError):
+        catalog.load_table("db.t").append(rows("b", [1]))
+    with pytest.raises(TableFormatError, match="another one has its name"):
+        table.append(rows("b", [1]))
+
+
+def test_a_backup_takes_the_place(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28: a handle from after the backup goes on at what the backup has."""
+    shutil.copytree(tmp_path / "lake", tmp_path / "backup")
+    table.append(rows("b", [1]))
+    shutil.rmtree(tmp_path / "lake")
+    (tmp_path / "backup").rename(tmp_path / "lake")
+    fresh = cast(tf.Catalog, table.catalog).load_table("db.t")
+    assert live_tuples(fresh) == [("a", 1, "x")]
+    fresh.append(rows("c", [1]))
+    assert live_tuples(table.refresh()) == [("a", 1, "x"), ("c", 1, "x")]
+    assert table.verify(deep=True).errors == ()
+
+
+def test_what_was_attached_and_the_command_line(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28: views of DuckDB go on at the snapshot that they were attached at; the command line opens the lake anew."""
+    with duckdb.connect() as connection:
+        tf.duckdb.attach(connection, table.catalog)
+        replace_by_copy(tmp_path)
+        table.append(rows("b", [1]))
+        assert connection.sql("SELECT count(*) FROM lake.db.t").fetchall() == [(1,)]
+        tf.duckdb.attach(connection, table.catalog, name="later")
+        assert connection.sql("SELECT count(*) FROM later.db.t").fetchall() == [(2,)]
+    query = ["--catalog", str(tmp_path / "lake"), "query", "SELECT count(*) AS n FROM db.t", "-o", "json"]
+    assert json.loads(CliRunner().invoke(app, query).stdout)["rows"] == [{"n": 2}]
+
+
+def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28: where the lake is gone the catalog is an error, and a handle reads what files are there."""
+    pickled = pickle.dumps((table.catalog, table))
+    (tmp_path / "lake" / "catalog.db").rename(tmp_path / "away")
+    catalog, handle = pickle.loads(pickled)
+    for call in CALLS.values():
+        with pytest.raises(StorageError, match=r"catalog\.db is not there: .*since its catalog was pickled, or on ano"):
+            call(catalog)
+    assert live_tuples(handle) == [("a", 1, "x")]
+    with pytest.raises(StorageError, match="since its catalog was pickled"):
+        handle.append(rows("b", [1]))
+    shutil.rmtree(tmp_path / "lake")
+    catalog, handle = pickle.loads(pickled)
+    with pytest.raises(StorageError, match=r"catalog\.db is not there"):
+        catalog.list_tables()
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_catalog_file_apart_from_the_tables(tmp_path: Path) -> None:
+    """LK-28: its directory is not made where a pickled catalog finds it gone; a catalog of a relative path follows it
+    whatever the directory of the process is."""
+    options = {"catalog_file": str(tmp_path / "apart" / "names.db")}
+    with tf.open_catalog(str(tmp_path / "lake"), **options) as catalog:
+        catalog.create_namespace("db")
+        pickled = pickle.dumps(catalog)
+        (tmp_path / "apart").rename(tmp_path / "gone")
+        with pytest.raises(StorageError, match=r"names\.db is not there"):
+            catalog.create_namespace("db2")
+        with pytest.raises(StorageError, match=r"names\.db is not there"):
+            pickle.loads(pickled).list_namespaces()
+        assert not (tmp_path / "apart").exists()
+        (tmp_path / "gone").rename(tmp_path / "apart")
+        assert catalog.list_namespaces() == ["db"]
+        assert pickle.loads(pickled).list_namespaces() == ["db"]
+
+
+def test_a_relative_uri_is_followed_from_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LK-28"""
+    monkeypatch.chdir(tmp_path)
+    with tf.open_catalog("./lake", uri="sqlite:///names.db") as catalog:
+        (tmp_path / "elsewhere").mkdir()
+        os.chdir(tmp_path / "elsewhere")
+        catalog.create_namespace("db")
+        assert catalog.list_namespaces() == ["db"]
+    with sqlite3.connect(tmp_path / "names.db") as connection:
+        assert connection.execute("SELECT count(*) FROM iceberg_namespace_properties").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_copy_that_was_relocated_to_the_place_of_the_original(tmp_path: Path, table: tf.Table) -> None:
+    """LK-28, LK-8: a restored lake, whose metadata says where it is."""
+    catalog = cast(tf.Catalog, table.catalog)
+    relocate_to(catalog.iceberg, str(tmp_path / "backup"), {})
+    (tmp_path / "lake").rename(tmp_path / "former")
+    relocate_to(tf.open_catalog(str(tmp_path / "backup")).iceberg, str(tmp_path / "lake"), {})
+    assert catalog.load_table("db.t").append(rows("b", [1])).added_row_count == 1
+    assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("b", 1, "x")]
+    assert pa.table(opened_anew(tmp_path / "former").scan().to_arrow()).num_rows == 1
