@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     TableAlreadyExistsError,
@@ -21,6 +22,7 @@ from pyiceberg.table.update import AddPartitionSpecUpdate
 from tableformat.arguments import check_texts, checked_arguments, checked_methods
 from tableformat.catalogs.backends import open_backend, reopen_backend
 from tableformat.catalogs.catalog_properties import TABLE, properties_of_new
+from tableformat.catalogs.database_errors import type_database_errors
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.catalogs.name_errors import NameErrors, unless_gone
 from tableformat.catalogs.names import Identifier, check_name, check_namespace, dotted
@@ -107,6 +109,8 @@ class Catalog:
     def __init__(self, backend: IcebergCatalog) -> None:
         guard_metadata_removal(backend)
         type_outages(backend)
+        if isinstance(backend, SqlCatalog) and not isinstance(backend, EmbeddedCatalog):
+            type_database_errors(backend.engine, backend.name)
         self.iceberg = backend
         """The PyIceberg catalog behind this one."""
         self.views: ViewStore = views_of(backend)

@@ -34,16 +34,18 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate, UpgradeFormatVersionUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from sqlalchemy import NullPool, Select, bindparam, create_engine, select, update
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy import NullPool, Select, bindparam, create_engine, inspect, select, update
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.schema import CreateTable
 
+from tableformat.catalogs.database_errors import file_of, is_locked, sqlite_error, type_database_errors
 from tableformat.catalogs.followed_file import FollowedFile
 from tableformat.catalogs.lake_directory import local_directory, make_directory, sqlite_uri
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
+from tableformat.catalogs.unreachable import unreachable
 from tableformat.commit.commit_queue import IS_SUPPORTED, CommitQueue
 from tableformat.commit.logged_out_metadata import remove_logged_out_metadata
 from tableformat.commit.metadata_file import GZIP_SUFFIX, metadata_parts
@@ -80,6 +82,7 @@ BOUNDED_METADATA: Final = {
 }
 """What a table is created with unless its properties say otherwise: old metadata files do not pile up."""
 
+_TYPE_COLUMN: Final = "iceberg_type"
 _QUEUE_SUFFIX: Final = "-queue"
 _UPKEEP_SUFFIX: Final = "-upkeep"
 _CACHED_SNAPSHOTS: Final = 20_000
@@ -112,7 +115,11 @@ class EmbeddedCatalog(SqlCatalog):
         """The SQLite file cannot be written to (LK-5)."""
         self._followed: FollowedFile | None = None
         self._is_made = must_exist
-        super().__init__(CATALOG_NAME, **properties)
+        try:
+            super().__init__(CATALOG_NAME, **properties)
+        except DBAPIError as error:
+            file = file_of(self.engine)
+            raise (unreachable(name, error) if file is None else sqlite_error(file, error)) from error
 
     @classmethod
     def at(cls, directory: str | os.PathLike[str], *, must_exist: bool = False, **properties: str) -> EmbeddedCatalog:
@@ -121,15 +128,7 @@ class EmbeddedCatalog(SqlCatalog):
         if not must_exist:
             make_directory(path)
         uri = sqlite_uri(path / CATALOG_FILE)
-        try:
-            return cls(must_exist=must_exist, **{"uri": uri, "warehouse": f"file://{path.as_posix()}", **properties})
-        except OperationalError as error:
-            raise StorageError(
-                f"the catalog file {path / CATALOG_FILE} cannot be opened: {error.orig}. Look at the permissions of "
-                "the directory, and at the space that is left."
-            ) from error
-        except DatabaseError as error:
-            raise CorruptFileError(str(path / CATALOG_FILE), f"it is no SQLite database ({error.orig}).") from error
+        return cls(must_exist=must_exist, **{"uri": uri, "warehouse": f"file://{path.as_posix()}", **properties})
 
     def _init_catalog(self) -> None:
         """LK-5: a SQLite file that cannot be written to is opened for reading alone."""
@@ -147,6 +146,8 @@ class EmbeddedCatalog(SqlCatalog):
             self._followed.keep(self.engine)
         if not is_gone:
             super()._init_catalog()
+        type_database_errors(self.engine, self.alias)
+        if not is_gone:
             self._look_around()
 
     def _forget_file(self) -> None:
@@ -158,10 +159,14 @@ class EmbeddedCatalog(SqlCatalog):
 
     @property
     def _schema_version(self) -> str:
-        """PyIceberg's, of the tables in the database: found when the file is there."""
+        """PyIceberg's, of the tables in the file that is there."""
         if self._found_version is None:
-            super()._init_catalog()
-        return self._found_version or "v1"
+            known = inspect(self.engine)
+            is_old = known.has_table(IcebergTables.__tablename__) and _TYPE_COLUMN not in {
+                column["name"] for column in known.get_columns(IcebergTables.__tablename__)
+            }
+            self._found_version = "v0" if is_old else "v1"
+        return self._found_version
 
     @_schema_version.setter
     def _schema_version(self, version: str) -> None:
@@ -186,9 +191,7 @@ class EmbeddedCatalog(SqlCatalog):
     @property
     def sqlite_file(self) -> str | None:
         """Where the catalog is on this machine; None for one in memory, or in another database."""
-        file = self.engine.url.database
-        is_file = self.engine.dialect.name == "sqlite" and file and not file.startswith((":memory:", "file:"))
-        return file if is_file else None
+        return file_of(self.engine)
 
     def refuse_change(self, iceberg: Table) -> None:
         """LK-4, LK-5: raise ReadOnlyLakeError where nothing can be written, and MovedLakeError for a table that the
@@ -331,8 +334,9 @@ class EmbeddedCatalog(SqlCatalog):
         self._write_metadata(metadata, io, location)
         try:
             self.point_to(table.name(), current.metadata_location, location, synced=is_synced(metadata.properties))
-        except CommitFailedException:
-            delete_if_present(io, location)
+        except (CommitFailedException, StorageError) as error:
+            if not isinstance(error, StorageError) or error.nothing_changed:
+                delete_if_present(io, location)
             raise
         self._remember(location, metadata, io)
         remove_logged_out_metadata(io, current.metadata, metadata, current.metadata_location)
@@ -434,7 +438,9 @@ class EmbeddedCatalog(SqlCatalog):
                 connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             try:
                 swapped = connection.execute(_SWAP_LOCATION, values).rowcount
-            except OperationalError as error:
+            except StorageError as error:
+                if not is_locked(error):
+                    raise
                 # The statement takes SQLite's write lock and is rolled back when it cannot: nothing was applied.
                 raise CommitFailedException(f"the catalog is locked by another process: {error}") from error
             if swapped < 1:

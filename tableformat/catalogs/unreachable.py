@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -55,9 +56,11 @@ def creation_without_answer(catalog: Catalog, identifier: str) -> Iterator[None]
 def unreachable(name: str, error: BaseException) -> StorageError:
     """What to raise for a catalog that cannot be reached."""
     cause = str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]
-    return StorageError(
-        f"catalog {name!r} cannot be reached: {cause}. Look at its address and credentials, and try again."
+    is_file = isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error)
+    look = (
+        "its file, the rights to its directory and the space that is left" if is_file else "its address and credentials"
     )
+    return StorageError(f"catalog {name!r} cannot be reached: {cause}. Look at {look}, and try again.")
 
 
 def _ask(catalog: Catalog, method: str, *args: Any, **kwargs: Any) -> Any:

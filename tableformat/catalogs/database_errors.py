@@ -1,0 +1,93 @@
+"""What the database of a catalog answers instead of rows: errors of the library, whatever call met it (LK-29)."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from sqlalchemy import Engine, event
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from tableformat.catalogs.unreachable import unreachable
+from tableformat.errors import CorruptFileError, ReadOnlyLakeError, StorageError, TableFormatError
+
+_LOCKED: Final = "locked"
+_ADVICE: Final = (
+    (
+        _LOCKED,
+        "Another process has had a transaction open for too long. End that one, or try again.",
+    ),
+    (
+        "no such table",
+        "It is the file of no catalog (any more): another one was put there, or its tables were dropped. Bring back "
+        "the file that was there; to begin anew, open the catalog anew.",
+    ),
+    (
+        "full",
+        "Make room, and try again.",
+    ),
+)
+"""What a message of SQLite has in it, and what to do."""
+_OTHER_ADVICE: Final = (
+    "Look at the disk, at the rights and the space that is left in the directory of the file, and whether its log "
+    "(-wal, -shm) was moved or removed while it was in use. Open the catalog anew, in another process where that fails."
+)
+
+
+def type_database_errors(engine: Engine, name: str) -> None:
+    """LK-29: have statements of the engine raise StorageError, ReadOnlyLakeError or CorruptFileError for what is no
+    fault of the statement, and StorageError where there is no connection (LK-11). `name` is the catalog's. Violations
+    of a constraint stay what they are, and so does what ends a connection, or fails at a commit (CP-13)."""
+
+    def translate(context: ExceptionContext) -> None:
+        error = context.sqlalchemy_exception
+        if not isinstance(error, DatabaseError) or isinstance(error, IntegrityError):
+            return
+        cause, file = context.original_exception, file_of(engine)
+        is_of_statement = error.statement is not None
+        if type(cause) is sqlite3.DatabaseError or (isinstance(cause, sqlite3.Error) and is_of_statement):
+            raise sqlite_error(file or name, error) from cause
+        if context.connection is None:
+            raise unreachable(file or name, error) from cause
+        if not is_of_statement:
+            # SQLite keeps the transaction, whose commit others would make that get the connection from the pool.
+            context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
+        elif not context.is_disconnect:
+            raise StorageError(
+                f"catalog {name!r} cannot answer: {_first_line(error)}. Nothing was changed. Look at its database, and "
+                "try again.",
+                nothing_changed=True,
+            ) from cause
+
+    event.listen(engine, "handle_error", translate)
+
+
+def file_of(engine: Engine) -> str | None:
+    """The SQLite file of an engine on this machine; None for one in memory, or another database."""
+    file = engine.url.database
+    is_file = engine.dialect.name == "sqlite" and file and not file.startswith((":memory:", "file:"))
+    return file if is_file else None
+
+
+def sqlite_error(file: str, error: DBAPIError) -> TableFormatError:
+    """What to raise for an error of SQLite, of a statement or of opening its file."""
+    cause = _first_line(error)
+    if type(error.orig) is sqlite3.DatabaseError:
+        return CorruptFileError(
+            file,
+            f"it is no SQLite database, or a damaged one ({cause}). Bring back a copy, such as relocate(to=...) made.",
+        )
+    if "readonly" in cause:
+        return ReadOnlyLakeError(file)
+    advice = next((advice for words, advice in _ADVICE if words in cause), _OTHER_ADVICE)
+    return StorageError(f"the catalog file {file}: {cause}. Nothing was changed. {advice}", nothing_changed=True)
+
+
+def is_locked(error: StorageError) -> bool:
+    """Whether SQLite has waited for another process in vain."""
+    return isinstance(error.__cause__, sqlite3.OperationalError) and _LOCKED in str(error.__cause__)
+
+
+def _first_line(error: SQLAlchemyError) -> str:
+    return str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]

@@ -1,0 +1,184 @@
+"""What SQLite, or another database, answers instead of rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import tableformat as tf
+from spark_ext.service.wire.errors import describe_error
+from tableformat.catalogs import sqlite_engine
+from tableformat.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    ReadOnlyLakeError,
+    StorageError,
+)
+
+ROWS = pa.table({"id": [1]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)]))
+CALLS: dict[str, Callable[[tf.Catalog, tf.Table], Any]] = {
+    "load": lambda catalog, _: catalog.load_table("db.t"),
+    "refresh": lambda _, table: table.refresh(),
+    "exists": lambda catalog, _: catalog.table_exists("db.t"),
+    "list": lambda catalog, _: catalog.list_tables(),
+    "list views": lambda catalog, _: catalog.list_views(),
+    "list namespaces": lambda catalog, _: catalog.list_namespaces(),
+    "namespace exists": lambda catalog, _: catalog.namespace_exists("db"),
+    "create namespace": lambda catalog, _: catalog.create_namespace("x"),
+    "drop namespace": lambda catalog, _: catalog.drop_namespace("db"),
+    "create": lambda catalog, _: catalog.create_table("db.n", ROWS.schema),
+    "rename": lambda catalog, _: catalog.rename_table("db.t", "db.u"),
+    "drop": lambda catalog, _: catalog.drop_table("db.t"),
+    "purge": lambda catalog, _: catalog.drop_table("db.t", purge=True),
+    "drop view": lambda catalog, _: catalog.drop_view("db.v"),
+    "register": lambda catalog, table: catalog.register_table("db.v", table.iceberg.metadata_location),
+    "adopt": lambda catalog, _: catalog.adopt_table("db.t", key=["id"]),
+    "append": lambda _, table: table.append(ROWS),
+    "properties": lambda _, table: table.set_properties({"a": "b"}),
+    "branch": lambda _, table: table.create_branch("b"),
+    "compact": lambda _, table: table.maintenance.compact(),
+}
+
+
+@pytest.fixture(params=["lake", "sql"])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tf.Table]:
+    """`db.t` with a row, in a lake or in PyIceberg's catalog over the file `catalog.db`."""
+    options = {"uri": f"sqlite:///{tmp_path}/catalog.db"}
+    if request.param == "sql":
+        options |= {"type": "sql", "warehouse": f"file://{tmp_path}/lake"}
+    with tf.open_catalog("prod" if request.param == "sql" else f"{tmp_path}/lake", **options) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", ROWS.schema, key=["id"], properties={"format-version": "2"})
+        table.append(ROWS)
+        yield table
+
+
+def check_every_call(table: tf.Table, error: type[Exception], message: str) -> None:
+    catalog = cast(tf.Catalog, table.catalog)
+    for name, call in CALLS.items():
+        with pytest.raises(error, match=message):
+            print(name, call(catalog, table))
+
+
+@contextmanager
+def answers(table: tf.Table, error: str, statements: str = "") -> Iterator[None]:
+    """Statements that begin so, or with COMMIT the end of each transaction, are an error of SQLite."""
+    engine = cast(SqlCatalog, cast(tf.Catalog, table.catalog).iceberg).engine
+    execute, commit = engine.dialect.do_execute, engine.dialect.do_commit
+
+    def refuse(cursor: Any, statement: str, *rest: Any) -> None:
+        if statement.startswith(statements):
+            raise sqlite3.OperationalError(error)
+        execute(cursor, statement, *rest)
+
+    def refuse_commit(_connection: Any) -> None:
+        raise sqlite3.OperationalError(error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if statements == "COMMIT":
+            patch.setattr(engine.dialect, "do_commit", refuse_commit)
+        else:
+            patch.setattr(engine.dialect, "do_execute", refuse)
+        yield
+    assert engine.dialect.do_commit == commit
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        ("disk I/O error", StorageError, r"catalog\.db: disk I/O error\. Nothing was changed\. Look at the disk"),
+        ("attempt to write a readonly database", ReadOnlyLakeError, r"catalog\.db cannot be written to here"),
+        ("database or disk is full", StorageError, r"is full\. Nothing was changed\. Make room"),
+        ("database is locked", StorageError, r"is locked\. Nothing was changed\. Another process"),
+    ],
+)
+def test_whatever_sqlite_answers_is_an_error_of_the_library(
+    table: tf.Table, answer: str, error: type[Exception], message: str
+) -> None:
+    """LK-29: through every door, and in Spark."""
+    with answers(table, answer):
+        check_every_call(table, error, message)
+        with pytest.raises(StorageError) as caught:
+            table.refresh()
+        assert describe_error(caught.value)["condition"] in ("TABLEFORMAT_STORAGE", "TABLEFORMAT_READ_ONLY_LAKE")
+    assert table.append(ROWS).added_row_count == 1
+
+
+def test_a_file_without_the_tables_of_a_catalog(table: tf.Table, tmp_path: Path) -> None:
+    """LK-29: the database is another one now."""
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection, connection:
+        connection.execute("DROP TABLE iceberg_tables")
+    check_every_call(table, StorageError, "no such table: iceberg_tables.*file of no catalog .any more")
+
+
+def test_a_file_that_is_no_database_any_more(table: tf.Table, tmp_path: Path) -> None:
+    """LK-29: what is damaged is no outage."""
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with (tmp_path / "catalog.db").open("r+b") as file:
+            file.write(b"x" * 4096)
+        check_every_call(table, CorruptFileError, r"catalog\.db: it is no SQLite database, or a damaged one.*relocate")
+
+
+@pytest.mark.parametrize("answer", ["disk I/O error", "database or disk is full"])
+def test_a_commit_of_which_sqlite_says_that_it_failed(table: tf.Table, answer: str) -> None:
+    """LK-29, CP-13: of a table it is looked whether it happened; a name that was to change may have."""
+    catalog = cast(tf.Catalog, table.catalog)
+    with answers(table, answer, "COMMIT"):
+        for name in ("create namespace", "rename", "drop"):
+            with pytest.raises(StorageError, match=rf"cannot be reached: {answer}\. Look at its file"):
+                CALLS[name](catalog, table)
+        with pytest.raises(CommitStateUnknownError, match=answer):
+            CALLS["create"](catalog, table)
+    assert (catalog.list_tables(), catalog.list_namespaces()) == (["db.t"], ["db"])
+    assert table.refresh().scan().count() == 1
+
+
+def test_a_swap_that_sqlite_refuses_is_no_lost_race(tmp_path: Path) -> None:
+    """LK-29: nothing was applied, so that the files of the commit go; only a lock is waited for again."""
+    with tf.open_catalog(f"{tmp_path}/lake") as catalog:
+        catalog.create_namespace("db")
+        properties = {"commit.retry.num-retries": "2", "commit.retry.max-wait-ms": "1"}
+        table = catalog.create_table("db.t", ROWS.schema, key=["id"], properties=properties)
+        before = sorted((tmp_path / "lake" / "db").rglob("*.*"))
+        with answers(table, "disk I/O error", "UPDATE"), pytest.raises(StorageError, match="disk I/O error"):
+            table.append(ROWS)
+        with (
+            answers(table, "database is locked", "UPDATE"),
+            pytest.raises(CommitConflictError, match="locked by anoth"),
+        ):
+            table.append(ROWS)
+        assert sorted((tmp_path / "lake" / "db").rglob("*.*")) == before
+
+
+def test_another_process_that_does_not_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LK-29: reads go on."""
+    monkeypatch.setattr(sqlite_engine, "BUSY_TIMEOUT_SECONDS", 0)
+    with tf.open_catalog(f"{tmp_path}/lake") as catalog:
+        catalog.create_namespace("db")
+        file = tmp_path / "lake" / "catalog.db"
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            assert catalog.list_namespaces() == ["db"]
+            with pytest.raises(StorageError, match=r"locked.*Another process has had a transaction open"):
+                catalog.create_namespace("x")
+        catalog.create_namespace("x")
+
+
+def test_a_catalog_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    """LK-29: in the directory of a lake, or apart from it."""
+    (tmp_path / "catalog.db").write_bytes(b"x" * 4096)
+    for path, options in ((str(tmp_path), {}), ("s3://bucket/lake", {"catalog_file": f"{tmp_path}/catalog.db"})):
+        with pytest.raises(CorruptFileError, match=r"catalog\.db: it is no SQLite database"):
+            tf.open_catalog(path, **options)
+    (tmp_path / "directory.db").mkdir()
+    with pytest.raises(StorageError, match=r"directory\.db: unable to open database file"):
+        tf.open_catalog("s3://bucket/lake", catalog_file=f"{tmp_path}/directory.db")
