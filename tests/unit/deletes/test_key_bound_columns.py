@@ -1,0 +1,111 @@
+"""Key bounds of many files in columns, beside those of one file after the other."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any, Final
+
+import pytest
+from pyiceberg.conversions import to_bytes
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    UUIDType,
+)
+
+from tableformat.deletes.spans.bounds import key_bounds
+from tableformat.deletes.spans.key_bound_columns import key_bound_columns
+from tableformat.errors import CorruptFileError
+from tableformat.keys.key_columns import KeyColumns
+from tableformat.metadata.columns.data_columns import columns_of_files
+from tableformat.metadata.content_file import DataFile
+
+VALUES: Final[dict[PrimitiveType, list[Any]]] = {
+    BooleanType(): [False, True],
+    LongType(): [-(1 << 63), -1, 0, 7, (1 << 63) - 1],
+    DoubleType(): [float("-inf"), -1.5, -0.0, 0.0, 2.5, float("inf")],
+    StringType(): ["", "a", "a\0", "é", "zz"],
+    BinaryType(): [b"", b"\0", b"\0\xff", b"\xff\xff"],
+    FixedType(3): [bytes(3), b"abc", b"\xff" * 3],
+    UUIDType(): [bytes(16), b"\x80" + bytes(15), b"\xff" * 16],
+    DecimalType(9, 2): [Decimal("-12.34"), Decimal("0.00"), Decimal("9999999.99")],
+    DecimalType(38, 0): [Decimal(-(10**37)), Decimal(0), Decimal(10**38 - 1)],
+    DateType(): [-719_162, 0, 2_932_896],
+}
+
+
+def file_of(metrics: dict[str, dict[int, Any]]) -> DataFile:
+    fixed: dict[str, Any] = {"file_path": "f", "file_format": "PARQUET", "spec_id": 0, "sequence_number": 1}
+    return DataFile(record_count=3, file_size_bytes=100, **fixed, **metrics)
+
+
+def random_file(chosen: random.Random, key: KeyColumns) -> DataFile:
+    """Of which each count and bound may be missing."""
+    counts: dict[str, dict[int, Any]] = {
+        name: {} for name in ("null_value_counts", "value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+    }
+    for field_id, key_type in zip(key.field_ids, key.types, strict=True):
+        for name, number in (
+            ("null_value_counts", chosen.choice([0, 0, 0, 1, 3])),
+            ("value_counts", 3),
+            ("nan_value_counts", chosen.choice([0, 0, 1])),
+        ):
+            if chosen.random() < 0.8:
+                counts[name][field_id] = number
+        places = sorted(chosen.choices(range(len(VALUES[key_type])), k=2))
+        for name, place in zip(("lower_bounds", "upper_bounds"), places, strict=True):
+            if chosen.random() < 0.85:
+                value = VALUES[key_type][place]
+                is_bytes = isinstance(value, bytes)
+                counts[name][field_id] = value if is_bytes else to_bytes(key_type, value)
+    return file_of(counts)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_prove_what_files_prove_one_by_one(seed: int) -> None:
+    """RD-10: whatever is missing, in keys of up to three columns."""
+    chosen = random.Random(seed)
+    types = tuple(chosen.choices(list(VALUES), k=chosen.randint(1, 3)))
+    ids = tuple(range(1, len(types) + 1))
+    key = KeyColumns(ids, tuple(f"k{each}" for each in ids), types)
+    files = [random_file(chosen, key) for _ in range(60)]
+    found = key_bound_columns(columns_of_files(files), key)
+    expected = [key_bounds(file, key) for file in files]
+    assert found.lower.to_pylist() == [each.lower for each in expected]
+    assert found.upper.to_pylist() == [each.upper for each in expected]
+
+
+@pytest.mark.parametrize("key_type", [LongType(), FixedType(3), DoubleType()])
+def test_bytes_that_are_no_bound_are_an_error_where_they_are_needed(key_type: PrimitiveType) -> None:
+    """RD-10: beside a null the lower bound of a file is null, whatever is stored; all null, the upper one too."""
+    key = KeyColumns((1,), ("k",), (key_type,))
+    wrong, right = b"\x01\x02\x03\x04\x05", to_bytes(key_type, VALUES[key_type][0])
+    for nulls, lower, upper in [
+        (0, wrong, right),
+        (0, right, wrong),
+        (1, wrong, right),
+        (1, right, wrong),
+        (3, wrong, wrong),
+    ]:
+        counts = {"null_value_counts": {1: nulls}, "value_counts": {1: 3}, "nan_value_counts": {1: 0}}
+        file = file_of({**counts, "lower_bounds": {1: lower}, "upper_bounds": {1: upper}})
+        is_needed = (lower == wrong and not nulls) or (upper == wrong and nulls != 3)
+        if is_needed:
+            with pytest.raises(CorruptFileError, match="bound of field id 1"):
+                key_bound_columns(columns_of_files([file]), key)
+            with pytest.raises(CorruptFileError, match="bound of field id 1"):
+                key_bounds(file, key)
+        else:
+            found = key_bound_columns(columns_of_files([file]), key)
+            assert (found.lower[0].as_py(), found.upper[0].as_py()) == (
+                key_bounds(file, key).lower,
+                key_bounds(file, key).upper,
+            )
