@@ -48,6 +48,7 @@ PARTS: Final = {
             "tests/property/test_followed_feeds.py",
             "tests/property/test_attached_catalogs.py",
             "tests/property/test_published_histories.py",
+            "tests/property/test_published_keys.py",
             "tests/property/test_typed_keys.py",
         ),
         examples=300,
