@@ -1,4 +1,4 @@
-"""PyIceberg's own deletes beside equality deletes of this library: its faults, so that we notice their mends."""
+"""PyIceberg's own deletes beside equality deletes of this library, and its files: faults whose mends are noticed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table as IcebergTable
 
 import tableformat as tf
+from tableformat.errors import InvalidArgumentError
 from tableformat.testing.table_rows import live_tuples
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
@@ -93,3 +95,17 @@ def test_pyiceberg_writes_no_manifests_of_version_3(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Cannot write manifest for table version: 3"):
         rewritten(table, "delete")
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "new"), (3, "old")]
+
+
+def test_pyiceberg_adds_a_file_with_a_null_to_the_partition_of_its_values(tmp_path: Path) -> None:
+    """LK-10: a fault of PyIceberg 0.12 (specs/iceberg-compatibility.md); ours is refused, and a verification tells."""
+    schema = pa.schema([("p", pa.string())])
+    pq.write_table(pa.table({"p": ["a", None]}, schema=schema), tmp_path / "added.parquet")
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", schema, partition_by=["p"])
+    with pytest.raises(InvalidArgumentError):
+        table.add_files([str(tmp_path / "added.parquet")])
+    catalog.iceberg.load_table("db.t").add_files([str(tmp_path / "added.parquet")])
+    assert table.refresh().scan(where="p IS NULL").count() == 0, "mended: take the section out"
+    assert [finding.kind.value for finding in table.verify(deep=True).errors] == ["wrong-partition"]
