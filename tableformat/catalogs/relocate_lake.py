@@ -302,7 +302,8 @@ def _bring_catalog_file(target: EmbeddedCatalog, io: FileIO, root: str) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="tableformat-") as directory:
         copy = f"{directory}/{CATALOG_FILE}"
-        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as connection:
+        address = f"{Path(file).absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(copy)) as connection:
             source.backup(connection)
         put_bytes(io, f"{root}/{CATALOG_FILE}", Path(copy).read_bytes())
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from example_counts import examples
 from fast_lake import fast_lake
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from soak_figures import count
 from test_typed_keys import Key, TypedWorld, _within
@@ -240,7 +240,7 @@ _STEPS: Final[dict[Callable[[PublishedKeys], None], int]] = {
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(0.08))
+@settings(max_examples=examples(0.08), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**63), names=st.lists(st.sampled_from(sorted(TYPES)), min_size=1, max_size=3))
 def test_what_is_published_has_the_rows_of_the_model_whatever_the_types_of_the_key(seed: int, names: list[str]) -> None:
     """MT-31, MT-33, RD-4, DA-4"""
