@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +60,7 @@ def test_ctrl_c_ends_the_watch_wherever_it_comes(
         raise interrupt
 
     monkeypatch.setattr(Maintenance, "upkeep", interrupted)
-    monkeypatch.setattr(time, "sleep", lambda _seconds: pytest.fail("the watch goes on"))
+    monkeypatch.setattr(time, "sleep", of_the_watch(lambda: pytest.fail("the watch goes on")))
     done = lake.run("maintain", "--watch")
     assert (done.status, done.stderr) == (0, "")
 
@@ -79,11 +81,11 @@ def test_watch_goes_on_without_its_catalog_for_a_while(lake: Lake, monkeypatch: 
     monkeypatch.setattr(tf.Catalog, "list_namespaces", lambda _catalog, **_options: ["db", "left"])
     turns = iter(range(3))
 
-    def pause(_seconds: float) -> None:
+    def pause() -> None:
         if next(turns, None) is None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(time, "sleep", pause)
+    monkeypatch.setattr(time, "sleep", of_the_watch(pause))
     done = lake.run("maintain", "--watch")
     assert done.status == 0
     assert "the tables cannot be listed, and are looked at again later: no answer" in done.stderr
@@ -112,6 +114,20 @@ def test_watch_leaves_alone_what_went_away_or_was_turned_off_since_it_looked(
     assert (done.status, done.stdout, done.stderr) == (0, "", "")
     with lake.table("db.off") as left:
         assert left.inspect.data_files().num_rows == 4
+
+
+def of_the_watch(pause: Callable[[], None]) -> Callable[[float], None]:
+    """A `time.sleep` for the watch, which is in this thread. Other threads of the process (those of a Spark session
+    of tests that ran before, say) sleep on."""
+    sleep, watching = time.sleep, threading.get_ident()
+
+    def sleep_or_pause(seconds: float) -> None:
+        if threading.get_ident() == watching:
+            pause()
+        else:
+            sleep(seconds)
+
+    return sleep_or_pause
 
 
 def eager_table(lake: Lake, name: str) -> None:
