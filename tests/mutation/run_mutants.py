@@ -126,6 +126,7 @@ class MutantRuns:
             trace = _tracer({str(Path(mutant.module).absolute()): mutant.module for mutant in self.mutants}, reached)
             for item, following in zip(items, [*items[1:], None], strict=True):
                 self.failed, before = False, time.process_time()
+                Path("running").write_text(item.nodeid)
                 threading.settrace(trace)
                 sys.settrace(trace)
                 item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -138,6 +139,8 @@ class MutantRuns:
             os._exit(0)
         os.waitpid(child, 0)
         shutil.rmtree(directory)
+        if not Path("reached.json").exists():
+            sys.exit(f"{Path('running').read_text()} ended the process: leave it out (--skip)")
         tests_of, durations = json.loads(Path("reached.json").read_text())
         print(f"{len(items)} tests, {sum(durations.values()):.0f} s", flush=True)
         return tests_of, durations
