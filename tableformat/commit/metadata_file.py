@@ -5,12 +5,13 @@ written of the others before is written again as it is, since serialising ten th
 as the rest of a commit.
 
     {..., "snapshots":[<before>,<recent>], "snapshot-log":[<before>,<recent>]}
+
+The same holds for compressing it, where the table's property asks for that.
 """
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
@@ -20,6 +21,7 @@ from cachetools import LRUCache
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 from pyiceberg.typedef import IcebergBaseModel
 
+from tableformat.commit.metadata_gzip import DeflatedText, GzipFile
 from tableformat.metadata.snapshot_index import continues
 
 GZIP_SUFFIX: Final = ".gz.metadata.json"
@@ -44,6 +46,11 @@ class _Written:
     recent: bytes
     """That of the others."""
 
+    @property
+    def separator(self) -> bytes:
+        """What stands between the two."""
+        return b"," if self.before and self.recent else b""
+
     def next(self, items: Sequence[IcebergBaseModel]) -> _Written:
         """That of the next metadata file."""
         if not continues(self.items, items):
@@ -56,14 +63,11 @@ class _Written:
             return _Written(items, texts, b",".join(texts), b"")
         return _Written(items, texts, self.before, b",".join([self.recent, *added] if self.recent else added))
 
-    @property
-    def json(self) -> tuple[bytes, ...]:
-        """The items in parts, separated and without brackets."""
-        return (self.before, b",", self.recent) if self.before and self.recent else (self.before, self.recent)
-
 
 _written: Final[LRUCache[tuple[UUID | None, str], _Written]] = LRUCache(_TABLES_MAX * len(_GROWING))
 """The lists of the last metadata file of each table, by its UUID."""
+_deflated: Final[LRUCache[tuple[UUID | None, str], DeflatedText]] = LRUCache(_TABLES_MAX * len(_GROWING))
+"""The older items of these lists, compressed, where metadata files are."""
 _lock: Final = Lock()
 
 
@@ -74,23 +78,40 @@ def metadata_parts(metadata: TableMetadata, location: str) -> tuple[bytes, ...]:
     # The base class's method: PyIceberg 0.12 blocks it for version 3, though the model holds all of that version's
     # fields.
     rest = IcebergBaseModel.model_dump_json(metadata, exclude=set(_GROWING)).encode()
-    parts = [rest.removesuffix(b"}")]
-    for field, name in _GROWING.items():
-        parts += (b',"%b":[' % name, *_list(metadata, field), b"]")
-    parts.append(b"}")
+    lists = {field: _list(metadata, field) for field in _GROWING}
     if location.endswith(GZIP_SUFFIX):
-        return (gzip.compress(b"".join(parts), mtime=0),)
+        return _compressed(metadata.table_uuid, lists, rest)
+    parts = [rest.removesuffix(b"}")]
+    for field, written in lists.items():
+        parts += (b',"%b":[' % _GROWING[field], written.before, written.separator, written.recent, b"]")
+    parts.append(b"}")
     return tuple(parts) if sum(map(len, parts)) > _RECENT_BYTES_MAX else (b"".join(parts),)
 
 
-def _list(metadata: TableMetadata, field: str) -> tuple[bytes, ...]:
+def _compressed(table_uuid: UUID, lists: Mapping[str, _Written], rest: bytes) -> tuple[bytes, ...]:
+    """Lists come first, so that the checksum as far as the older snapshots, most of the file, stays what it was."""
+    file = GzipFile()
+    file.add(b"{")
+    for field, written in lists.items():
+        file.add(b'"%b":[' % _GROWING[field])
+        with _lock:
+            known = _deflated.get((table_uuid, field), DeflatedText())
+        deflated = file.add_kept(written.before, known)
+        with _lock:
+            _deflated[table_uuid, field] = deflated
+        file.add(written.separator, written.recent, b"],")
+    file.add(rest.removeprefix(b"{"))
+    return file.finish()
+
+
+def _list(metadata: TableMetadata, field: str) -> _Written:
     of_table = (metadata.table_uuid, field)
     with _lock:
         before = _written.get(of_table, _Written([], [], b"", b""))
     written = before.next(getattr(metadata, field))
     with _lock:
         _written[of_table] = written
-    return written.json
+    return written
 
 
 def _text(item: IcebergBaseModel) -> bytes:

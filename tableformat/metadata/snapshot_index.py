@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import is_
 from threading import Lock
 from typing import Any, Final
 from uuid import UUID
@@ -54,8 +53,14 @@ def snapshots_by_id(metadata: TableMetadata) -> Mapping[int, Snapshot]:
 
 
 def continues(before: Sequence[Any], now: Sequence[Any]) -> bool:
-    """Whether a list begins with all objects of an older one."""
-    return len(before) <= len(now) and all(map(is_, before, now))
+    """Whether a list begins with all frozen objects of an older one.
+
+    They are compared object by object, and what is the same object is not looked into. Lists of a table that was loaded
+    anew share none, which the first one tells.
+    """
+    if not before:
+        return True
+    return len(before) <= len(now) and before[0] is now[0] and before == now[: len(before)]
 
 
 def _by_id(snapshots: Sequence[Snapshot]) -> dict[int, Snapshot]:
