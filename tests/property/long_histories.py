@@ -8,6 +8,7 @@ are of the other kind, as in a table that a stream writes.
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from soak_figures import count
 
-from tableformat.testing.acts import Act, InTransaction, OneVerb, jobs
+from tableformat.testing.acts import Act, InTransaction, Job, OneVerb, jobs
 from tableformat.testing.machine import MAIN, SECOND, VARIANTS, TableMachine
 from tableformat.testing.strategies import Filter, filters
 from tableformat.testing.verbs import Verb, verbs
@@ -43,7 +44,8 @@ class Pools:
 
     blind: Sequence[Verb]
     finding: Sequence[Verb]
-    jobs: Sequence[Act]
+    jobs: Sequence[Sequence[Act]]
+    """By their names: half of those that are drawn are conversions, which would be most of a table's."""
     filters: Sequence[Filter]
 
     @staticmethod
@@ -53,7 +55,7 @@ class Pools:
         return Pools(
             blind=[verb for verb in of_verbs if not _finds_rows(verb)],
             finding=[verb for verb in of_verbs if _finds_rows(verb)],
-            jobs=_drawn(jobs(), number, verb_count // 10),
+            jobs=_by_name(_drawn(jobs(), number, verb_count // 10)),
             filters=_drawn(filters(), number, verb_count // 10),
         )
 
@@ -66,7 +68,10 @@ class Pools:
             return OneVerb(self.verb(choice))
         if kind < 0.9:
             return InTransaction(tuple(self.verb(choice) for _ in range(choice.randint(2, _VERBS_MAX))))
-        return choice.choice(self.jobs)
+        return self.job(choice)
+
+    def job(self, choice: random.Random) -> Act:
+        return choice.choice(choice.choice(self.jobs))
 
 
 def run_long_history(machine: TableMachine, pools: Pools, choice: random.Random, steps: int) -> None:
@@ -98,7 +103,7 @@ def _step(machine: TableMachine, pools: Pools, choice: random.Random) -> None:
     elif kind < 0.97 and machine.rows_of_main:
         machine.race_with_delete(
             at=at,
-            planned=choice.choice(pools.jobs),
+            planned=pools.job(choice),
             pick=pick,
             kind=choice.choice(_KINDS_OF_DELETE),
             converts=choice.random() < 0.7,
@@ -118,6 +123,13 @@ def _step(machine: TableMachine, pools: Pools, choice: random.Random) -> None:
 
 def _finds_rows(verb: Verb) -> bool:
     return verb.name in _FIND_ROWS or "on_duplicate" in verb.options or verb.mode == "scan"
+
+
+def _by_name(drawn: Sequence[Act]) -> list[list[Act]]:
+    by_name = defaultdict(list)
+    for job in drawn:
+        by_name[job.name if isinstance(job, Job) else type(job).__name__].append(job)
+    return list(by_name.values())
 
 
 def _drawn(strategy: st.SearchStrategy[_Drawn], number: int, size: int) -> list[_Drawn]:

@@ -20,6 +20,8 @@ STEPS = 100
 class _Counted(TableMachine):
     """Counts verbs: a transaction has several."""
 
+    one_of_those_that_go = 4
+
     def perform(self, at: int, act: Act, *others: object, **options: object) -> None:
         count("verbs and jobs", max(1, len(act.verbs)))
         super().perform(at, act, *others, **options)  # type: ignore[arg-type]
