@@ -2,7 +2,7 @@
 
 snapshot 4   [a, b) and its files      tag retired-a-b
 snapshot 5   retired: neither
-snapshot 9   restored: the same files, with the numbers that they had, and the deletes of snapshot 4 that reach them
+snapshot 9   restored: the same files, with the numbers that they had, and what was deleted of them in snapshot 4
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyiceberg.table import Table as IcebergTable
@@ -18,7 +18,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpdate, SetPropertiesUpdate
 
-from tableformat.commit.change import ChangeKind, TableChange, file_key, is_keyed
+from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, is_keyed
 from tableformat.commit.coverage_change import CoverageChange
 from tableformat.commit.fate import CommitFate, removing_on_failure
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
@@ -26,6 +26,7 @@ from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
 from tableformat.commit.table_diff import lineage
 from tableformat.commit.transaction import commit_change
+from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, nearest_hint
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
@@ -50,6 +51,7 @@ from tableformat.range_partitions.alteration import added
 from tableformat.range_partitions.cuts import Range, range_text
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.property_text import range_from_json, range_to_json, to_property
+from tableformat.scan.planner import plan_scan
 from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, write_row_deletes
@@ -110,18 +112,21 @@ class _PlannedRestoration(PlannedChange):
         self._branch = branch
         self._tag = tag
         self._restored: tuple[str, ...] = ()
-        self._vectors: dict[tuple[DataFile, ...], tuple[DeleteFile, ...]] = {}
+        self._written: dict[tuple[DataFile, ...], tuple[DeleteFile, ...]] = {}
+        """By the data files whose deletes they are."""
         self.change: TableChange | None = None
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         del attempt
         change = self.change_of(head)
-        deletes = self._in_form_of(head, change)
-        self.change = replace(change, added_delete_files=deletes)
+        stored = _deletes_to_bring_back(view_of_tag(head.metadata, head.io, self._tag), head, change.added_data_files)
+        deletes = (*stored.as_they_were, *self._by_position(head, stored.to_write))
+        operation = Operation.OVERWRITE if deletes else Operation.APPEND
+        self.change = replace(change, operation=operation, added_delete_files=deletes)
         return self.change
 
     def change_of(self, head: SnapshotView) -> TableChange:
-        """The change with the deletes as they were when the partitions were retired; nothing is written."""
+        """The change without deletes; nothing is written."""
         self._refuse_publish_target(head.metadata)
         defined = defined_partitions(self._iceberg, head)
         ranges = retired_ranges(head.metadata.properties, self._tag, defined)
@@ -135,13 +140,12 @@ class _PlannedRestoration(PlannedChange):
         )
         table = ".".join(self._iceberg.name())
         refuse_rows_that_break_checks(kept, data_files, head.metadata, since=self._retirement(kept), table=table)
-        deletes = _deletes_to_bring_back(kept, head, data_files)
+        _refuse_deletes_that_came_since(kept, head, data_files)
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
         return TableChange(
-            operation=Operation.OVERWRITE if deletes else Operation.APPEND,
+            operation=Operation.APPEND,
             kind=ChangeKind.SCAN_BASED,
             added_data_files=tuple(replace(data, file_sequence_number=None) for data in data_files),
-            added_delete_files=tuple(replace(delete, file_sequence_number=None) for delete in deletes),
             planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
             planned_sequence_number=head.sequence_number,
             coverage=CoverageChange(head.metadata.properties.get(RANGE_PARTITIONS), to_property(after)),
@@ -168,20 +172,18 @@ class _PlannedRestoration(PlannedChange):
         )
         return next(told, kept.snapshot)
 
-    def _in_form_of(self, head: SnapshotView, change: TableChange) -> tuple[DeleteFile, ...]:
-        """CP-19: a table that was upgraded since takes no position delete files; their rows are deleted by vectors."""
-        old = [delete for delete in change.added_delete_files if delete.kind is DeleteKind.POSITION]
-        if not old or head.metadata.format_version < 3:
-            return change.added_delete_files
-        if change.added_data_files not in self._vectors:
+    def _by_position(self, head: SnapshotView, data_files: tuple[DataFile, ...]) -> tuple[DeleteFile, ...]:
+        """RP-13: what was deleted of these files, in the form of the head's version (CP-19)."""
+        if not data_files:
+            return ()
+        if data_files not in self._written:
             kept = view_of_tag(head.metadata, head.io, self._tag)
-            self._vectors[change.added_data_files] = _vectors_of(kept, change.added_data_files)
-        vectors = self._vectors[change.added_data_files]
-        return (*(delete for delete in change.added_delete_files if delete not in old), *vectors)
+            self._written[data_files] = _row_deletes_of(kept, data_files)
+        return self._written[data_files]
 
     def discard(self) -> None:
         """Remove what was written, of a change that was certainly not committed."""
-        for location in {vector.file_path for vectors in self._vectors.values() for vector in vectors}:
+        for location in {delete.file_path for deletes in self._written.values() for delete in deletes}:
             delete_if_present(self._iceberg.io, location)
 
     def _lost_the_rows(self, head: SnapshotView, kept: SnapshotView) -> bool:
@@ -224,13 +226,22 @@ def retired_ranges(properties: Mapping[str, str], tag: str, defined: DefinedPart
     return [range_from_json(defined.key, each) for each in value["ranges"]]
 
 
-def _deletes_to_bring_back(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> list[DeleteFile]:
-    """The deletes that reached the files when they were retired and are not live any more. InvalidArgumentError where
-    a live delete by key that came since would reach them: it was not meant for rows that did not exist."""
-    live = live_delete_files(head)
+@dataclass(frozen=True, slots=True)
+class _StoredDeletes:
+    """How what was deleted of restored files is stored, where it is not live any more."""
+
+    as_they_were: tuple[DeleteFile, ...]
+    """Row deletes: what they name was deleted in whatever file it is."""
+    to_write: tuple[DataFile, ...]
+    """Files whose deleted rows are looked up, and deleted by position."""
+
+
+def _refuse_deletes_that_came_since(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> None:
+    """RP-13: InvalidArgumentError where a live delete by key that came since would reach one of the files: it was not
+    meant for rows that did not exist."""
     came_since = [
         delete
-        for delete in live
+        for delete in live_delete_files(head)
         if is_keyed(delete) and keyed_delete_is_new_enough(committed_sequence_number(delete), kept.sequence_number)
     ]
     newer = ApplicableDeletes(head.metadata, came_since)
@@ -242,25 +253,46 @@ def _deletes_to_bring_back(kept: SnapshotView, head: SnapshotView, data_files: S
             f"{found[0].file_path} in {data.file_path}: rows would be gone that were kept. Nothing was changed. "
             "Convert deletes first (maintenance.convert_deletes), or read the tag and append its rows."
         )
-    known = {file_key(delete) for delete in live}
+
+
+def _deletes_to_bring_back(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> _StoredDeletes:
+    """RP-13: the deletes that reached the files when they were retired and are not live any more.
+
+    One by key would reach other files of its age, too, whose rows came back since and never met it.
+    """
+    known = {file_key(delete) for delete in live_delete_files(head)}
     applicable = ApplicableDeletes(kept.metadata, live_delete_files(kept))
-    needed = {file_key(delete): delete for data in data_files for delete in applicable.of(data)}
-    return [delete for key, delete in needed.items() if key not in known]
+    as_they_were: dict[FileKey, DeleteFile] = {}
+    to_write: list[DataFile] = []
+    for data in data_files:
+        gone = [delete for delete in applicable.of(data) if file_key(delete) not in known]
+        if any(is_keyed(delete) or _is_of_an_older_version(delete, head) for delete in gone):
+            to_write.append(data)
+        else:
+            as_they_were |= {file_key(delete): replace(delete, file_sequence_number=None) for delete in gone}
+    return _StoredDeletes(tuple(as_they_were.values()), tuple(to_write))
 
 
-def _vectors_of(kept: SnapshotView, data_files: Sequence[DataFile]) -> tuple[DeleteFile, ...]:
-    """Deletion vectors of the rows that position delete files delete in the data files of the snapshot."""
+def _is_of_an_older_version(delete: DeleteFile, head: SnapshotView) -> bool:
+    """CP-19: a table that was upgraded takes no position delete files any more."""
+    return delete.kind is DeleteKind.POSITION and head.metadata.format_version >= 3
+
+
+def _row_deletes_of(kept: SnapshotView, data_files: Sequence[DataFile]) -> tuple[DeleteFile, ...]:
+    """What any delete of the snapshot takes of the data files, as position deletes or, in version 3, vectors."""
     merge = MergeContext(kept.metadata, kept.io, MergeCaches())
-    positional = [delete for delete in live_delete_files(kept) if delete.kind is DeleteKind.POSITION]
-    applicable = ApplicableDeletes(kept.metadata, positional)
+    tasks = {task.data_file: task for task in plan_scan(kept, context=merge, data_files=data_files).tasks}
     rows = [
         RowsToDelete(
             FileScanTask(data_file=data),
-            deleted_positions(FileScanTask(data_file=data, position_deletes=applicable.of(data)), merge),
+            # A file without a task is covered whole (RD-10).
+            deleted_positions(tasks[data], merge) if data in tasks else PositionSet.every(data.record_count),
         )
         for data in data_files
     ]
-    return write_row_deletes(WriteContext.of(kept.metadata, kept.io), rows, merge).added
+    return write_row_deletes(
+        WriteContext.of(kept.metadata, kept.io), [each for each in rows if each.positions], merge
+    ).added
 
 
 def _head(iceberg: IcebergTable, branch: str) -> SnapshotView:

@@ -199,6 +199,38 @@ def test_a_delete_that_came_since_keeps_rows_from_coming_back(catalog: tf.Catalo
     assert table.refresh().iceberg.metadata_location == before
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("has_equality_deletes", [False, True])
+def test_a_restored_range_brings_no_delete_to_others(
+    has_equality_deletes: bool, version: int, catalog: tf.Catalog
+) -> None:
+    """RP-13: a delete that is gone by now was made while the first range was retired, and its keys are in both."""
+    table = made(catalog, version=version)
+    if has_equality_deletes:
+        table.set_properties({"write.delete.prefix-encoding": "equality"})
+    table.set_key(["id", "n"])
+    table.append(pa.table({"n": [1, 2, 11, 12, 13, 21, 22], "id": [7, 8, 7, 8, 9, 7, 8]}))
+    first = table.range_partitions.retire(0, 10).tag
+    table.delete_prefix({"id": 7})
+    table.delete("n = 12", mode="scan")
+    second = table.range_partitions.retire(10, 20).tag
+    table.maintenance.convert_deletes()
+    assert first is not None
+    assert second is not None
+    table.range_partitions.restore(first)
+    assert live_values(table, "n") == [1, 2, 22]
+    assert table.range_partitions.restore(second, dry_run=True).restored_data_file_count == 1
+    table.range_partitions.restore(second)
+    assert live_values(table, "n") == [1, 2, 13, 22]
+    again = table.range_partitions.retire(0, 10).tag
+    assert again is not None
+    table.range_partitions.restore(again)
+    assert live_values(table, "n") == [1, 2, 13, 22]
+    found = table.verify(deep=True)
+    assert found.is_clean, found
+    assert table.maintenance.remove_orphan_files(older_than=10**15, allow_recent=True).deleted_files_count == 0
+
+
 def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
     """RP-13"""
     table = made(catalog)
