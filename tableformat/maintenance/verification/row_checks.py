@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
@@ -20,7 +19,7 @@ from tableformat.deletes.rules import partition_of
 from tableformat.filters.file_statistics import column_statistics
 from tableformat.keys.families import arrow_type_of
 from tableformat.keys.internal_values import internal_values_of
-from tableformat.keys.sort_words import number_codes
+from tableformat.keys.rising_rows import RisingRows
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
 from tableformat.metadata.content_file import ContentFile, DataFile
 from tableformat.parquet.projection import FileProjection
@@ -101,31 +100,16 @@ class OrderCheck:
         self._file = file
         self._paths = [tuple(path) for path in paths]
         self._names = ", ".join(names)
-        self._last: list[pa.Array] | None = None
-        self._row_count = 0
-        self._falls_at: int | None = None
+        self._rows = RisingRows()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        if self._falls_at is not None or not batch.num_rows:
-            return
-        columns = [comparable_array(leaf_values(batch, path)) for path in self._paths]
-        if self._last is not None:
-            pairs = [pa.concat_arrays([last, column[:1]]) for last, column in zip(self._last, columns, strict=True)]
-            if first_fall(pairs) is not None:
-                self._falls_at = self._row_count
-                return
-        fall = first_fall(columns)
-        if fall is not None:
-            self._falls_at = self._row_count + fall
-        # Copied: a slice would keep the whole batch.
-        self._last = [column.take(pa.array([len(column) - 1])) for column in columns]
-        self._row_count += batch.num_rows
+        self._rows.add([leaf_values(batch, path) for path in self._paths])
 
     def flaws(self) -> Iterator[Flaw]:
-        if self._falls_at is not None:
+        if self._rows.falls_at is not None:
             what = (
                 f"its footer says that its rows are sorted by {self._names}, and the row at position "
-                f"{self._falls_at:,} comes before the one above it"
+                f"{self._rows.falls_at:,} comes before the one above it"
             )
             yield Flaw(FindingKind.WRONG_ORDER, self._file.file_path, what)
 
@@ -165,40 +149,3 @@ def leaf_values(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
     column = batch.column(path[0])
     column = pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
     return column.storage if isinstance(column, pa.ExtensionArray) else column
-
-
-def comparable_array(column: pa.Array) -> pa.Array:
-    """An array that Arrow compares as keys compare (RD-4): floats as their codes, on which NaN tops infinity."""
-    if not pa.types.is_floating(column.type):
-        return column
-    mask = None if not column.null_count else column.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(number_codes(column), mask=mask)
-
-
-def first_fall(columns: Sequence[pa.Array]) -> int | None:
-    """The position of the first row that is below the one before it; None when the rows are in order.
-
-    Columns are compared one after the other, null below every value.
-    """
-    row_count = len(columns[0])
-    if row_count < 2:
-        return None
-    falls = np.zeros(row_count - 1, np.bool_)
-    ties = np.ones(row_count - 1, np.bool_)
-    for column in columns:
-        before, after = column[:-1], column[1:]
-        valid_before, valid_after = _flags(before.is_valid()), _flags(after.is_valid())
-        both = valid_before & valid_after
-        greater = _flags(pc.fill_null(pc.greater(before, after), False)) & both
-        equal = (_flags(pc.fill_null(pc.equal(before, after), False)) & both) | ~(valid_before | valid_after)
-        falls |= ties & (greater | (valid_before & ~valid_after))
-        ties &= equal
-        if not ties.any():
-            break
-    found = np.flatnonzero(falls)
-    return int(found[0]) + 1 if len(found) else None
-
-
-def _flags(column: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    flags: np.ndarray[Any, np.dtype[np.bool_]] = column.to_numpy(zero_copy_only=False)
-    return flags

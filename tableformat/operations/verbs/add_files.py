@@ -18,6 +18,8 @@ from tableformat.arguments import shown
 from tableformat.commit.committed_once import named_since
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
+from tableformat.keys.rising_rows import RisingRows
+from tableformat.keys.sort_marker import SORTED_BY
 from tableformat.metadata.content_file import PARQUET, DataFile
 from tableformat.metadata.partition_text import value_of_text
 from tableformat.metadata.snapshot_view import last_sequence_number
@@ -25,7 +27,9 @@ from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.ranges.dropped import live_data_files
 from tableformat.operations.verbs.added_file import REFUSALS, UNDECIDED, AddedFile, partition_of_rows
 from tableformat.parquet.julian_dates import has_julian_dates
+from tableformat.parquet.parquet_file import open_parquet
 from tableformat.parquet.parquet_output import entry_metrics
+from tableformat.properties import name_mapping
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.storage import actual_location, open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
@@ -173,6 +177,7 @@ def _data_file(draft: Draft, path: str, stated: Mapping[int, Any]) -> DataFile:
         file_size_bytes=size,
         **entry_metrics(metrics),
     )
+    _refuse_false_marker(draft, data)
     asked = [place for place, value in enumerate(partition) if value is UNDECIDED]
     if not asked and not _rows_may_be_refused(draft, data):
         return data
@@ -194,6 +199,25 @@ def _refuse_julian_dates(draft: Draft, path: str, found: AddedFile) -> None:
             f"{path} cannot be added to {draft.name}: Spark wrote its dates by the Julian calendar, and those "
             "before 1582-10-15, times before 1900, would be other ones in the table. Nothing was changed. Read the "
             "file by Spark and append its rows."
+        )
+
+
+def _refuse_false_marker(draft: Draft, data: DataFile) -> None:
+    """LK-10: who reads a data file of a table with pyarrow and writes its rows anew, in another order, writes our sort
+    marker along, by which readers would search the file (RD-11)."""
+    with open_parquet(draft.view.io, data, name_mapping=name_mapping(draft.view.metadata.properties)) as file:
+        # A column that the file does not have is one value in all its rows.
+        order = [field_id for field_id in file.sorted_by or () if field_id in file.leaves]
+        rows = RisingRows()
+        for group in range(file.row_group_count) if order else ():
+            rows.add([column.combine_chunks() for column in file.read(order, [group]) if column is not None])
+    if rows.falls_at is not None:
+        raise InvalidArgumentError(
+            f"{data.file_path} cannot be added to {draft.name}: its footer says that its rows are sorted by "
+            f"{', '.join('.'.join(file.leaves[each].path) for each in order)}, and the row at position "
+            f"{rows.falls_at:,} comes before the one above it. Nothing was changed. Write the file without the entry "
+            f"{SORTED_BY.decode()} of its key-value metadata (in pyarrow `replace_schema_metadata()`), or append the "
+            "rows."
         )
 
 

@@ -24,10 +24,10 @@ from tableformat.deletes.codecs.range_file import spans_to_parquet_table, write_
 from tableformat.deletes.spans.spans import span_of_bounds
 from tableformat.keys.encoding import encode_column
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.keys.rising_rows import comparable_array, first_fall
 from tableformat.keys.sort_marker import SORTED_BY
 from tableformat.maintenance.verification import data_rows
 from tableformat.maintenance.verification.findings import FindingKind, Severity
-from tableformat.maintenance.verification.row_checks import comparable_array, first_fall
 from tableformat.metadata.column_bounds import to_bound
 from tableformat.metadata.content_file import DataFile, DeleteFile
 from tableformat.parquet.page_checksums import has_page_checksums

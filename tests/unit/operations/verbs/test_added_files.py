@@ -202,3 +202,42 @@ def test_columns_that_are_renamed_while_files_are_added_are_found(
         add(table, tmp_path / "g.parquet", {"id": [1], "p": ["a"]})
     assert calls
     assert table.refresh().scan().count() == 0
+
+
+@pytest.mark.parametrize("row_group_size", [1000, 4])
+def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
+    made: Callable[..., tf.Table], tmp_path: Path, row_group_size: int
+) -> None:
+    """LK-10, RD-11: pyarrow writes the marker of a data file that it has read along, whatever was done to the rows; a
+    delete of a range searched them, and left rows that it was to delete."""
+    table = made()
+    table.append(pa.table({"id": [*range(8)], "p": ["a", "b"] * 4}))
+    (stored,) = table.inspect.data_files()["file_path"].to_pylist()
+    rows = pq.read_table(stored.removeprefix("file://"))
+    path = tmp_path / "again.parquet"
+    pq.write_table(pa.concat_tables([rows.slice(4), rows.slice(0, 4)]), path, row_group_size=row_group_size)
+    table.delete("id >= 0")
+    with pytest.raises(InvalidArgumentError, match=r"sorted by id, and the row at position 4 comes before"):
+        table.add_files([str(path)])
+    assert table.refresh().scan().count() == 0
+    pq.write_table(pq.read_table(path).replace_schema_metadata(), path)
+    table.add_files([str(path)])
+    pq.write_table(rows, tmp_path / "sorted.parquet", row_group_size=row_group_size)
+    table.add_files([str(tmp_path / "sorted.parquet")])
+    table.delete_range(lower=(2,), upper=(5,))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == sorted([0, 1, 5, 6, 7] * 2)
+    assert table.verify(deep=True).is_clean, table.verify(deep=True)
+
+
+def test_a_marker_of_text_is_held_against_the_rows(made: Callable[..., tf.Table], tmp_path: Path) -> None:
+    """LK-10: also where the column is read as codes, and where it comes after another."""
+    table = made()
+    table.set_properties({"write.parquet.row-group-limit": "3"})
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("p", pa.string())])
+    marker = {b"tableformat.sorted-by": b'{"field-ids": [1, 2], "encoding-version": 1}'}
+    for name, texts in (("falls", ["b", "a", None]), ("rises", [None, "a", "b"])):
+        rows = pa.table({"id": [1, 1, 1], "p": texts}, schema=schema.with_metadata(marker))
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    table.add_files([str(tmp_path / "rises.parquet")])
+    with pytest.raises(InvalidArgumentError, match="sorted by id, p, and the row at position 1"):
+        table.add_files([str(tmp_path / "falls.parquet")])
