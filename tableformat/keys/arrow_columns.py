@@ -80,6 +80,17 @@ def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
 
 
+def plain_values(column: pa.Array) -> pa.Array:
+    """The values themselves, for functions of Arrow that take neither extension types nor codes nor views."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+
+
 def as_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *, name: str) -> pa.Array:
     """A caller's column in the key's Arrow type, every value unchanged; InvalidKeyError names the column otherwise."""
     array = single_array(column)

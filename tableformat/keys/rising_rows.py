@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tableformat.keys.arrow_columns import plain_values
 from tableformat.keys.sort_words import number_codes
 
 
@@ -41,10 +42,7 @@ class RisingRows:
 
 def comparable_array(column: pa.Array) -> pa.Array:
     """An array that Arrow compares as keys compare (RD-4): floats as their codes, on which NaN tops infinity."""
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
-    if isinstance(column, pa.DictionaryArray):
-        column = column.dictionary_decode()
+    column = plain_values(column)
     if not pa.types.is_floating(column.type):
         return column
     mask = None if not column.null_count else column.is_null().to_numpy(zero_copy_only=False)

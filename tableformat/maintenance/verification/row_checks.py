@@ -17,6 +17,7 @@ from pyiceberg.types import PrimitiveType
 
 from tableformat.deletes.rules import partition_of
 from tableformat.filters.file_statistics import column_statistics
+from tableformat.keys.arrow_columns import plain_values
 from tableformat.keys.families import arrow_type_of
 from tableformat.keys.internal_values import internal_values_of
 from tableformat.keys.rising_rows import RisingRows
@@ -147,5 +148,4 @@ class PartitionCheck:
 def leaf_values(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
     """The column at the path, as plain values; nulls of a parent struct are nulls."""
     column = batch.column(path[0])
-    column = pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
-    return column.storage if isinstance(column, pa.ExtensionArray) else column
+    return plain_values(pc.struct_field(column, list(path[1:])) if len(path) > 1 else column)

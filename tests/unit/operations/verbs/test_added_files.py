@@ -241,3 +241,24 @@ def test_a_marker_of_text_is_held_against_the_rows(made: Callable[..., tf.Table]
     table.add_files([str(tmp_path / "rises.parquet")])
     with pytest.raises(InvalidArgumentError, match="sorted by id, p, and the row at position 1"):
         table.add_files([str(tmp_path / "falls.parquet")])
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [pa.dictionary(pa.int32(), pa.string()), pa.string_view(), pa.large_string()],
+    ids=["codes", "view", "large"],
+)
+def test_text_in_other_arrow_types_is_verified(
+    made: Callable[..., tf.Table], tmp_path: Path, stored: pa.DataType
+) -> None:
+    """MT-74: the categories of pandas and the views of Polars are in files as such; they were named as unreadable."""
+    table = made()
+    texts = (
+        pa.array(["b", "a", None]).cast(stored) if not pa.types.is_dictionary(stored) else pa.array(["b", "a", None])
+    )
+    columns = {"id": pa.array([1, 2, 3]), "p": texts.dictionary_encode() if pa.types.is_dictionary(stored) else texts}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    table.add_files([str(tmp_path / "a.parquet")])
+    table.delete_range(lower=("b",), upper=("c",), on=["p"])
+    assert table.scan().to_arrow()["p"].to_pylist() == ["a", None]
+    assert table.verify(deep=True).is_clean, table.verify(deep=True)
