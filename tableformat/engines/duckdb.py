@@ -146,9 +146,11 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
       what was current then, in the connection's time zone where `t` has none. In SELECT, and in the query of EXPLAIN,
       CREATE TABLE AS and INSERT.
     - `INSERT INTO db.t [(columns)] [BY NAME] query` appends, `INSERT OR REPLACE INTO` upserts.
-    - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` takes.
+    - `DELETE FROM db.t WHERE condition` is `Table.delete`, with the conditions that its `where` takes; times without an
+      offset are in the connection's time zone, as in a SELECT.
 
-    The changes are commits of their own, whatever transaction the connection is in, and `refresh` follows them. Every
+    The changes are commits of their own, whatever transaction the connection is in, and `refresh` follows them. They go
+    to the branch that the catalog is attached at; one that is attached at a state of the past takes none. Every
     other statement is DuckDB's: `connection.sql`, and its result. UPDATE and MERGE are `Table.update` and
     `Table.merge`.
 

@@ -7,15 +7,17 @@ statement is read here, from DuckDB's tokens, and what follows is a query or a c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyiceberg.expressions import AlwaysTrue
 
-from tableformat.engines.attachment import attached_table, quoted
+from tableformat.engines.attachment import attached_table, attachments, quoted
 from tableformat.engines.statement import QUERY_WORDS, StatementReader
 from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
-from tableformat.filters.predicate import Where
+from tableformat.filters.predicate import Where, parse_where
 from tableformat.operations.drafts.result import CommitResult
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
     table = target[1]
     where: Where = AlwaysTrue()
     if read.took("WHERE"):
-        where = read.rest()
+        where = parse_where(read.rest(), table.metadata.schema(), local_time=partial(_moment_of, connection))
     elif read.next() not in ("", ";"):
         raise UnsupportedFeatureError(
             f"DELETE FROM {table.name} {read.rest()!r} is not supported: write DELETE FROM table WHERE condition. "
@@ -74,10 +76,28 @@ def delete(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:
 
 
 def _target(connection: DuckDBPyConnection, read: StatementReader) -> tuple[str, Table] | None:
-    """The table behind the name that comes next, with its view in SQL."""
+    """The table behind the name that comes next, at the branch that the connection shows, with its view in SQL."""
     path = read.path()
     found = attached_table(connection, path)
-    return None if found is None else (".".join(map(quoted, path)), found[1])
+    if found is None:
+        return None
+    database, table = found
+    attachment = attachments[connection][database]
+    if past := [f"{kind}={value!r}" for kind, value in attachment.state.items() if kind != "branch"]:
+        raise UnsupportedFeatureError(
+            f"{table.name}: {database} is attached at {past[0]}, and no statement changes a state of the past. Attach "
+            "the catalog without it, or at a branch."
+        )
+    if attachment.state:
+        table = attachment.catalog.load_table(table.name, **attachment.state)
+    return ".".join(map(quoted, path)), table
+
+
+def _moment_of(connection: DuckDBPyConnection, local: datetime) -> datetime:
+    """What DuckDB takes a time without an offset for: one of the connection's time zone."""
+    text = local.isoformat(sep=" ")
+    ((micros,),) = connection.execute("SELECT epoch_us(CAST(? AS TIMESTAMPTZ))", [text]).fetchall()
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
 def _column_list(read: StatementReader) -> list[str] | None:

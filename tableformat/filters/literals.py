@@ -19,7 +19,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -53,6 +53,8 @@ NANO_TYPES = (TimestampNanoType, TimestamptzNanoType)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROS_PER_DAY = 86_400_000_000
 _FRACTION = re.compile(r"\.(\d+)")
+LocalTime: TypeAlias = Callable[[datetime], datetime]
+"""The moment that a time without an offset is, where it is not read as UTC."""
 _BLOB_ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
@@ -121,6 +123,16 @@ def timestamp_nanos(text: str, *, zoned: bool) -> int:
         raise ValueError("the column has no time zone, the literal has one")
     seconds = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(seconds=1)
     return seconds * 1_000_000_000 + int(digits.ljust(9, "0"))
+
+
+def with_offset(text: str, local_time: LocalTime) -> str:
+    """An ISO date or timestamp as the same moment in UTC; one with an offset stays as it is."""
+    fraction = _FRACTION.search(text)
+    moment = datetime.fromisoformat(_FRACTION.sub("", text, count=1).strip())
+    if moment.tzinfo is not None:
+        return text
+    in_utc = local_time(moment).astimezone(UTC).replace(tzinfo=None)
+    return f"{in_utc.isoformat()}{fraction.group() if fraction else ''}+00:00"
 
 
 def blob_bytes(text: str) -> bytes:

@@ -17,6 +17,7 @@ from pyiceberg.schema import Schema
 from tableformat.errors import InvalidPredicateError, UnknownColumnError
 from tableformat.filters.arrow_filter import translate
 from tableformat.filters.bound_filter import BoundFilter, bind_filter, to_expression
+from tableformat.filters.literals import LocalTime
 from tableformat.filters.polars_filter import from_polars
 from tableformat.metadata.arrow_schema import arrow_schema
 
@@ -33,12 +34,13 @@ Where: TypeAlias = str | BooleanExpression | pc.Expression | PolarsExpression
 """What `where=` takes: SQL text, or an expression of PyIceberg, `pyarrow.compute` or Polars."""
 
 
-def parse_where(where: Where | None, schema: Schema) -> BooleanExpression:
+def parse_where(where: Where | None, schema: Schema, *, local_time: LocalTime | None = None) -> BooleanExpression:
     """The filter as an expression over the names of `schema`; None is no filter.
 
     SQL text becomes an expression without NOT whose literals are values of their columns' types. A PyIceberg
     expression is checked and returned unchanged, one of Polars or pyarrow becomes such a one. Rows match as
-    `bound_filter` says, except that for pyarrow no NaN is above a number.
+    `bound_filter` says, except that for pyarrow no NaN is above a number. Times of SQL text that have no offset are
+    UTC, or what `local_time` says.
 
     UnknownColumnError names the nearest column; InvalidPredicateError says which part cannot be a filter and why.
     """
@@ -56,7 +58,7 @@ def parse_where(where: Where | None, schema: Schema) -> BooleanExpression:
     if isinstance(where, BooleanExpression):
         bind_filter(where, schema)
         return where
-    return to_expression(_from_sql(where, schema))
+    return to_expression(_from_sql(where, schema, local_time=local_time))
 
 
 def parse_false_where(where: Where, schema: Schema) -> BoundFilter:
@@ -89,7 +91,7 @@ def _from_arrow(expression: pc.Expression, schema: Schema) -> BoundFilter:
     return translation.bound
 
 
-def _from_sql(text: str, schema: Schema, *, negated: bool = False) -> BoundFilter:
+def _from_sql(text: str, schema: Schema, *, negated: bool = False, local_time: LocalTime | None = None) -> BoundFilter:
     from tableformat.filters.sql_predicate import filter_of_sql
 
-    return filter_of_sql(text, schema, negated=negated)
+    return filter_of_sql(text, schema, negated=negated, local_time=local_time)

@@ -7,7 +7,7 @@ is accepted: a string for dates, times, uuids and binary, a date for a timestamp
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -38,7 +38,17 @@ from sqlglot import exp
 
 from tableformat.errors import InvalidPredicateError
 from tableformat.filters.bound_filter import is_nan_value
-from tableformat.filters.literals import NANO_TYPES, ZONED_TYPES, Fitted, blob_bytes, fit, time_micros, timestamp_nanos
+from tableformat.filters.literals import (
+    NANO_TYPES,
+    ZONED_TYPES,
+    Fitted,
+    LocalTime,
+    blob_bytes,
+    fit,
+    time_micros,
+    timestamp_nanos,
+    with_offset,
+)
 
 _NUMBERS: Final = ("number",)
 _INSTANTS: Final = ("timestamp", "timestamptz", "date", "string")
@@ -147,8 +157,11 @@ def _text(node: exp.Expr) -> str:
     return "'" + text.replace("'", "''") + "'" if node.is_string else text
 
 
-def fit_constant(constant: Constant, column_type: IcebergType, name: str) -> Fitted:
-    """The constant among the values of the column's type; InvalidPredicateError names column, type and literal."""
+def fit_constant(
+    constant: Constant, column_type: IcebergType, name: str, local_time: LocalTime | None = None
+) -> Fitted:
+    """The constant among the values of the column's type; InvalidPredicateError names column, type and literal. Times
+    without an offset are UTC, or what `local_time` says."""
     accepted = _ACCEPTED.get(type(column_type), ())
     if constant.kind not in accepted or not isinstance(column_type, PrimitiveType):
         example = _EXAMPLES.get(type(column_type))
@@ -160,6 +173,9 @@ def fit_constant(constant: Constant, column_type: IcebergType, name: str) -> Fit
     if constant.kind == "number" and is_nan_value(constant.value):
         return _fit_nan(column_type)
     try:
+        if local_time is not None and isinstance(column_type, ZONED_TYPES):
+            kind = "string" if constant.kind == "string" else "timestamptz"
+            constant = replace(constant, kind=kind, value=with_offset(constant.value, local_time))
         return fit(_literal(constant, column_type), column_type)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidPredicateError(

@@ -29,6 +29,7 @@ from tableformat.filters.bound_filter import (
     compare_with_set,
     not_null,
 )
+from tableformat.filters.literals import LocalTime
 from tableformat.filters.sql_constant import Constant, constant_of, fit_constant
 
 _COMPARISONS: Final[dict[type[exp.Expr], Operator]] = {
@@ -55,10 +56,13 @@ _MIRRORED: Final = {
 }
 
 
-def filter_of_sql(text: str, schema: Schema, *, negated: bool = False) -> BoundFilter:
+def filter_of_sql(
+    text: str, schema: Schema, *, negated: bool = False, local_time: LocalTime | None = None
+) -> BoundFilter:
     """The filter that is true for the rows for which the condition is true, or false where `negated`; never for those
-    for which it is unknown. UnknownColumnError, InvalidPredicateError."""
-    return _Translation(schema).condition(_parse(text), negated=negated)
+    for which it is unknown. Times without an offset are UTC, or what `local_time` says. UnknownColumnError,
+    InvalidPredicateError."""
+    return _Translation(schema, local_time).condition(_parse(text), negated=negated)
 
 
 def _parse(text: str) -> exp.Expr:
@@ -85,8 +89,9 @@ def _plain(error: Exception) -> str:
 class _Translation:
     """One walk over one condition. Every method takes `negated`: whether an odd number of NOTs stands above."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, local_time: LocalTime | None) -> None:
         self._columns = FilterColumns(schema)
+        self._local_time = local_time
         self._handlers: dict[type[exp.Expr], Callable[[Any, bool], BoundFilter]] = {
             exp.Paren: lambda node, negated: self.condition(node.this, negated),
             exp.Not: lambda node, negated: self.condition(node.this, not negated),
@@ -157,7 +162,11 @@ class _Translation:
         if negated and any(constant.is_null for constant in constants):
             return FALSE
         column_type = leaf.field.field_type
-        values = [fit_constant(constant, column_type, leaf.name) for constant in constants if not constant.is_null]
+        values = [
+            fit_constant(constant, column_type, leaf.name, self._local_time)
+            for constant in constants
+            if not constant.is_null
+        ]
         return compare_with_set(leaf, values)
 
     def _is(self, node: exp.Is, negated: bool) -> BoundFilter:
@@ -220,7 +229,7 @@ class _Translation:
     def _compare(self, leaf: Comparison, constant: Constant, negated: bool) -> BoundFilter:
         if constant.is_null:
             return FALSE
-        fitted = fit_constant(constant, leaf.field.field_type, leaf.name)
+        fitted = fit_constant(constant, leaf.field.field_type, leaf.name, self._local_time)
         return compare(leaf.negated() if negated else leaf, fitted)
 
     def _leaf(self, node: exp.Expr, operator: Operator) -> Comparison:

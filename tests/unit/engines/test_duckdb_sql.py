@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.engines import duckdb as engine
-from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableFormatError
+from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableFormatError, UnsupportedFeatureError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("Name", pa.string()), ("price", pa.float64())])
 
@@ -262,5 +263,52 @@ class TestDelete:
     )
     def test_what_is_refused_changes_nothing(self, attached: Attached, sql: str) -> None:
         with pytest.raises(TableFormatError):
+            attached.run(sql)
+        assert attached.ids() == [1, 2, 3]
+
+    @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            "taken < '2024-01-01'",
+            "taken >= TIMESTAMP '2024-01-01 03:00:00.000001'",
+            "taken < DATE '2024-01-01'",
+            "taken IN ('2024-01-01 02:00', TIMESTAMPTZ '2024-01-01 05:00+02:00')",
+            "NOT (taken BETWEEN '2023-12-31 20:00' AND '2024-01-01 04:00:00+00')",
+        ],
+    )
+    def test_times_without_an_offset_are_of_the_connection(self, attached: Attached, condition: str, zone: str) -> None:
+        """The rows that a SELECT shows go; by UTC others went."""
+        schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("taken", pa.timestamp("us", "UTC"))])
+        table = attached.catalog.create_table("db.moments", schema, key=["id"])
+        start = datetime(2023, 12, 31, tzinfo=UTC)
+        table.append(pa.table({"id": [*range(48)], "taken": [start + timedelta(hours=hour) for hour in range(48)]}))
+        tf.duckdb.refresh(attached.connection)
+        attached.run(f"SET TimeZone = '{zone}'")
+        shown = {row[0] for row in attached.rows(f"SELECT id FROM lake.db.moments WHERE {condition}")}
+        assert 0 < len(shown) < 48
+        attached.run(f"DELETE FROM lake.db.moments WHERE {condition}")
+        assert set(table.refresh().scan().to_arrow()["id"].to_pylist()) == set(range(48)) - shown
+
+
+class TestStatesThatAreAttached:
+    def test_changes_go_to_the_branch(self, attached: Attached) -> None:
+        """They went to `main`, which the connection does not show."""
+        attached.table.create_branch("work")
+        tf.duckdb.attach(attached.connection, attached.catalog, name="work", branch="work")
+        attached.run("DELETE FROM work.db.items WHERE id = 1")
+        attached.run("INSERT INTO work.db.items VALUES (4, 'd', 4.0)")
+        attached.run("INSERT OR REPLACE INTO work.db.items VALUES (3, 'e', 3.5)")
+        assert attached.rows('SELECT id, "Name" FROM work.db.items ORDER BY id') == [(2, "b"), (3, "e"), (4, "d")]
+        assert attached.ids() == [1, 2, 3]
+
+    @pytest.mark.parametrize(
+        "sql", ["DELETE FROM past.db.items WHERE id = 1", "INSERT INTO past.db.items VALUES (4, 'd', 4.0)"]
+    )
+    @pytest.mark.parametrize("state", ["tag", "snapshot_id", "as_of"])
+    def test_the_past_is_not_changed(self, attached: Attached, state: str, sql: str) -> None:
+        chosen = {"tag": "two", "snapshot_id": attached.first, "as_of": datetime.now(UTC)}[state]
+        tf.duckdb.attach(attached.connection, attached.catalog, name="past", **{state: chosen})
+        with pytest.raises(UnsupportedFeatureError, match=f"attached at {state}="):
             attached.run(sql)
         assert attached.ids() == [1, 2, 3]
