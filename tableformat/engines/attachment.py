@@ -38,6 +38,11 @@ class Attachment:
     past_states: set[str] = field(default_factory=set)
     """Registered datasets of other snapshots, which `AT` asked for."""
 
+    def load(self, identifier: str) -> Table:
+        """The table as it is now, at the branch that the connection shows."""
+        branch = self.state.get("branch")
+        return self.catalog.load_table(identifier, **({} if branch is None else {"branch": branch}))
+
 
 attachments: Final[WeakKeyDictionary[DuckDBPyConnection, dict[str, Attachment]]] = WeakKeyDictionary()
 """By connection, by the name of the database."""
@@ -56,7 +61,7 @@ def attached_table(connection: DuckDBPyConnection, path: tuple[str, ...]) -> tup
     for identifier in attached[database].snapshot_ids:
         *namespace, name = identifier_parts(identifier)
         if (identifier_text(namespace).casefold(), name.casefold()) == (full[1].casefold(), full[2].casefold()):
-            return database, attached[database].catalog.load_table(identifier)
+            return database, attached[database].load(identifier)
     return None
 
 

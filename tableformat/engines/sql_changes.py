@@ -82,14 +82,12 @@ def _target(connection: DuckDBPyConnection, read: StatementReader) -> tuple[str,
     if found is None:
         return None
     database, table = found
-    attachment = attachments[connection][database]
-    if past := [f"{kind}={value!r}" for kind, value in attachment.state.items() if kind != "branch"]:
+    state = attachments[connection][database].state
+    if past := [f"{kind}={value!r}" for kind, value in state.items() if kind != "branch"]:
         raise UnsupportedFeatureError(
             f"{table.name}: {database} is attached at {past[0]}, and no statement changes a state of the past. Attach "
             "the catalog without it, or at a branch."
         )
-    if attachment.state:
-        table = attachment.catalog.load_table(table.name, **attachment.state)
     return ".".join(map(quoted, path)), table
 
 

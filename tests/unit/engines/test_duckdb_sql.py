@@ -301,6 +301,11 @@ class TestStatesThatAreAttached:
         attached.run("INSERT OR REPLACE INTO work.db.items VALUES (3, 'e', 3.5)")
         assert attached.rows('SELECT id, "Name" FROM work.db.items ORDER BY id') == [(2, "b"), (3, "e"), (4, "d")]
         assert attached.ids() == [1, 2, 3]
+        assert attached.rows("SELECT id FROM work.db.items AT (TIMESTAMP => now()) ORDER BY id") == [(2,), (3,), (4,)]
+        attached.catalog.create_table("db.other", SCHEMA, key=["id"]).append(pa.table({"id": [1]}))
+        tf.duckdb.refresh(attached.connection)
+        with pytest.raises(SnapshotNotFoundError, match="work"):
+            attached.run("INSERT INTO work.db.other VALUES (4, 'd', 4.0)")
 
     @pytest.mark.parametrize(
         "sql", ["DELETE FROM past.db.items WHERE id = 1", "INSERT INTO past.db.items VALUES (4, 'd', 4.0)"]
