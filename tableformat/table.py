@@ -351,8 +351,9 @@ class Table(TableEvolution):
     ) -> CommitResult:
         """Give the rows that match new values, in one snapshot; rows are read, deleted by position and written anew.
 
-        `set`: by column, text is a SQL expression of DuckDB over the row as it was, anything else the value. Key
-        columns stay as they are. New rows are held against constraints and range partitions, as appended ones are.
+        `set`: by column, text is a SQL expression of DuckDB over the row as it was, anything else the value; times
+        without an offset are UTC, as in `where`. Key columns stay as they are. New rows are held against constraints
+        and range partitions, as appended ones are.
 
         >>> result = table.update("id1 = 'A'", set={"open_on": "DATE '2026-01-01' + num_cal"})
         >>> result.deleted_row_count, result.added_row_count
@@ -378,7 +379,8 @@ class Table(TableEvolution):
         delta-rs.
 
         `source`: as the rows of `append`, held in memory; it may have columns that the table lacks. `on`: columns that
-        both sides have and that must be equal, or SQL text such as "target.id1 = source.name"; null equals nothing.
+        both sides have and that must be equal, or SQL text such as "target.id1 = source.name", in UTC; null equals
+        nothing.
         Target rows are read where the source's values can be, deleted by position, and written anew where they change.
         A target row that several source rows match is a DuplicateKeyError (CP-28).
 

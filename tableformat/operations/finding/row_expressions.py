@@ -13,6 +13,7 @@ from tableformat.errors import InvalidArgumentError
 from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
     from sqlglot import exp
 
 
@@ -38,6 +39,15 @@ def row_expression(text: str, *, where: str) -> exp.Expr:
     return expression
 
 
+def sql_connection() -> DuckDBPyConnection:
+    """Where SQL text is computed: times without an offset are UTC, as in `where=`, whatever the machine's zone is."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
 def sql_of(expression: exp.Expr) -> str:
     return expression.sql(dialect="duckdb")
 
@@ -58,7 +68,7 @@ def computed(
         f"{_in_type_of_column(schema, name, text)} AS {quoted(name)}" for name, text in expressions.items()
     )
     named = _named_columns(expressions.values())
-    with duckdb.connect() as connection:
+    with sql_connection() as connection:
         for name, table in rows.items():
             refuse_rounding(table, named)
             connection.register(name, table)

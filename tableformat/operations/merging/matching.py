@@ -14,7 +14,7 @@ import pyarrow as pa
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
 from tableformat.operations.finding.numbered_rows import unused_name
-from tableformat.operations.finding.row_expressions import quoted, sql_of
+from tableformat.operations.finding.row_expressions import quoted, sql_connection, sql_of
 from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.operations.merging.clauses import When
 from tableformat.operations.merging.sides import Sides, chosen_clause, predicate_of
@@ -58,7 +58,7 @@ def find_matches(sides: Sides, schema: pa.Schema, targets: Iterable[pa.Table]) -
         f" FROM merge_target AS {quoted(statement.target_alias)}"
         f" {join} merge_source AS {quoted(statement.source_alias)} ON ({sql_of(sides.condition)})"
     )
-    with duckdb.connect() as connection:
+    with sql_connection() as connection:
         named = sides.named_columns([sides.condition, *predicates])[1]
         compared = sides.source.select(named)
         refuse_rounding(compared)
@@ -86,7 +86,7 @@ def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
     free = np.flatnonzero(is_free)
     named = sides.source.select(sides.named_columns(predicates)[1]).take(pa.array(free))
     refuse_rounding(named)
-    with duckdb.connect() as connection:
+    with sql_connection() as connection:
         connection.register("merge_source", _numbered(named, number, 0, len(free)))
         alias = quoted(sides.statement.source_alias)
         try:

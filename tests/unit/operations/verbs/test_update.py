@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +138,43 @@ def test_what_cannot_be_set(table: tf.Table) -> None:
     with pytest.raises(UnknownOptionError):
         table.update("true", set={"a": 1}, mode="scan")
     assert table.refresh().snapshot_id == before
+
+
+_WITH_TIMES = """
+import sys, datetime as dt, pyarrow as pa, tableformat as tf
+catalog = tf.open_catalog(sys.argv[1])
+catalog.create_namespace("db")
+schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("text", pa.string()), ("day", pa.date32())])
+table = catalog.create_table("db.t", schema, key=["id"])
+start = dt.datetime(2023, 12, 31, 12, tzinfo=dt.UTC)
+times = [start + dt.timedelta(hours=hour) for hour in range(24)]
+table.append(pa.table([[*range(24)], times, [""] * 24, [None] * 24], schema=schema))
+given = {"at": "TIMESTAMPTZ '2024-01-01 00:00'", "text": "CAST(\\"at\\" AS VARCHAR)", "day": "CAST(\\"at\\" AS DATE)"}
+table.update("id = 20", set=given)
+source = pa.table({"id": [*range(24), 30, 31], "seen": [start] * 25 + [start + dt.timedelta(days=1)]})
+merge = table.merge(source, on="target.id = source.id AND target.at < '2024-01-01 02:00'")
+merge.when_matched_update({"text": "'early'"}, predicate="target.at >= '2024-01-01'")
+inserted = {"id": "source.id", "at": "TIMESTAMPTZ '2024-01-02'"}
+merge.when_not_matched_insert(inserted, predicate="source.id > 24 AND source.seen < '2024-01-01'").execute()
+for row in table.scan().to_arrow().sort_by("id").to_pylist():
+    if row["text"] or row["id"] > 24:
+        print(row["id"], f"{row['at']:%d %H:%M}", row["text"], row["day"])
+"""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_times_of_expressions_are_utc_on_every_machine(tmp_path: Path, zone: str) -> None:
+    """As in `where=`; they were those of the machine's zone."""
+    run = subprocess.run(
+        [sys.executable, "-c", _WITH_TIMES, str(tmp_path)],
+        env={**os.environ, "TZ": zone},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.splitlines() == [
+        "12 01 00:00 early None",
+        "13 01 01:00 early None",
+        "20 01 00:00 early 2024-01-01",
+        "30 02 00:00 None None",
+    ], run.stderr
