@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from tableformat.arguments import checked_methods
+from tableformat.commit.required_columns import refuse_nulls_of_before
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.key_columns import leading_columns
 from tableformat.keys.table_key import key_field_ids, key_names
@@ -169,6 +170,7 @@ def stage_written(draft: Draft, *, write: StagedWrite, staged: Sequence[StagedFi
     _refuse_moved_table(write, draft)
     refuse_changed_checks(write.context.properties, draft.context.properties, table=write.context.table_location)
     merged = StagedFiles.merge(staged)
+    refuse_nulls_of_before(merged.data_files, write.context.schema, draft.schema, table=draft.name)
     _refuse_parts(merged)
     _refuse_changed_key(write, draft)
     draft.begin_verb()

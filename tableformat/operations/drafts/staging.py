@@ -16,6 +16,7 @@ from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key
 from tableformat.commit.coverage_change import coverage_for
 from tableformat.commit.delete_scope import check_columns_are_there
 from tableformat.commit.planned_change import UpdatesAndRequirements
+from tableformat.commit.required_columns import refuse_nulls_of_before
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.deletes.positions import PositionSet
 from tableformat.errors import CommitConflictError, InvalidArgumentError
@@ -363,10 +364,14 @@ class StagedChangeByVersion(ChangeByFormatVersion):
         return self._staged.finish(replace(self._context, format_version=format_version), self._written)
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
-        """CK-3, RP-6: CommitConflictError where the head has other constraints, or ranges, than the added rows fit."""
+        """CK-3, RP-6, LK-9: CommitConflictError where the head has other constraints, ranges or required columns than
+        the added rows fit."""
         change = self._staged.judged_by(super().change_on(head, attempt), head)
         if change.added_data_files:
             refuse_changed_checks(self._context.properties, head.metadata.properties, table=self._table)
+            refuse_nulls_of_before(
+                change.added_data_files, self._context.schema, head.metadata.schema(), table=self._table
+            )
             coverage = coverage_for(
                 change.added_data_files,
                 head.metadata,

@@ -26,7 +26,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import ancestors, head_view, view_at
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.history.held_checks import checks_are, refuse_rows_that_break_checks
+from tableformat.operations.history.held_checks import checks_are, refuse_rows_that_do_not_fit
 from tableformat.operations.history.older_files import met_by_deletes
 from tableformat.operations.history.references import move_to_child
 from tableformat.operations.options import CommitOptions
@@ -166,7 +166,7 @@ def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[Dat
 
 def _hold_rows(made_in: SnapshotView, added: Sequence[DataFile], metadata: TableMetadata, table: str) -> None:
     assert made_in.snapshot is not None, "a view at a snapshot has one"
-    refuse_rows_that_break_checks(made_in, added, metadata, since=made_in.snapshot, table=table)
+    refuse_rows_that_do_not_fit(made_in, added, metadata, since=made_in.snapshot, table=table)
 
 
 def _check_not_there(picked: Snapshot, head: SnapshotView, branch: str) -> None:

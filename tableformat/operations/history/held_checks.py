@@ -1,4 +1,4 @@
-"""Rows that a branch gets from another time are held against the CHECK constraints of now (CK-10).
+"""Rows that a branch gets from another time are held against the CHECK constraints and required columns of now (CK-10).
 
 staged     P ---- s (n = -5)
 main       P ---- m    then CHECK n >= 0    then s is published: its row breaks what every row of the branch keeps
@@ -13,11 +13,14 @@ from typing import Final, cast
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.expressions import IsNull, Reference
 from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableRequirement, ValidatableTableRequirement
 
+from tableformat.commit.required_columns import newly_required
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import CorruptFileError, InvalidArgumentError
 from tableformat.filters.bound_filter import comparisons, to_expression
@@ -33,6 +36,27 @@ from tableformat.write.rows.checks import RowCheck, check_conditions, row_checks
 
 _CLOCKS_DIFFER_MS: Final = 60_000
 """How far clocks of writers may be apart for Iceberg."""
+
+
+def refuse_rows_that_do_not_fit(
+    made_in: SnapshotView, data_files: Sequence[DataFile], metadata: TableMetadata, *, since: Snapshot, table: str
+) -> None:
+    """CK-10, LK-9: InvalidArgumentError where a live row of these files of a snapshot breaks a constraint of the table
+    or has no value in a column that is required by now; else as `refuse_rows_that_break_checks`."""
+    _refuse_nulls(made_in, data_files, metadata.schema(), table)
+    refuse_rows_that_break_checks(made_in, data_files, metadata, since=since, table=table)
+
+
+def _refuse_nulls(made_in: SnapshotView, data_files: Sequence[DataFile], now: Schema, table: str) -> None:
+    for field in newly_required(made_in.schema, now):
+        name = made_in.schema.find_column_name(field.field_id)
+        assert name is not None, "the column was optional then"
+        tasks = plan_scan(made_in, IsNull(term=Reference(name)), data_files=data_files).tasks
+        if next(read_tables(tasks, ReadContext.of(made_in, [name])), None) is not None:
+            raise InvalidArgumentError(
+                f"rows of snapshot {_id(made_in)} have no value in {field.name!r}, which {table} requires by now. "
+                "Nothing was changed. Read the snapshot, and append the rows that fit."
+            )
 
 
 def refuse_rows_that_break_checks(

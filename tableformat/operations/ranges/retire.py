@@ -36,7 +36,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.operations.history.held_checks import refuse_rows_that_break_checks
+from tableformat.operations.history.held_checks import refuse_rows_that_do_not_fit
 from tableformat.operations.ranges.alter import (
     RESTORED_TAG,
     RETIRED_TAG,
@@ -139,7 +139,7 @@ class _PlannedRestoration(PlannedChange):
             else []
         )
         table = ".".join(self._iceberg.name())
-        refuse_rows_that_break_checks(kept, data_files, head.metadata, since=self._retirement(kept), table=table)
+        refuse_rows_that_do_not_fit(kept, data_files, head.metadata, since=self._retirement(kept), table=table)
         _refuse_deletes_that_came_since(kept, head, data_files)
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
         return TableChange(

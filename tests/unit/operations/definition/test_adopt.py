@@ -345,3 +345,81 @@ def test_columns_that_only_the_directory_says(catalog: tf.Catalog, tmp_path: Pat
     pq.write_table(pa.table({"id": [1], "day": pa.array([20485], pa.date32())}), path)
     with pytest.raises(InvalidArgumentError, match="its directory says"):
         table.add_files([path], partitions=said[:1])
+
+
+class TestRowsOfBefore:
+    """LK-9: a column that is required has no nulls, also where rows come that were written when it could be null."""
+
+    SCHEMA = pa.schema([("id", pa.int64()), pa.field("n", pa.int32(), nullable=False)])
+
+    def rows(self, ids: list[int | None]) -> pa.Table:
+        return pa.table({"id": ids, "n": [5] * len(ids)}, schema=self.SCHEMA)
+
+    def made(self, tmp_path: Path, version: int = 2, *, has_ranges: bool = False) -> tuple[tf.Catalog, tf.Table]:
+        catalog = tf.open_catalog(str(tmp_path / "lake"))
+        catalog.create_namespace("db")
+        ranges = tf.RangePartitions(on=["n"], bounds=[(0, 20)], step=10) if has_ranges else None
+        properties = {"format-version": str(version)}
+        table = catalog.create_table("db.t", self.SCHEMA, range_partitions=ranges, properties=properties)
+        table.append(self.rows([1]))
+        return catalog, table
+
+    def check(self, catalog: tf.Catalog, ids: list[int]) -> None:
+        table = catalog.load_table("db.t")
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ids
+        assert table.key == ("id",)
+        assert table.verify(deep=True).is_clean
+
+    @pytest.mark.parametrize("version", [2, 3])
+    def test_by_a_handle_that_is_behind(self, tmp_path: Path, version: int) -> None:
+        catalog, behind = self.made(tmp_path, version)
+        catalog.adopt_table("db.t", key=["id"])
+        with pytest.raises(RowsRefusedError, match="'id': is null in a required column"):
+            behind.append(self.rows([2, None]))
+        self.check(catalog, [1])
+
+    def test_in_a_transaction(self, tmp_path: Path) -> None:
+        catalog, table = self.made(tmp_path)
+
+        def transaction() -> None:
+            with table.transaction() as tx:
+                tx.append(self.rows([7, None]))
+                catalog.adopt_table("db.t", key=["id"])
+
+        with pytest.raises(CommitConflictError, match=r"'id' of db\.t was made required"):
+            transaction()
+        self.check(catalog, [1])
+
+    def test_rows_without_nulls_are_added_by_a_handle_that_is_behind(self, tmp_path: Path) -> None:
+        catalog, behind = self.made(tmp_path)
+        catalog.adopt_table("db.t", key=["id"])
+        behind.append(self.rows([2]))
+        self.check(catalog, [1, 2])
+
+    def test_staged_before(self, tmp_path: Path) -> None:
+        catalog, table = self.made(tmp_path)
+        write = table.new_write()
+        fitting, unfit = write.write(self.rows([2])), write.write(self.rows([3, None]))
+        catalog.adopt_table("db.t", key=["id"])
+        table.refresh()
+        with pytest.raises(CommitConflictError, match=r"'id' of db\.t was made required"):
+            table.commit(write, [fitting, unfit])
+        table.commit(write, [fitting])
+        self.check(catalog, [1, 2])
+
+    @pytest.mark.parametrize("deletes", [False, True])
+    def test_retired_before(self, tmp_path: Path, deletes: bool) -> None:
+        catalog, table = self.made(tmp_path, has_ranges=True)
+        table.append(self.rows([2, None]))
+        if deletes:
+            table.delete("id IS NULL", mode="scan")
+        tag = table.range_partitions.retire(0, 10).tag
+        assert tag is not None
+        catalog.adopt_table("db.t", key=["id"])
+        table.refresh()
+        if deletes:
+            table.range_partitions.restore(tag)
+        else:
+            with pytest.raises(InvalidArgumentError, match=r"have no value in 'id', which db\.t requires"):
+                table.range_partitions.restore(tag)
+        self.check(catalog, [1, 2] if deletes else [])
