@@ -22,6 +22,7 @@ from tableformat.errors import (
     UnknownColumnError,
 )
 from tableformat.operations.definition import adopt as adopt_module
+from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.testing.table_rows import live_tuples
 
 SMALL = '{"type": "lt", "term": "id", "value": 10}'
@@ -423,3 +424,23 @@ class TestRowsOfBefore:
             with pytest.raises(InvalidArgumentError, match=r"have no value in 'id', which db\.t requires"):
                 table.range_partitions.restore(tag)
         self.check(catalog, [1, 2] if deletes else [])
+
+    @pytest.mark.parametrize("is_behind", [True, False])
+    def test_cherry_picked_later(self, tmp_path: Path, is_behind: bool) -> None:
+        catalog, table = self.made(tmp_path)
+        staged = []
+        for ids in ([2], [3, None]):
+            table.refresh().create_branch("staging")
+            staged.append(catalog.load_table("db.t", branch="staging").append(self.rows(ids)).snapshot_id)
+            table.refresh().drop_branch("staging")
+        catalog.adopt_table("db.t", key=["id"])
+        if is_behind:
+            table.refresh().append(self.rows([4]))
+        fitting, unfit = staged
+        assert fitting is not None
+        assert unfit is not None
+        table.refresh()
+        with pytest.raises(InvalidArgumentError, match=r"have no value in 'id', which db\.t requires"):
+            cherrypick(table.iceberg, "main", unfit)
+        cherrypick(table.iceberg, "main", fitting)
+        self.check(catalog, [1, 2, 4] if is_behind else [1, 2])
