@@ -8,12 +8,14 @@ every number. Everything else is refused, since a filter that is only nearly the
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 from pyiceberg.expressions import (
@@ -38,6 +40,8 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 from pyiceberg.expressions.literals import literal
+from pyiceberg.schema import Schema
+from pyiceberg.types import FloatType
 
 from tableformat.errors import InvalidPredicateError
 from tableformat.keys.exact_decimals import decimal_of
@@ -65,22 +69,23 @@ _PLAIN: Final = frozenset(
 )
 
 
-def from_polars(expression: Any) -> BooleanExpression:
-    """The same filter, over the names of the columns, which are not looked up here.
+def from_polars(expression: Any, schema: Schema) -> BooleanExpression:
+    """The same filter, over the names of the columns; one that `schema` lacks is no error here.
 
     InvalidPredicateError for what is no comparison of one column with literals under `&`, `|` and `~`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         text = expression.meta.serialize(format="json")
-    return _Translation(str(expression)).condition(json.loads(text))
+    return _Translation(str(expression), schema).condition(json.loads(text))
 
 
 class _Translation:
     """One walk over one expression, whose text is for errors."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, schema: Schema) -> None:
         self._text = text
+        self._schema = schema
 
     def condition(self, node: Any) -> BooleanExpression:
         match node:
@@ -101,7 +106,10 @@ class _Translation:
     def _comparison(self, left: Any, op: str, right: Any) -> BooleanExpression:
         if "Literal" in left:
             left, op, right = right, _MIRRORED.get(op, op), left
-        return _COMPARISONS[op](self._column(left), literal(self._value(right)))
+        column, value = self._column(left), self._value(right)
+        if "Float64" in right["Literal"].get("Scalar", ()):
+            self._refuse_rounding(column, [value])
+        return _COMPARISONS[op](column, literal(value))
 
     def _function(self, inputs: Sequence[Any], function: Any) -> BooleanExpression:  # noqa: PLR0911 - one for each
         match function:
@@ -114,13 +122,24 @@ class _Translation:
             case {"Boolean": "AnyHorizontal"}:
                 return reduce(Or, map(self.condition, inputs))
             case {"Boolean": {"IsIn": {"nulls_equal": False}}}:
-                return In(term=self._column(inputs[0]), values={literal(value) for value in self._values(inputs[1])})
+                column, values = self._column(inputs[0]), self._values(inputs[1])
+                self._refuse_rounding(column, values)
+                return In(term=column, values={literal(value) for value in values})
             case {"Boolean": {"IsBetween": {"closed": closed}}}:
                 lower, upper = _BOUNDS[closed]
                 return And(self._comparison(inputs[0], lower, inputs[1]), self._comparison(inputs[0], upper, inputs[2]))
             case {"StringExpr": "StartsWith"}:
                 return StartsWith(term=self._column(inputs[0]), value=literal(self._value(inputs[1])))
         raise self._refused(f"the library cannot compute {json.dumps(function)}")
+
+    def _refuse_rounding(self, column: Reference, values: Sequence[Any]) -> None:
+        """A number of 64 bits beside a column of floats: Polars compares it as it is, a filter the nearest float."""
+        name = column.name
+        if name not in self._schema.column_names or not isinstance(self._schema.find_type(name), FloatType):
+            return
+        for value in values:
+            if isinstance(value, float) and math.isfinite(value) and _nearest_float(value) != value:
+                raise self._refused(f"{value} is no float of 32 bits, as the column has them; give pl.Float32 values")
 
     def _column(self, node: Any) -> Reference:
         return Reference(self._path(node))
@@ -184,3 +203,8 @@ class _Translation:
             f"the Polars expression {self._text} cannot be a filter: {why}. Compare columns with values under &, | and "
             "~, write the filter as SQL text, or read more and filter in Polars."
         )
+
+
+def _nearest_float(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))

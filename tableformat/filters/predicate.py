@@ -54,7 +54,7 @@ def parse_where(where: Where | None, schema: Schema, *, local_time: LocalTime | 
                 "where must be SQL text or an expression of PyIceberg, pyarrow.compute or Polars, not "
                 f"{type(where).__name__}."
             )
-        where = from_polars(where)
+        where = from_polars(where, schema)
     if isinstance(where, BooleanExpression):
         bind_filter(where, schema)
         return where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,54 @@ ARROW_FILTERS: list[pc.Expression] = [
 @pytest.mark.parametrize("where", ARROW_FILTERS, ids=str)
 def test_arrow_expressions_keep_what_arrow_keeps(table: tf.Table, where: pc.Expression) -> None:
     assert rows_of(table, where) == sorted(ROWS.filter(where).column("row").to_pylist())
+
+
+FLOATS = pa.array([0.1, 0.5, 3.0, None], pa.float32())
+
+
+@pytest.fixture(scope="module")
+def floats(tmp_path_factory: pytest.TempPathFactory) -> tf.Table:
+    catalog = tf.open_catalog(str(tmp_path_factory.mktemp("floats") / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("row", pa.int64()), ("f", pa.float32())]))
+    table.append(pa.table({"row": range(4), "f": FLOATS}))
+    return table
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f: f == 0.1,
+        lambda f: f > 0.1,
+        lambda f: f <= pl.lit(0.1, dtype=pl.Float32),
+        lambda f: pl.lit(0.5, dtype=pl.Float64) < f,
+        lambda f: f.is_in([0.5, 3.0]),
+        lambda f: f.is_in(pl.Series([0.1], dtype=pl.Float32)),
+        lambda f: f.is_between(0.1, 0.5),
+    ],
+)
+def test_floats_of_32_bits_are_compared_with_such(floats: tf.Table, make: Callable[[pl.Expr], pl.Expr]) -> None:
+    where = make(pl.col("f"))
+    held = pl.DataFrame({"row": [*range(4)], "f": FLOATS.to_pylist()}, schema={"row": pl.Int64, "f": pl.Float32})
+    assert rows_of(floats, where) == sorted(held.filter(where)["row"].to_list()) != []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f: f == pl.lit(0.1, dtype=pl.Float64),
+        lambda f: pl.lit(0.1, dtype=pl.Float64) < f,
+        lambda f: f.is_in([0.1, 0.5]),
+        lambda f: ~f.is_in([1e300]),
+    ],
+)
+def test_a_number_of_64_bits_beside_floats_of_32_is_refused(
+    floats: tf.Table, make: Callable[[pl.Expr], pl.Expr]
+) -> None:
+    """Polars compares it as it is; a filter would take the nearest float, and a delete rows that Polars does not
+    show."""
+    with pytest.raises(InvalidPredicateError, match="is no float of 32 bits"):
+        floats.scan(where=make(pl.col("f")))
 
 
 def test_arrow_expressions_that_cannot_be_said_are_refused(table: tf.Table) -> None:
