@@ -35,6 +35,7 @@ from pyiceberg.types import BinaryType, DecimalType, DoubleType, FixedType, Floa
 from pyroaring import BitMap
 
 from tableformat.deletes.positions import PositionSet
+from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile
 from tableformat.write.context import WriteContext
 from tableformat.write.data_files.data_file_entry import data_file_entry
@@ -189,8 +190,21 @@ def _values(streams: Sequence[memoryview], names: Sequence[str], schema: Schema)
 
 def partition_values(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> PartitionValues:
     """The values that a task computed, in Iceberg's internal representation."""
+    for value, field in zip(values, spec.fields, strict=True):
+        if isinstance(value, list):
+            column = schema.find_column_name(field.source_id)
+            raise _no_text_error(base64.b64decode(value[0]), column, field.name)
     types = (field.transform.result_type(schema.find_type(field.source_id)) for field in spec.fields)
     return tuple(_partition_value(value, field_type) for value, field_type in zip(values, types, strict=True))
+
+
+def _no_text_error(value: bytes, column: str | None, field: str) -> InvalidArgumentError:
+    """SP-96."""
+    return InvalidArgumentError(
+        f"column {column!r}: a row has the bytes {value!r}, which are no UTF-8, and the table is partitioned by it "
+        f"({field}): partitions of text are told apart by characters. Nothing was written. Decode the column, or keep "
+        "it as BINARY."
+    )
 
 
 def _partition_value(value: Any, field_type: IcebergType) -> Any:

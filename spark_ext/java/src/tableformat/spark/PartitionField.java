@@ -127,7 +127,7 @@ final class PartitionField implements Serializable {
     return value instanceof UTF8String text ? text.clone() : value;
   }
 
-  /** The value as JSON: text for decimals and what JSON has no number for, base64 for bytes. */
+  /** The value as JSON: text for decimals and what JSON has no number for, base64 for bytes, an array of it for text that is no UTF-8. */
   static void write(ArrayNode array, Object value) {
     if (value == null) {
       array.addNull();
@@ -148,6 +148,8 @@ final class PartitionField implements Serializable {
       array.add(bytes);
     } else if (value instanceof Decimal decimal) {
       array.add(decimal.toJavaBigDecimal().toPlainString());
+    } else if (value instanceof UTF8String text && !ValueJson.isText(text)) {
+      array.addArray().add(text.getBytes());
     } else {
       array.add(value.toString());
     }

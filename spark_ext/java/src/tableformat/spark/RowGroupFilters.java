@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Not;
 import org.apache.spark.sql.connector.expressions.filter.Or;
@@ -12,6 +14,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * SP-2: predicates as the Parquet reader takes them to rule out row groups. One that has no such form is left out as a whole:
@@ -49,6 +52,11 @@ final class RowGroupFilters {
     return Arrays.stream(filters).filter(filter -> !FloatFilters.mayMatchNan(filter)).toArray(Filter[]::new);
   }
 
+  /** SP-96: the reader's filters have Java's strings. */
+  private static boolean isNoText(Expression expression) {
+    return expression instanceof Literal<?> literal && literal.value() instanceof UTF8String text && !ValueJson.isText(text);
+  }
+
   private static boolean isConvertible(Predicate predicate) {
     if (predicate instanceof And and) {
       return isConvertible(and.left()) && isConvertible(and.right());
@@ -59,6 +67,6 @@ final class RowGroupFilters {
     if (predicate instanceof Not not) {
       return isConvertible(not.child());
     }
-    return PredicateUtils.toV1(predicate).isDefined();
+    return PredicateUtils.toV1(predicate).isDefined() && Arrays.stream(predicate.children()).noneMatch(RowGroupFilters::isNoText);
   }
 }

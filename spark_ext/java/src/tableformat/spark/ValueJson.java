@@ -11,6 +11,7 @@ import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Spark's internal values as JSON.
@@ -19,9 +20,12 @@ import org.apache.spark.sql.types.StructType;
  * {"literal": "12", "type": "long"}   {"array": [...]}   {"map": [[key, value], ...]}   {"struct": [[name, value], ...]}
  * </pre>
  *
- * A literal is text of the internal value (days, micros, base64 of bytes), or null.
+ * A literal is text of the internal value (days, micros, base64 of bytes), or null. Of text that is no UTF-8 it has the
+ * type "text that is no UTF-8", which no column has (SP-96).
  */
 final class ValueJson {
+  private static final String NO_TEXT = "text that is no UTF-8";
+
   private ValueJson() {}
 
   static ObjectNode of(Object value, DataType type) {
@@ -45,7 +49,15 @@ final class ValueJson {
     if (value == null) {
       return result.putNull("literal");
     }
+    if (value instanceof UTF8String text && !isText(text)) {
+      result.put("type", NO_TEXT);
+    }
     return result.put("literal", value instanceof byte[] bytes ? Base64.getEncoder().encodeToString(bytes) : value.toString());
+  }
+
+  /** Spark's strings may have any bytes, and those that are no UTF-8 would all become the same character. */
+  static boolean isText(UTF8String value) {
+    return UTF8String.fromString(value.toString()).equals(value);
   }
 
   private static ArrayNode elements(ArrayData array, DataType type) {
