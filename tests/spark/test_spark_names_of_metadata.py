@@ -83,3 +83,5 @@ def test_columns_by_which_changed_rows_are_found_may_not_be_hidden(
         spark.sql(f"ALTER TABLE {name} RENAME COLUMN v TO _deleted")
         spark.sql(f"DELETE FROM {name} WHERE _deleted = 1")
         assert rows_of(table) == [(2, 0)]
+        spark.sql(f"UPDATE {name} SET id = 4, _deleted = _deleted + 5 WHERE _deleted = 0")
+        assert rows_of(table) == [(4, 5)]

@@ -286,3 +286,24 @@ def _delete_meanwhile(spark: SparkSession, table: Table, act: str) -> None:
 
     # A function with type hints would be taken for one over columns.
     spark.udf.register("meanwhile", udf(lambda v: meanwhile(v), "double"))  # noqa: PLW0108
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_statements_may_name_metadata_columns(spark: SparkSession, namespace: str, version: str) -> None:
+    """SP-95: Spark has all of them behind the table's columns in each row then, and `_deleted` shows deleted rows."""
+    name = f"lake.{namespace}.t"
+    properties = f"'format-version' = '{version}', 'tableformat.key' = 'n'"
+    spark.sql(f"CREATE TABLE {name} (n INT NOT NULL, s STRING) TBLPROPERTIES ({properties})")
+    spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    lineage = "_row_id" if version == "3" else "n"
+    before = {row.n: row[1] for row in spark.sql(f"SELECT n, {lineage} FROM {name}").collect()}
+    spark.sql(f"UPDATE {name} SET s = concat(s, _pos) WHERE _pos < 2 AND _file LIKE '%.parquet' AND _spec_id = 0")
+    spark.sql(
+        f"MERGE INTO {name} t USING (SELECT explode(array(3, 4)) AS n) u ON t.n = u.n AND t._pos >= 0 "
+        "WHEN MATCHED AND t._pos = 2 THEN UPDATE SET s = 'd' "
+        "WHEN NOT MATCHED BY SOURCE AND t._pos = 0 THEN UPDATE SET s = concat(s, 'f')"
+    )
+    spark.sql(f"DELETE FROM {name} WHERE _pos = 1 AND n = 2")
+    found = spark.sql(f"SELECT n, s, {lineage} FROM {name} ORDER BY n").collect()
+    assert [(row.n, row.s) for row in found] == [(1, "a0f"), (3, "d")]
+    assert [row[2] for row in found] == [before[1], before[3]]

@@ -75,8 +75,8 @@ def decided_predicates(session: Session, request: Request) -> list[int]:
 def scan_files(session: Session, request: Request) -> Answer:
     """The files to read, each with its deleted positions, which are found here, in parallel, and cached.
 
-    With `_deleted` among `columns` files that are deleted whole come along: their rows are to be shown. SP-51: "counts"
-    are those of the scan's report.
+    With `_deleted` among `columns` files that are deleted whole come along: their rows are to be shown, but for a
+    statement that changes rows (SP-95). SP-51: "counts" are those of the scan's report.
     """
     pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
     view = session.view(pin)
@@ -88,14 +88,16 @@ def scan_files(session: Session, request: Request) -> Answer:
         return files.answer()
     plan = plan_of(session, request)
     tasks: list[RowTask] = list(plan.tasks)
-    if DELETED in columns:
+    changes_rows = request.arguments.get("changes_rows", False)
+    shows_deleted = DELETED in columns and not changes_rows
+    if shows_deleted:
         tasks += [
             NarrowedTask(scan=FileScanTask(data_file=file), known_positions=PositionSet.every(file.record_count))
             for file in plan.covered
         ]
     for task, deleted in zip(tasks, positions_of_tasks(tasks, context), strict=True):
-        if len(deleted) < task.data_file.record_count or DELETED in columns:
-            files.add(task.data_file, deleted)
+        if len(deleted) < task.data_file.record_count or shows_deleted:
+            files.add(task.data_file, deleted, constants=_ALIVE if changes_rows else None)
     answer = files.answer()
     # The partitions of predicates with transforms and values found at run time rule out files of the plan as well.
     skipped = plan.pruning.data_file_count - len(plan.tasks)

@@ -217,7 +217,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics, SupportsR
         Stream.of(MetadataColumns.SPEC_ID, MetadataColumns.PARTITION)
             .filter(name -> !List.of(required.fieldNames()).contains(name)).forEach(columns::add);
       }
-      ObjectNode arguments = arguments().set("columns", columns);
+      ObjectNode arguments = arguments().put("changes_rows", changesRows).set("columns", columns);
       table.noteRead(allPredicates());
       files = ScanFiles.of(planned("scan_files", arguments));
     }

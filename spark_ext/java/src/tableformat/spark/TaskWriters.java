@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.DeltaWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 
 /** Travels to the executors and writes there. */
@@ -61,7 +62,7 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
 
     @Override public DeltaWriter<InternalRow> createWriter(int partition, long task) {
       DataFiles files = rows.files(partition, task, "0");
-      return new Delta(files, rows.refused(files), lineageColumns);
+      return new Delta(files, rows.refused(files), rows.plan.schema, lineageColumns);
     }
   }
 
@@ -109,12 +110,16 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     private final DataFiles files;
     private final RefusedRows refused;
     private final DeletedPositions deleted = new DeletedPositions();
+    private final StructType schema;
+    private final int columnCount;
     private final GenericInternalRow lineage;
     private final JoinedRow withLineage = new JoinedRow();
 
-    Delta(DataFiles files, RefusedRows refused, int lineageColumns) {
+    Delta(DataFiles files, RefusedRows refused, StructType schema, int lineageColumns) {
       this.files = files;
       this.refused = refused;
+      this.schema = schema;
+      this.columnCount = schema.size() - lineageColumns;
       this.lineage = lineageColumns == 0 ? null : new GenericInternalRow(lineageColumns);
     }
 
@@ -137,7 +142,8 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
     }
 
     /** What is null of the lineage is inherited: a new row's id, and the number of its last change, which is this. */
-    private void add(InternalRow metadata, InternalRow row) throws IOException {
+    private void add(InternalRow metadata, InternalRow given) throws IOException {
+      InternalRow row = given.numFields() > columnCount ? ofTable(given) : given;
       if (refused.refuses(row) || refused.failsWrite()) {
         return;
       }
@@ -147,6 +153,15 @@ final class TaskWriters implements DataWriterFactory, StreamingDataWriterFactory
         lineage.update(0, metadata == null || metadata.isNullAt(0) ? null : metadata.getLong(0));
         files.write(withLineage.apply(row, lineage));
       }
+    }
+
+    /** SP-95: where the statement names metadata columns Spark has them behind the table's in each row. */
+    private InternalRow ofTable(InternalRow row) {
+      Object[] values = new Object[columnCount];
+      for (int i = 0; i < columnCount; i++) {
+        values[i] = Constants.value(row, i, schema.apply(i).dataType());
+      }
+      return new GenericInternalRow(values);
     }
 
     @Override public WriterCommitMessage commit() throws IOException {
