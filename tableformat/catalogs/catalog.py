@@ -32,6 +32,7 @@ from tableformat.catalogs.unreachable import creation_without_answer, type_outag
 from tableformat.catalogs.views.view_store import ViewStore, views_of
 from tableformat.commit.logged_out_metadata import guard_metadata_removal
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -48,6 +49,7 @@ from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.operations.format_version import check_catalog_takes, format_version_of_new, refusals_of_version
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.reports.reporting import Reporter, set_reporter
+from tableformat.storage.location import from_anywhere
 from tableformat.storage.schemes import check_scheme
 from tableformat.table import Table
 
@@ -381,6 +383,7 @@ class Catalog:
             range_partitions=range_partitions,
         )
         if location is not None:
+            location = location if is_rest(self.iceberg) else from_anywhere(location)
             check_scheme(location, {**self.iceberg.properties, **new.properties})
         check_catalog_takes(new.format_version, self.iceberg)
         if self.iceberg.table_exists(identifier_parts(identifier)) or self._names.is_view(identifier):
@@ -413,7 +416,8 @@ class Catalog:
         """Add a table that exists as files, by its current metadata file.
 
         Raises TableNotFoundError where there is no such file, CorruptFileError for one that is no table metadata,
-        AlreadyExistsError for a table that a lake has under another name (LK-25); then nothing is changed.
+        InvalidArgumentError for a directory and for a table that is not where its metadata says, AlreadyExistsError for
+        a table that a lake has under another name (LK-25); then nothing is changed.
 
         >>> catalog.drop_table("db.calendars")
         >>> registered = catalog.register_table("db.registered", table.iceberg.metadata_location)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pyiceberg.catalog import Catalog as IcebergCatalog
-from pyiceberg.io import load_file_io
+from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.rest_catalog import is_rest
-from tableformat.errors import TableNotFoundError
-from tableformat.metadata.table_file import parse_table_metadata
+from tableformat.errors import InvalidArgumentError, TableNotFoundError
+from tableformat.metadata.table_file import is_metadata_file, moved_table, newest_metadata_file, parse_table_metadata
+from tableformat.storage.location import from_anywhere
+from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import check_scheme
 from tableformat.storage.storage import exists, read_bytes
 
@@ -21,6 +23,7 @@ def register_table(catalog: IcebergCatalog, identifier: tuple[str, ...], metadat
     be read would stay. A REST service reads it itself, with rights that the caller may not have.
     """
     if not is_rest(catalog):
+        metadata_location = from_anywhere(metadata_location)
         _check_metadata_file(catalog, metadata_location)
     return catalog.register_table(identifier, metadata_location)
 
@@ -31,6 +34,27 @@ def _check_metadata_file(catalog: IcebergCatalog, location: str) -> None:
         io = catalog.file_io_of(location)
     else:
         io = load_file_io(dict(catalog.properties), location)
+    if not is_metadata_file(location):
+        _refuse_directory(io, location.rstrip("/"))
     if not exists(io, location):
         raise TableNotFoundError(f"there is no table metadata file {location!r:.200}. Nothing was changed.")
-    parse_table_metadata(read_bytes(io, location), location)
+    metadata = parse_table_metadata(read_bytes(io, location), location)
+    if not isinstance(io, RelocatedFileIO) and moved_table(metadata, io, location) is not None:
+        raise InvalidArgumentError(
+            f"the table of {location} was moved or copied: its metadata says that its files are in "
+            f"{metadata.location}, where they are not. Nothing was changed. read_metadata() reads it where it is; to "
+            "register it, put it where its metadata says, or a link to it, or have Spark's rewrite_table_path write "
+            "metadata for this place."
+        )
+
+
+def _refuse_directory(io: FileIO, directory: str) -> None:
+    """The directory of a table has many metadata files, and only its catalog knows which one is current."""
+    try:
+        newest = newest_metadata_file(io, directory)
+    except TableNotFoundError:
+        return
+    raise InvalidArgumentError(
+        f"{directory} is the directory of a table, and a table is registered by a metadata file. Nothing was changed. "
+        f"The newest in it is {newest}: name that, unless the table's last catalog says another one."
+    )

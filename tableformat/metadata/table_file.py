@@ -54,8 +54,8 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
     check_scheme(location, properties)
     io = load_file_io(dict(properties), location)
     location = location.rstrip("/")
-    if not _is_metadata_file(location):
-        location = _newest_metadata_file(io, location)
+    if not is_metadata_file(location):
+        location = newest_metadata_file(io, location)
     elif not storage.exists(io, location):
         raise TableNotFoundError(f"there is no table metadata file {location}.")
     metadata = parse_table_metadata(storage.read_bytes(io, location), location)
@@ -116,12 +116,13 @@ def _parse_json(data: bytes, location: str) -> dict[str, Any]:
     return document
 
 
-def _is_metadata_file(location: str) -> bool:
+def is_metadata_file(location: str) -> bool:
+    """Whether it is named like one; the directory of a table is not."""
     return location.endswith((".metadata.json", ".metadata.json.gz", ".json"))
 
 
-def _newest_metadata_file(io: FileIO, directory: str) -> str:
-    """The current metadata file of a table directory."""
+def newest_metadata_file(io: FileIO, directory: str) -> str:
+    """The current metadata file of a table directory. TableNotFoundError where it is none."""
     folder = f"{directory}/metadata"
     hint = f"{folder}/version-hint.text"
     if storage.exists(io, hint):
@@ -175,11 +176,18 @@ def _names(io: FileIO, folder: str) -> list[str]:
 
 def _io_for(metadata: TableMetadata, io: FileIO, metadata_location: str) -> FileIO:
     """The FileIO for the table's own files: the stated places if they are there, else next to the metadata file."""
-    actual, _, folder = metadata_location.rpartition("/")[0].rpartition("/")
-    relocated = RelocatedFileIO(io, metadata.location, actual)
-    if folder == "metadata" and _has_moved(metadata, relocated):
+    relocated = moved_table(metadata, io, metadata_location)
+    if relocated is not None:
         return relocated
     return load_file_io({**io.properties, **metadata.properties}, metadata.location)
+
+
+def moved_table(metadata: TableMetadata, io: FileIO, metadata_location: str) -> RelocatedFileIO | None:
+    """A FileIO for a table whose files are beside its metadata file, and no longer where the metadata says; None where
+    they are at home."""
+    actual, _, folder = metadata_location.rpartition("/")[0].rpartition("/")
+    relocated = RelocatedFileIO(io, metadata.location, actual)
+    return relocated if folder == "metadata" and _has_moved(metadata, relocated) else None
 
 
 def _has_moved(metadata: TableMetadata, relocated: RelocatedFileIO) -> bool:

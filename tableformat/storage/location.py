@@ -1,7 +1,8 @@
-"""Locations of metadata: the local path of one, and one spelling for equal ones."""
+"""Locations of metadata: the local path of one, the absolute one, and one spelling for equal ones."""
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 
@@ -25,6 +26,12 @@ def local_path(location: str) -> str | None:
         if path.startswith("localhost/"):
             path = path[len("localhost") :]
     return path
+
+
+def from_anywhere(location: str) -> str:
+    """LK-30: a path without a scheme as an absolute one, `~` the home directory; other locations as they are."""
+    is_bare_path = bool(location) and local_path(location) == location
+    return os.path.abspath(os.path.expanduser(location)) if is_bare_path else location
 
 
 def one_spelling(location: str) -> str:

@@ -30,7 +30,7 @@ from tableformat.parquet.julian_dates import has_julian_dates
 from tableformat.parquet.parquet_file import open_parquet
 from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.properties import name_mapping
-from tableformat.storage.location import local_path, one_spelling
+from tableformat.storage.location import from_anywhere, local_path, one_spelling
 from tableformat.storage.storage import actual_location, open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
 from tableformat.write.staged import StagedFiles
@@ -55,7 +55,7 @@ def add_files(
         raise InvalidArgumentError(
             f"partitions has {len(partitions)} values for {len(file_paths)} files; give one for each, {{}} for none."
         )
-    file_paths = [_whole(path) for path in file_paths]
+    file_paths = [from_anywhere(path) for path in file_paths]
     if len(set(map(_place, file_paths))) != len(file_paths):
         raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
     draft.begin_verb()
@@ -69,12 +69,6 @@ def add_files(
     staged = StagedFiles(data_files=data_files, row_count=sum(file.record_count for file in data_files))
     since = last_sequence_number(draft.view.metadata) if check_duplicate_files else None
     draft.adopt_files(staged, since=since, held_against=draft.context.properties)
-
-
-def _whole(location: str) -> str:
-    """A path relative to a working directory would mean another file elsewhere."""
-    path = local_path(location)
-    return os.path.abspath(location) if path == location else location
 
 
 def _place(location: str) -> str:

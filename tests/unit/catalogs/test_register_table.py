@@ -104,3 +104,44 @@ def test_a_dropped_table_comes_back_beside_one_that_got_its_name(tmp_path: Path)
         back.append({"id": 2})
         Path(back.iceberg.metadata_location.removeprefix("file://")).unlink()
         assert lake.register_table("db.older", older).scan().count() == 1
+
+
+def test_relative_paths_mean_the_same_place_in_another_directory(
+    catalog: tf.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LK-30: of a metadata file that is registered, and of the location of a new table."""
+    monkeypatch.chdir(tmp_path)
+    made = catalog.create_table("db.made", SCHEMA, location="somewhere/made")
+    made.append([{"id": 1}])
+    assert made.location == f"{tmp_path}/somewhere/made"
+    location = made.iceberg.metadata_location
+    catalog.drop_table("db.made")
+    catalog.register_table("db.t", str(Path(location).relative_to(tmp_path)))
+    monkeypatch.chdir("/")
+    table = catalog.load_table("db.t")
+    table.append([{"id": 2}])
+    assert table.scan().to_arrow()["id"].to_pylist() == [2, 1]
+
+
+def test_directory_of_a_table_is_answered_with_its_newest_metadata_file(catalog: tf.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append([{"id": 1}])
+    catalog.drop_table("db.t")
+    with pytest.raises(InvalidArgumentError, match="The newest in it is ") as refused:
+        catalog.register_table("db.again", table.location)
+    assert table.iceberg.metadata_location.removeprefix("file://") in str(refused.value)
+    assert catalog.list_tables("db") == []
+
+
+def test_table_that_was_moved_is_not_registered(catalog: tf.Catalog, tmp_path: Path) -> None:
+    """It would be a table of which nothing can be read; `read_metadata` finds its files beside the metadata."""
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append([{"id": 1}])
+    catalog.drop_table("db.t")
+    moved = Path(table.location.removeprefix("file://")).rename(tmp_path / "moved")
+    location = moved / "metadata" / Path(table.iceberg.metadata_location).name
+    with pytest.raises(InvalidArgumentError, match="was moved or copied") as refused:
+        catalog.register_table("db.t", str(location))
+    assert table.location in str(refused.value)
+    assert tf.read_metadata(location).scan().count() == 1
+    assert catalog.list_tables("db") == []
