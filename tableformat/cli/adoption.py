@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from tableformat.cli.options import BranchOption, DryRunOption, WritableTableArgument
+from tableformat.cli.options import BranchOption, DryRunOption, WritableTableArgument, names_of
 from tableformat.cli.session import Session
+from tableformat.cli.upkeep import with_commands
 
 
 def adopt(
@@ -16,7 +17,7 @@ def adopt(
     *,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="A key column; repeat it, most significant first. Default: the table's."),
+        typer.Option(metavar="A,B", help="The key columns, most significant first. Default: the table's."),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -26,16 +27,16 @@ def adopt(
     from tableformat.display.text import counted
 
     session = Session.of(context)
+    columns = [name for part in key or () for name in names_of(part) or ()]
     with session.catalog() as catalog:
-        result = catalog.adopt_table(table, key=key or None, dry_run=dry_run)
+        result = catalog.adopt_table(table, key=columns or None, dry_run=dry_run)
+        found = with_commands(session, result.health, catalog.load_table(table))
     if not session.output.is_json:
         done = "would have" if dry_run else "has"
         required = f"; made required: {', '.join(result.required_columns)}" if result.required_columns else ""
         read = f"; {counted(result.read_files_count, 'data file')} read for nulls"
         session.output.write(f"{result.table} {done} the key ({', '.join(result.key)}){required}{read}.\n\n")
-    session.output.emit(
-        lambda: {**result_dict(result), "health": result.health.to_dict()}, lambda: render_health(result.health)
-    )
+    session.output.emit(lambda: {**result_dict(result), "health": found.to_dict()}, lambda: render_health(found))
 
 
 def add_files(

@@ -43,6 +43,8 @@ from tableformat.errors import CommitExitError, CommitInterruptedError
 
 _VALUED: Final = ("--catalog", "--catalog-option", "--output", "-o")
 _FLAGS: Final = ("--debug",)
+_JSON: Final = "--json"
+"""Short for `--output json`, the name that other commands have for it."""
 
 
 def globals_first(arguments: list[str]) -> list[str]:
@@ -58,6 +60,8 @@ def globals_first(arguments: list[str]) -> list[str]:
         if argument in _VALUED and position + 1 < len(arguments) and not _is_a_file(argument, arguments[position + 1]):
             front += arguments[position : position + 2]
             position += 1
+        elif argument == _JSON:
+            front += ["--output", "json"]
         elif argument in _FLAGS or argument.startswith(tuple(f"{name}=" for name in _VALUED if name != "-o")):
             front.append(argument)
         else:
@@ -177,7 +181,8 @@ def main(
         ),
     ] = None,
     output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="For people, or one JSON document on stdout.")
+        OutputFormat,
+        typer.Option("--output", "-o", help="For people, or one JSON document on stdout; --json is short for it."),
     ] = OutputFormat.TEXT,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     _version: Annotated[

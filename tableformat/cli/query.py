@@ -21,7 +21,7 @@ from tableformat.cli.options import (
 from tableformat.cli.output import Output
 from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
 from tableformat.cli.session import Session, local_ms, view_of
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -33,6 +33,12 @@ _ALIASES: Final = ("lake", "tableformat", "tableformat_catalog")
 """Names for the attached catalog: the first that is no namespace, which `name.table` would otherwise be taken for."""
 _PLAN_COLUMNS: Final = ["explain_key", "explain_value"]
 """What DuckDB answers to EXPLAIN: a drawing of several lines, printed as it is."""
+
+
+_TABLES: Final = """
+    SELECT schema_name || '.' || view_name AS name FROM duckdb_views()
+    WHERE database_name = current_database() AND NOT internal ORDER BY name"""
+"""In the place of SHOW TABLES, which would list the datasets behind the tables."""
 
 
 class QueryFailedError(InvalidArgumentError):
@@ -141,9 +147,13 @@ def _attach(connection: DuckDBPyConnection, catalog: Catalog, state: Mapping[str
 
 
 def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | None) -> None:
+    from tableformat.engines.statement import StatementReader
     from tableformat.engines.time_travel import with_past_states
 
-    relation = connection.sql(with_past_states(connection, sql))
+    for statement in connection.extract_statements(sql):
+        _refuse_change(connection, statement.query)
+    shown = _TABLES if StatementReader(sql).took("SHOW", "TABLES") else with_past_states(connection, sql)
+    relation = connection.sql(shown)
     if relation is None:
         raise InvalidArgumentError("the SQL text has no statement.")
     names, types = _distinct(relation.columns), [str(column_type).strip('"') for column_type in relation.types]
@@ -152,6 +162,20 @@ def _run(connection: DuckDBPyConnection, sql: str, output: Output, limit: int | 
         output.write(*(f"{line}\n" for batch in taken for line in batch.column(1).to_pylist()))
         return
     print_rows(output, taken, names, types)
+
+
+def _refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
+    """What DuckDB can make in the attached catalog is in its memory, and gone with the command."""
+    from tableformat.engines import sql_changes
+
+    changed = sql_changes.change_of(connection, sql)
+    if changed is None:
+        return
+    raise UnsupportedFeatureError(
+        f"{changed.verb} {changed.name}: `query` reads the tables of the catalog. `create`, `load`, `delete-prefix`, "
+        "`delete-range` and `drop` change them, and tableformat.duckdb.sql() in Python runs INSERT and DELETE; CREATE "
+        "TEMP TABLE is a table for the statements after it."
+    )
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

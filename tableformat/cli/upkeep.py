@@ -24,6 +24,7 @@ from tableformat.cli.session import Session
 from tableformat.cli.watch import line_of, refuse_with_watch, told_of, watch_tables
 
 if TYPE_CHECKING:
+    from tableformat.maintenance.health.health import TableHealth
     from tableformat.table import Table
 
 _TAKES_AWAY = ("expire_snapshots", "remove_orphan_files")
@@ -33,20 +34,11 @@ _COMMANDS = {"table.range_partitions.advance": "advance_window", "table.range_pa
 
 def health(context: typer.Context, table: TableArgument, *, branch: BranchOption = None) -> None:
     """Report what slows down reads of a table, and the command to run for each finding. Changes nothing."""
-    from dataclasses import replace
-
     from tableformat.display.health import render_health
 
     session = Session.of(context)
     handle = session.table(table, branch)
-    found = handle.maintenance.health()
-    findings = [
-        replace(
-            each, command=session.command(command_words(each.command, handle), branch=_branch_of(each.command, handle))
-        )
-        for each in found.findings
-    ]
-    found = replace(found, findings=tuple(findings))
+    found = with_commands(session, handle.maintenance.health(), handle)
     session.output.emit(found.to_dict, lambda: render_health(found))
 
 
@@ -164,6 +156,19 @@ def upgrade(
         lambda: {"table": handle.name, "previous_format_version": before, "format_version": after},
         lambda: Text(f"{handle.name}: {told}."),
     )
+
+
+def with_commands(session: Session, found: TableHealth, table: Table) -> TableHealth:
+    """The health of a table with commands to paste in the place of Python."""
+    from dataclasses import replace
+
+    findings = [
+        replace(
+            each, command=session.command(command_words(each.command, table), branch=_branch_of(each.command, table))
+        )
+        for each in found.findings
+    ]
+    return replace(found, findings=tuple(findings))
 
 
 def command_words(call: str, table: Table) -> str:

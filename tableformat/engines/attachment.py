@@ -65,6 +65,16 @@ def attached_table(connection: DuckDBPyConnection, path: tuple[str, ...]) -> tup
     return None
 
 
+def is_attached(connection: DuckDBPyConnection, path: tuple[str, ...]) -> bool:
+    """Whether a table that is made under this name lies in a database that is an attached catalog."""
+    attached = {each.casefold() for each in attachments.get(connection, {})}
+    rows = connection.execute("SELECT database_name, database_name = current_database() FROM duckdb_databases()")
+    current = {name.casefold(): is_current for name, is_current in rows.fetchall()}
+    if len(path) > 1 and path[0].casefold() in current:
+        return path[0].casefold() in attached
+    return any(is_current and name in attached for name, is_current in current.items())
+
+
 def dataset_name(name: str, identifier: str) -> str:
     """A name for the registered dataset that no user would choose."""
     return "__tableformat_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", f"{name}.{identifier}")

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyiceberg.exceptions import NotInstalledError, RESTError, ValidationError
 
+from tableformat.arguments import shown
+from tableformat.catalogs.catalog import Catalog
 from tableformat.engines import sql_changes
 from tableformat.engines.attachment import Attachment, attachments, dataset_name, quoted
 from tableformat.engines.listed_partitions import ListedPartitions
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema
 
-    from tableformat.catalogs.catalog import Catalog
     from tableformat.metadata.snapshot_view import SnapshotView
 
 
@@ -74,6 +75,7 @@ def attach(
     [('A', 2), ('B', 1)]
     """
     at_most_one(snapshot_id=snapshot_id, as_of=as_of, tag=tag, branch=branch)
+    _check_attached(connection, catalog)
     if not name:
         raise InvalidArgumentError("attach needs a name for the catalog, such as 'lake'.")
     names = [row[0] for row in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()]
@@ -83,7 +85,33 @@ def attach(
     attached = attachments.setdefault(connection, {})
     chosen = {"snapshot_id": snapshot_id, "as_of": as_of, "tag": tag, "branch": branch}
     attached[name] = Attachment(catalog, {kind: value for kind, value in chosen.items() if value is not None})
-    _load(connection, name, attached[name])
+    try:
+        _load(connection, name, attached[name])
+    except BaseException:
+        # Half of the tables under the name would keep everything that is asked of the connection from working.
+        _take_back(connection, name)
+        raise
+
+
+def _take_back(connection: DuckDBPyConnection, name: str) -> None:
+    """Undo an attachment whose tables were not all shown."""
+    shown_yet = "SELECT view_name FROM duckdb_views() WHERE database_name = 'temp' AND starts_with(view_name, ?)"
+    for (registered,) in connection.execute(shown_yet, [dataset_name(name, "")]).fetchall():
+        connection.unregister(registered)
+    del attachments[connection][name]
+    connection.execute(f"DETACH {quoted(name)}")
+
+
+def _check_attached(connection: object, catalog: object) -> None:
+    """InvalidArgumentError for a path where the catalog goes, and for the two the wrong way round."""
+    if not isinstance(catalog, Catalog):
+        raise InvalidArgumentError(
+            f"catalog must be a Catalog, not {shown(catalog)}: attach(connection, tableformat.open_catalog('lake/'))."
+        )
+    if not hasattr(connection, "extract_statements"):
+        raise InvalidArgumentError(
+            f"connection must be one of DuckDB, such as duckdb.connect(), not {shown(connection)}."
+        )
 
 
 def refresh(connection: DuckDBPyConnection, *, name: str | None = None) -> dict[str, int | None]:
@@ -182,6 +210,7 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
     if changed is not None:
         refresh(connection)
         return changed
+    sql_changes.refuse_change(connection, statement.query)
     relation: DuckDBPyRelation | None = connection.sql(with_past_states(connection, text))
     return relation
 

@@ -7,13 +7,14 @@ statement is read here, from DuckDB's tokens, and what follows is a query or a c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyiceberg.expressions import AlwaysTrue
 
-from tableformat.engines.attachment import attached_table, attachments, quoted
+from tableformat.engines.attachment import attached_table, attachments, is_attached, quoted
 from tableformat.engines.statement import QUERY_WORDS, StatementReader
 from tableformat.engines.time_travel import with_past_states
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
@@ -24,6 +25,67 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
     from tableformat.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class SqlChange:
+    """What a statement would do to an attached catalog."""
+
+    verb: str
+    name: str
+    """As the statement has it."""
+
+
+def change_of(connection: DuckDBPyConnection, sql: str) -> SqlChange | None:
+    """What the statement would change in an attached catalog, or make in it; None for a query, and for a statement
+    about anything else. A view that it makes is the connection's own affair."""
+    read = StatementReader(sql)
+    verb = next((words for words in _CHANGES if read.took(*words)), None)
+    if verb is None:
+        return None
+    for words in (("IF", "NOT", "EXISTS"), ("IF", "EXISTS")):
+        read.took(*words)
+    if not read.is_name():
+        return None
+    path = read.path()
+    is_ours = is_attached(connection, path) if verb[0] == "CREATE" else attached_table(connection, path) is not None
+    return SqlChange(" ".join(verb), ".".join(path)) if is_ours else None
+
+
+_CHANGES: Final = (
+    *(("CREATE", *way, "TABLE") for way in ((), ("OR", "REPLACE"))),
+    *(("INSERT", *way, "INTO") for way in ((), ("OR", "REPLACE"), ("OR", "IGNORE"))),
+    ("UPDATE",),
+    ("DELETE", "FROM"),
+    ("TRUNCATE", "TABLE"),
+    ("TRUNCATE",),
+    ("MERGE", "INTO"),
+    *((verb, kind) for verb in ("DROP", "ALTER") for kind in ("TABLE", "VIEW")),
+)
+
+
+def refuse_change(connection: DuckDBPyConnection, sql: str) -> None:
+    """UnsupportedFeatureError for a statement about tables of an attached catalog that DuckDB would refuse, or carry
+    out in its memory, where the catalog does not get it."""
+    changed = change_of(connection, sql)
+    if changed is None:
+        return
+    raise UnsupportedFeatureError(
+        f"{changed.verb} {changed.name} is not run on an attached catalog, of which DuckDB has views: "
+        f"{_INSTEAD[changed.verb.partition(' ')[0]]}"
+    )
+
+
+_INSTEAD: Final = {
+    "CREATE": "catalog.create_table() makes a table, and INSERT INTO fills it.",
+    "INSERT": "write INSERT INTO or INSERT OR REPLACE INTO.",
+    "UPDATE": "table.update(where, set={...}) changes rows.",
+    "DELETE": "write DELETE FROM table WHERE condition.",
+    "TRUNCATE": "DELETE FROM without WHERE takes all rows.",
+    "MERGE": "table.merge(source, on=...) changes, deletes and inserts rows.",
+    "DROP": "catalog.drop_table() takes a table out of the catalog.",
+    "ALTER": "table.update_schema() changes columns, catalog.rename_table() the name.",
+}
 
 
 def insert(connection: DuckDBPyConnection, sql: str) -> CommitResult | None:

@@ -47,6 +47,10 @@ class StatementReader:
     def after_next(self) -> str:
         return self._tokens[1].word if len(self._tokens) > 1 else ""
 
+    def is_name(self) -> bool:
+        """Whether a name comes next, and not a sign or the end."""
+        return bool(re.match(r'["\w]', self.next()))
+
     def identifier(self) -> str:
         text = self._tokens.pop(0).text
         return text[1:-1].replace('""', '"') if text.startswith('"') else text

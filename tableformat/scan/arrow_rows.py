@@ -234,7 +234,8 @@ class ArrowRows(ABC):
         package = _require("duckdb", extra="")
         at: duckdb.DuckDBPyConnection = package.default_connection() if connection is None else connection
         if not isinstance(at, package.DuckDBPyConnection):
-            raise InvalidArgumentError(f"connection must be one of DuckDB, not {type(at).__name__}.")
+            hint = f" A name for the rows goes as name={at!r}." if isinstance(at, str) else ""
+            raise InvalidArgumentError(f"connection must be one of DuckDB, not {type(at).__name__}.{hint}")
         dataset = self.to_dataset() if self._limit is not None else DuckDBDataset(self)
         if name is not None:
             at.register(name, dataset)

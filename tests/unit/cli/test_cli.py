@@ -340,6 +340,29 @@ class TestQuery:
         assert run.stderr.startswith(f"Error: {message}")
         assert run.stderr.count("\n") == 1
 
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            f"DELETE FROM {TABLE}",
+            f"UPDATE lake.{TABLE} SET num_cal = 1",
+            f"INSERT INTO {TABLE} SELECT * FROM {TABLE}",
+            "CREATE TABLE db.made AS SELECT 1 AS a",
+            "SELECT 1; CREATE TABLE made AS SELECT 1 AS a",
+        ],
+    )
+    def test_statement_that_would_change_the_catalog_is_refused(self, lake: Lake, sql: str) -> None:
+        """DuckDB would make the table in its memory, and it were gone with the command."""
+        error = lake.error("query", sql)
+        assert "`query` reads the tables of the catalog" in error["message"]
+        assert lake.run("ls").stdout == "db.calendars\ndb.empty\n"
+
+    def test_temporary_tables_are_for_the_statements_after_them(self, lake: Lake) -> None:
+        done = lake.json("query", "CREATE TEMP TABLE x AS SELECT 1 AS a; INSERT INTO x VALUES (2); FROM x")
+        assert done["rows"] == [{"a": 1}, {"a": 2}]
+
+    def test_show_tables_lists_those_of_the_catalog(self, lake: Lake) -> None:
+        assert lake.json("query", "SHOW TABLES")["rows"] == [{"name": "db.calendars"}, {"name": "db.empty"}]
+
     def test_namespace_called_like_the_attached_catalog(self, tmp_path: Path) -> None:
         with tf.open_catalog(str(tmp_path / "here")) as catalog:
             catalog.create_namespace("lake")
@@ -399,6 +422,10 @@ class TestCatalogOption:
         first = CliRunner().invoke(app, [*here, "-o", "json", "ls"])
         last = CliRunner().invoke(app, ["ls", "--output=json", *here])
         assert json.loads(first.stdout) == json.loads(last.stdout)
+
+    def test_json_is_short_for_the_output_of_that_format(self, lake: Lake) -> None:
+        long = lake.run("ls", "--output", "json")
+        assert [lake.run("ls", "--json"), lake.run("--json", "ls")] == [long, long]
 
     def test_arguments_after_two_dashes_stay(self) -> None:
         assert globals_first(["head", "t", "-o", "json", "--", "-o"]) == ["-o", "json", "head", "t", "--", "-o"]

@@ -40,3 +40,18 @@ def test_a_table_is_registered_adopted_and_filled(tmp_path: Path) -> None:
     assert "1 file with 1 row added to db.t." in run(lake, "add-files", "db.t", tmp_path / "more.parquet")
     assert "already" in run(lake, "add-files", "db.t", tmp_path / "more.parquet", status=1)
     assert json.loads(run(lake, "query", "SELECT count(*) AS n FROM db.t", "-o", "json"))["rows"] == [{"n": 3}]
+
+
+def test_adopted_table_is_told_with_commands_to_paste(tmp_path: Path) -> None:
+    """And `--key` takes several columns as `create` does."""
+    lake = tmp_path / "lake"
+    with tf.open_catalog(str(lake)) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", pa.schema([("a", pa.int64()), ("b", pa.int64()), ("v", pa.string())]))
+        table.append(pa.table({"a": [1, 2], "b": [1, 1], "v": ["x", "y"]}))
+        table.delete("a = 1", mode="equality")
+    told = run(lake, "adopt", "db.t", "--key", "a,b")
+    assert "has the key (a, b)" in told
+    assert f"tableformat --catalog {lake} convert-deletes db.t" in told
+    assert "table.maintenance" not in told
+    assert "has the key (b, a)" in run(lake, "adopt", "db.t", "--key", "b", "--key", "a")

@@ -317,3 +317,59 @@ class TestStatesThatAreAttached:
         with pytest.raises(UnsupportedFeatureError, match=f"attached at {state}="):
             attached.run(sql)
         assert attached.ids() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("UPDATE lake.db.items SET price = 0", r"UPDATE lake\.db\.items .*table\.update"),
+        ("MERGE INTO lake.db.items USING (SELECT 1) ON false WHEN MATCHED THEN DELETE", r"table\.merge"),
+        ("CREATE TABLE lake.db.made AS SELECT 1 AS id", r"catalog\.create_table"),
+        ("CREATE OR REPLACE TABLE lake.main.made AS SELECT 1 AS id", r"catalog\.create_table"),
+        ("DROP TABLE IF EXISTS lake.db.items", r"catalog\.drop_table"),
+        ("ALTER TABLE lake.db.items ADD COLUMN z INTEGER", r"table\.update_schema"),
+        ("TRUNCATE lake.db.items", r"DELETE FROM without WHERE"),
+    ],
+)
+def test_statements_that_duckdb_would_keep_in_its_memory_are_refused(attached: Attached, sql: str, told: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=told):
+        attached.run(sql)
+    assert attached.catalog.list_tables() == ["db.items"]
+    assert attached.ids() == [1, 2, 3]
+
+
+def test_statements_about_other_databases_are_duckdbs(attached: Attached) -> None:
+    """Also where the catalog is the current database, and its tables are named without it."""
+    attached.run("CREATE TABLE mine AS SELECT 1 AS id")
+    attached.run("UPDATE mine SET id = 2")
+    attached.run("CREATE TABLE memory.other AS FROM mine")
+    attached.connection.execute("USE lake")
+    attached.run("CREATE TEMP TABLE passing AS FROM memory.main.mine")
+    attached.run("INSERT INTO passing VALUES (3)")
+    assert attached.rows("FROM passing ORDER BY id") == [(2,), (3,)]
+    with pytest.raises(UnsupportedFeatureError, match="CREATE TABLE made"):
+        attached.run("CREATE TABLE made AS SELECT 1 AS id")
+
+
+def test_path_in_the_place_of_a_catalog_leaves_the_connection_as_it_was(attached: Attached) -> None:
+    connection: Any = attached.connection
+    for arguments in ((connection, "lake/"), (attached.catalog, connection), ("x", attached.catalog)):
+        with pytest.raises(InvalidArgumentError, match="must be"):
+            tf.duckdb.attach(*arguments, name="more")
+    assert tf.duckdb.refresh(connection) == {}
+
+
+def test_attachment_that_failed_is_taken_back(attached: Attached, monkeypatch: pytest.MonkeyPatch) -> None:
+    attached.catalog.create_namespace("later")
+
+    def interrupted(namespace: str) -> list[str]:
+        if namespace == "later":
+            raise KeyboardInterrupt
+        return ["db.items"]
+
+    monkeypatch.setattr(attached.catalog, "list_tables", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tf.duckdb.attach(attached.connection, attached.catalog, name="more")
+    monkeypatch.undo()
+    tf.duckdb.attach(attached.connection, attached.catalog, name="more")
+    assert attached.rows("SELECT count(*) FROM more.db.items") == [(3,)]
