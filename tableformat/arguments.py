@@ -8,6 +8,7 @@ that are annotated together (`Unpack`) are checked one by one; a name that is no
 
 from __future__ import annotations
 
+import datetime
 import functools
 import inspect
 import types
@@ -16,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
-from tableformat.errors import InvalidArgumentError
+from tableformat.errors import InvalidArgumentError, nearest_option_hint
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -36,6 +37,11 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """InvalidArgumentError for an argument that is not what the annotation says; TypeError, as ever, for a wrong number
     of arguments or a name that is no parameter's."""
     signature = inspect.signature(function)
+    named = [
+        each.name
+        for each in signature.parameters.values()
+        if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
     keywords = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), None)
 
     @functools.cache
@@ -51,6 +57,7 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
+            _refuse_unknown(function, kwargs, [*named, *annotations()])
             return function(*args, **kwargs)  # Python's own error names the function.
         given |= given.pop(keywords, {}) if keywords is not None else {}
         for name, annotation in annotations().items():
@@ -60,6 +67,14 @@ def checked_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def _refuse_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any], known: Collection[str]) -> None:
+    """TypeError with the nearest name for a keyword that is no parameter's, which is why others seem to be missing."""
+    unknown = next((name for name in kwargs if name not in known), None)
+    if unknown is not None:
+        near = nearest_option_hint(unknown, [name for name in dict.fromkeys(known) if name != "self"])
+        raise TypeError(f"{function.__name__}() got an unexpected keyword argument {unknown!r}.{near}")
 
 
 def check_texts(values: Mapping[Any, Any], what: str) -> None:
@@ -109,8 +124,10 @@ def _is_one_of(value: Any, annotation: Any) -> bool:
 
 
 def _are_several(values: Any, annotation: Any) -> bool:
-    """A set, a list, an array: what can be gone through more than once and has a length. The callee looks at a text
-    that is given for a list of texts, since it knows what was meant."""
+    """A set, a list, an array: what can be gone through more than once and has a length; no mapping, whose values would
+    be passed over. The callee looks at a text that is given for a list of texts, since it knows what was meant."""
+    if isinstance(values, Mapping):
+        return False
     if isinstance(values, str):
         of = next(iter(typing.get_args(annotation)), Any)
         return of is Any or _fits(values, of)
@@ -150,9 +167,14 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
 
 
 def _hint(name: str, value: Any, annotation: Any) -> str:
-    """What to write where one was given in the place of several."""
+    """What to write where one was given in the place of several, names with values in the place of names, or a day in
+    the place of a moment."""
+    if type(value) is datetime.date:
+        return f" Write it as text, {value.isoformat()!r}, or as a datetime."
     for choice in typing.get_args(annotation) if typing.get_origin(annotation) in _UNIONS else (annotation,):
         items = typing.get_args(choice) if typing.get_origin(choice) in (Sequence, Collection) else ()
+        if items and isinstance(value, Mapping):
+            return f" Give the names alone: {name}={list(value)!r}."
         if items and (_is_single(value) if items[0] is Any else _fits(value, items[0])):
             return f" Put it in a list: [{name}]."
     return ""
@@ -185,7 +207,15 @@ def _choices(annotation: Any) -> Iterator[str]:
         yield "a mapping"
     else:
         name = getattr(annotation, "__name__", str(annotation))
-        yield f"a {name}"
+        yield _EXPRESSIONS.get(name, f"a {name}")
+
+
+_EXPRESSIONS = {
+    "BooleanExpression": "an expression of PyIceberg",
+    "Expression": "one of pyarrow.compute",
+    "PolarsExpression": "one of Polars",
+}
+"""What `where=` takes besides SQL text."""
 
 
 def shown(value: Any) -> str:

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +79,7 @@ class UnknownOptionError(InvalidArgumentError):
     def __init__(self, name: str, available: Iterable[str], *, where: str) -> None:
         self.name = name
         self.available = tuple(available)
-        super().__init__(f"unknown option {name!r} of {where}.{nearest_hint(name, self.available)}")
+        super().__init__(f"unknown option {name!r} of {where}.{nearest_option_hint(name, self.available)}")
 
 
 class InvalidPredicateError(InvalidArgumentError):
@@ -295,6 +295,28 @@ def _rebuilt(kind: type[TableFormatError], args: tuple[object, ...], attributes:
     error = kind.__new__(kind, *args)
     error.__dict__.update(attributes)
     return error
+
+
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("row_filter", "delete_filter", "overwrite_filter", "filter", "filters", "predicate"), "where"),
+    **dict.fromkeys(("selected_fields", "select"), "columns"),
+    **dict.fromkeys(("updates", "new_values"), "set"),
+    **dict.fromkeys(("partition_spec", "partition_cols", "partitioned_by"), "partition_by"),
+    **dict.fromkeys(("df", "data", "source"), "rows"),
+    "table_name": "name",
+    "if_not_exists": "exist_ok",
+    "dryrun": "dry_run",
+    "timestamp": "as_of",
+    "by": "prefix",
+}
+"""What arguments are called in PyIceberg, delta-rs and others: nothing that is near by its letters."""
+
+
+def nearest_option_hint(name: str, available: Iterable[str]) -> str:
+    """As `nearest_hint`, of the names of arguments: those of other libraries are known."""
+    names = list(available)
+    meant = _ELSEWHERE.get(name)
+    return f" Did you mean {meant!r}?" if meant in names else nearest_hint(name, names)
 
 
 def nearest_hint(name: object, available: Iterable[str]) -> str:

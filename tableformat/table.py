@@ -111,8 +111,9 @@ class Table(TableEvolution):
     ) -> CommitResult:
         """Add rows.
 
-        `rows`: a pyarrow Table, RecordBatchReader, or anything with `__arrow_c_stream__`; a pandas DataFrame, a Polars
-        LazyFrame, a list of dicts, or one dict for one row. A reader, or a LazyFrame, is never materialised.
+        `rows`: a pyarrow Table, RecordBatchReader, or anything with `__arrow_c_stream__`; a pandas DataFrame, of whose
+        index those levels are columns that have a name, a Polars LazyFrame, an iterable of batches, tables or frames, a
+        list of dicts, or one dict for one row. A reader, an iterator, or a LazyFrame, is never materialised.
         `on_duplicate`, by the table's key: "allow"; "replace" (as `upsert`); "error" raises DuplicateKeyError and
         "ignore" skips rows whose key exists, which both read the keys of the files that may hold them. `on_refused`:
         "fail" raises RowsRefusedError when a row does not fit the schema; "divert" writes the others and returns the
@@ -510,8 +511,12 @@ class Table(TableEvolution):
 
     # -- how verbs run ------------------------------------------------------------------------------------------------
 
-    def _run(self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool = False) -> CommitResult:
-        options = CommitOptions.of(verb.func.__name__, verb.keywords, **commit)
+    def _run(
+        self, verb: partial[None], rows: Any, commit: CommitKeywords, *, dry_run: bool | None = None
+    ) -> CommitResult:
+        """`dry_run`: None where the verb has no such option."""
+        names = (*verb.keywords,) if dry_run is None else (*verb.keywords, "dry_run")
+        options = CommitOptions.of(verb.func.__name__, names, **commit)
         with own_handle(self.iceberg) as own:
             new_draft = partial(Draft, own, self.branch)
             if dry_run:

@@ -8,12 +8,14 @@ that a comparison with NULL can become false at its place: unknown is not true, 
 from __future__ import annotations
 
 import operator as operator_module
+import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import sqlglot
 from pyiceberg.schema import Schema
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from tableformat.errors import InvalidPredicateError
 from tableformat.filters.bound_filter import (
@@ -32,6 +34,16 @@ from tableformat.filters.bound_filter import (
 from tableformat.filters.literals import LocalTime
 from tableformat.filters.sql_constant import Constant, constant_of, fit_constant
 
+
+class _WhereDialect(DuckDB):
+    """DuckDB's, with names in backticks too: Spark writes them, and so do the CHECK constraints of a table."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+
+
+_LACKING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>")
+_TWO_WORDS: Final = re.compile(r"\w \w+ *[=<>!]")
 _COMPARISONS: Final[dict[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQUAL,
     exp.NEQ: Operator.NOT_EQUAL,
@@ -69,9 +81,11 @@ def _parse(text: str) -> exp.Expr:
     if not text.strip():
         raise InvalidPredicateError("where is empty; leave it out to read every row.")
     try:
-        statements = sqlglot.parse(text, dialect="duckdb")
+        statements = sqlglot.parse(text, dialect=_WhereDialect)
     except sqlglot.errors.SqlglotError as error:
-        raise InvalidPredicateError(f"where is no SQL condition: {_plain(error)} In: {text}") from error
+        raise InvalidPredicateError(
+            f"where is no SQL condition: {_plain(error)} In: {text}.{_parse_hint(text)}"
+        ) from error
     except RecursionError as error:
         raise InvalidPredicateError("where is nested too deeply; use IN (...) or a join instead.") from error
     if len(statements) != 1 or statements[0] is None:
@@ -83,7 +97,15 @@ def _plain(error: Exception) -> str:
     details = getattr(error, "errors", None)
     if not details:
         return f"{error}."
-    return f"{details[0]['description']} at line {details[0]['line']}, column {details[0]['col']}."
+    lacking = _LACKING.match(details[0]["description"])
+    what = f"{lacking[1].upper()} lacks a side" if lacking else details[0]["description"]
+    return f"{what} at line {details[0]['line']}, column {details[0]['col']}."
+
+
+def _parse_hint(text: str) -> str:
+    if text.split(maxsplit=1)[0].upper() == "WHERE":
+        return " Leave the word WHERE out."
+    return ' A name with spaces stands in double quotes, as in "my column" = 1.' if _TWO_WORDS.search(text) else ""
 
 
 class _Translation:
@@ -293,5 +315,13 @@ def _unsupported(node: exp.Expr) -> InvalidPredicateError:
     return InvalidPredicateError(
         f"{node.sql(dialect='duckdb')!r} is no filter that a scan can apply: use one column against literals with "
         "=, <>, <, <=, >, >=, BETWEEN, IN, LIKE 'text%', IS NULL, isnan(), joined by AND, OR and NOT. "
-        "Query the dataset with DuckDB for anything else."
+        f"Query the dataset with DuckDB for anything else.{_quotes_hint(node)}"
     )
+
+
+def _quotes_hint(node: exp.Expr) -> str:
+    """For text in double quotes, as Python and Spark have it."""
+    columns = list(node.find_all(exp.Column))
+    if len(columns) < 2 or not any(column.this.quoted for column in columns[1:]):
+        return ""
+    return " What stands in double quotes is the name of a column; text stands in single quotes."

@@ -117,7 +117,7 @@ def array_of_values(values: Sequence[Any], key_type: PrimitiveType, *, name: str
         return pa.array(checked, arrow_type_of(key_type))
     except (pa.ArrowException, OverflowError, UnicodeEncodeError, ValueError) as error:
         raise InvalidKeyError(
-            f"column {name!r} of type {key_type} cannot hold a value of {values!r}: {error}"
+            f"column {name!r} of type {key_type} cannot hold a value of {values!r}: {error}."
         ) from error
 
 

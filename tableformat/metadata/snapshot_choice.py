@@ -61,7 +61,9 @@ def view_as_of(metadata: TableMetadata, io: FileIO, moment: datetime | str | int
         head = head_view(metadata, io, branch).snapshot
         visible = [s.snapshot_id for s in ancestors(metadata, head) if s.timestamp_ms <= moment_ms][:1]
     if not visible:
-        raise SnapshotNotFoundError(f"branch {branch!r} had no snapshot at {_moment_text(moment_ms)}.")
+        raise SnapshotNotFoundError(
+            f"branch {branch!r} had no snapshot at {_moment_text(moment_ms)}.{_first_hint(metadata, branch)}"
+        )
     return view_at(metadata, io, visible[0])
 
 
@@ -93,7 +95,10 @@ def to_epoch_ms(moment: datetime | str | int, name: str = "as_of") -> int:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
-            raise InvalidArgumentError(f"{name} {moment!r} is not ISO 8601, such as '2026-01-31T12:00:00'.") from error
+            age = " An age is a timedelta, such as timedelta(days=7)." if name == "older_than" else ""
+            raise InvalidArgumentError(
+                f"{name} {moment!r} is not ISO 8601, such as '2026-01-31T12:00:00'.{age}"
+            ) from error
     if not isinstance(moment, datetime):
         raise InvalidArgumentError(
             f"{name} must be a datetime, ISO 8601 text or milliseconds, not {type(moment).__name__}."
@@ -110,13 +115,21 @@ def _moment_text(epoch_ms: int) -> str:
         return f"{epoch_ms} ms, which is in no year of the calendar"
 
 
+def _first_hint(metadata: TableMetadata, branch: str) -> str:
+    """When `main` got the first snapshot that is still known."""
+    log = metadata.snapshot_log
+    return (
+        f" The first that is known is of {_moment_text(log[0].timestamp_ms)}." if log and branch == MAIN_BRANCH else ""
+    )
+
+
 def _snapshot(metadata: TableMetadata, snapshot_id: int | str) -> Snapshot:
     if isinstance(snapshot_id, str):
         raise InvalidArgumentError(f"snapshot_id is a whole number, not the text {snapshot_id!r}.")
     snapshot = snapshot_by_id(metadata, snapshot_id)
     if snapshot is None:
         raise SnapshotNotFoundError(
-            f"no snapshot {snapshot_id}; the table retains {len(metadata.snapshots)}. "
+            f"no snapshot {snapshot_id}; the table retains {len(metadata.snapshots)} others. "
             "`history()` lists them; an expired snapshot cannot be read."
         )
     return snapshot

@@ -53,6 +53,10 @@ class Transaction:
         self._is_applied = draft.is_applied(options)
         self._result: CommitResult | None = None
 
+    def __repr__(self) -> str:
+        state = "committed at the end of the block" if self._result is None else "ended"
+        return f"Transaction({self._draft.name!r}, branch={self._draft.branch!r}): {state}"
+
     @property
     def result(self) -> CommitResult:
         """What the transaction committed. Asking before the block ended is an InvalidArgumentError.

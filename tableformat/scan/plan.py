@@ -50,6 +50,12 @@ class ScanPlan:
     """Data files of which range deletes cover every row (RD-10): they are not read."""
     pruning: PruningCounts = PruningCounts()
 
+    def __repr__(self) -> str:
+        """In a line: tasks hold statistics and deletes of every file."""
+        tasks = f"{figures.counted(len(self.tasks), 'task')} of {figures.counted(self.record_count, 'row')}"
+        covered = figures.counted(len(self.covered), "covered data file")
+        return f"ScanPlan(snapshot_id={self.snapshot_id}, where={self.where}, {tasks}, {covered})"
+
     def _repr_html_(self) -> str:
         deletes = ", ".join(f"{count:,} {kind.value}" for kind, count in self.delete_file_counts.items())
         return html.fragment(

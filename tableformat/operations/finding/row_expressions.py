@@ -76,7 +76,7 @@ def computed(
             values = connection.sql(f"SELECT {columns} FROM {source}").to_arrow_table()
         except duckdb.Error as error:
             raise InvalidArgumentError(
-                f"{where} cannot be computed: {str(error).strip()} Nothing was changed."
+                f"{where} cannot be computed: {_in_a_line(error)} Nothing was changed."
             ) from error
     if len(values) != length:
         raise InvalidArgumentError(f"{where} does not have one value for each row.")
@@ -103,3 +103,9 @@ def _in_type_of_column(schema: Schema, name: str, text: str) -> str:
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _in_a_line(error: Exception) -> str:
+    """DuckDB's message without the picture of the SQL text; a word that is no column may be meant as text."""
+    told = " ".join(str(error).partition("\n\nLINE ")[0].split()).rstrip(".")
+    return f"{told}. Text stands in single quotes." if "Referenced column" in told else f"{told}."

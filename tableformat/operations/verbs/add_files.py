@@ -55,7 +55,7 @@ def add_files(
         raise InvalidArgumentError(
             f"partitions has {len(partitions)} values for {len(file_paths)} files; give one for each, {{}} for none."
         )
-    file_paths = [from_anywhere(path) for path in file_paths]
+    file_paths = [from_anywhere(path or os.curdir) for path in file_paths]
     if len(set(map(_place, file_paths))) != len(file_paths):
         raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
     draft.begin_verb()

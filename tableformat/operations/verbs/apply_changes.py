@@ -39,7 +39,7 @@ def apply_changes(
     """
     one_of(on_refused, ("fail", "divert"), option="on_refused")
     one_of(missing, ("error", "null"), option="missing")
-    events = as_reader(changes)
+    events = as_reader(changes, what="changes")
     for name, option in ((op, "op"), (order_by, "order_by")):
         if name is not None and name not in events.schema.names:
             raise UnknownColumnError(name, events.schema.names, where=f"the changes ({option}=)")

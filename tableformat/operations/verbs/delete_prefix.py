@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
+from numbers import Number
 from typing import Any, Final
 
 import pyarrow as pa
@@ -83,7 +85,10 @@ def prefix_table(draft: Draft, prefix: Any) -> pa.Table:
         return pa.table(columns)
     if isinstance(prefix, str | bytes):
         raise InvalidArgumentError(f"prefix names its columns: {{{key[0]!r}: {prefix!r}}}.")
-    table = as_reader(prefix).read_all()
+    if isinstance(prefix, list | tuple) and any(isinstance(each, str | bytes | Number | date) for each in prefix):
+        named = ", ".join(f"{name!r}: {value!r}" for name, value in zip(key, prefix, strict=False))
+        raise InvalidArgumentError(f"prefix names its columns: {{{named}}}.")
+    table = as_reader(prefix, what="prefix").read_all()
     return table.select(leading_columns(key, table.column_names))
 
 

@@ -27,7 +27,7 @@ def delete_rows(draft: Draft, *, keys: Any, mode: str = "equality") -> None:
     for floating point and nested columns (DA-5), UnknownColumnError for others that the table lacks.
     """
     one_of(mode, MODES, option="mode")
-    reader = as_reader(keys)
+    reader = as_reader(keys, what="keys")
     names = draft.schema.column_names
     for name in reader.schema.names:
         if name not in names:

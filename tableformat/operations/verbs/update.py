@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from tableformat.errors import InvalidArgumentError, InvalidPredicateError, UnknownColumnError
+from tableformat.errors import InvalidArgumentError, InvalidPredicateError, SchemaMismatchError, UnknownColumnError
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.operations.drafts.draft import Draft
@@ -28,8 +28,23 @@ def update(draft: Draft, *, where: Where, set: Mapping[str, Any]) -> None:
     draft.act_as("update")
     rows = take_matching(draft, parse_where(where, draft.schema))
     draft.add_batches(
-        batch for portion in rows for batch in draft.conformed(_changed(draft, portion, expressions, values))
+        batch
+        for portion in rows
+        for batch in _conformed(draft, _changed(draft, portion, expressions, values), expressions)
     )
+
+
+def _conformed(draft: Draft, rows: pa.Table, expressions: Mapping[str, str]) -> Iterable[pa.RecordBatch]:
+    """A text that is meant as a value has another type as SQL: 2026-01-31 is 1994."""
+    try:
+        return draft.conformed(rows)
+    except SchemaMismatchError as error:
+        if not expressions:
+            raise
+        raise SchemaMismatchError(
+            f"{error} Texts in set= are SQL: {expressions}. A date is DATE '2026-01-31', or a value that is no text, "
+            "such as datetime.date(2026, 1, 31)."
+        ) from error
 
 
 def _checked(draft: Draft, given: Mapping[str, Any]) -> tuple[dict[str, str], pa.Table]:

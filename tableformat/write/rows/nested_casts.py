@@ -12,7 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import (
+    DateType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
 
 from tableformat.errors import SchemaMismatchError, UnknownColumnError
 from tableformat.write.rows.column_casts import ArrayCast, Cast, Misfits, primitive_cast
@@ -81,6 +94,19 @@ def decoded(array: pa.Array) -> pa.Array:
     return array if decode is None else decode(array)
 
 
+def _how(source: pa.DataType, kind: IcebergType) -> str:
+    """How, for what frames often have in the place of days, of whole numbers beside nulls and of times."""
+    if isinstance(kind, DateType) and pa.types.is_timestamp(source):
+        return ", in pandas with .dt.date"
+    if isinstance(kind, IntegerType | LongType) and pa.types.is_floating(source):
+        return ", in pandas with .astype('Int64')"
+    if isinstance(kind, TimestamptzType | TimestamptzNanoType) and pa.types.is_timestamp(source):
+        return ": give it a time zone, in pandas with .dt.tz_localize('UTC')"
+    if isinstance(kind, TimestampType | TimestampNanoType) and pa.types.is_timestamp(source):
+        return ": take its time zone away, in pandas with .dt.tz_convert('UTC').dt.tz_localize(None)"
+    return ""
+
+
 def _type_cast(source: pa.DataType, field: NestedField, target: pa.DataType, path: str) -> ArrayCast:
     kind = field.field_type
     if pa.types.is_null(source):
@@ -98,7 +124,7 @@ def _type_cast(source: pa.DataType, field: NestedField, target: pa.DataType, pat
     if cast is None:
         raise SchemaMismatchError(
             f"column {path!r} is a {kind} and the rows to write have {source} in it. "
-            "Nothing was written; cast the column first."
+            f"Nothing was written; cast the column first{_how(source, kind)}."
         )
     if not kind.is_primitive and source == target and not _has_required(kind):
         return lambda array, _: Cast(array)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol
@@ -23,9 +24,9 @@ class BatchStream(Protocol):
 
 
 ACCEPTED: Final = (
-    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a pandas or polars "
-    "DataFrame, a polars LazyFrame, a DuckDB relation, anything with __arrow_c_stream__ or __arrow_c_array__, a list "
-    "of dicts, or a dict, which is one row"
+    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or polars DataFrame, an iterable of "
+    "RecordBatches, Tables or DataFrames, a polars LazyFrame, a DuckDB relation, anything with __arrow_c_stream__ or "
+    "__arrow_c_array__, a list of dicts, or a dict, which is one row"
 )
 
 
@@ -54,10 +55,8 @@ def _reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
         return rows.scanner().to_reader()
     if isinstance(rows, ds.Scanner):
         return rows.to_reader()
-    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
-        # Through pandas' own door the index would become a column when it is not the default one, and NaN would stay
-        # NaN.
-        return pa.Table.from_pandas(rows, preserve_index=False).to_reader()
+    if _is_pandas_frame(rows):
+        return _from_pandas_frame(rows, schema, what)
     if hasattr(rows, "__arrow_c_stream__"):
         with _no_rows_refused(rows, what):
             return pa.RecordBatchReader.from_stream(rows)
@@ -72,16 +71,28 @@ def _reader(  # noqa: PLR0911, PLR0912 - one case for each kind of argument
     if isinstance(rows, Sequence) and not isinstance(rows, str | bytes | bytearray | memoryview):
         if all(isinstance(row, Mapping) for row in rows):
             return _from_dicts(rows, schema, what)
-        if all(isinstance(row, pa.RecordBatch) for row in rows):
+        if all(isinstance(row, pa.RecordBatch) or _is_frame(row) for row in rows):
             return _from_batches(iter(rows), schema, what)
     elif isinstance(rows, Iterator):
         return _from_batches(rows, schema, what)
     elif isinstance(rows, Iterable) and not isinstance(rows, str | bytes | bytearray | memoryview | Mapping):
         return _from_batches(iter(rows), schema, what)
-    hint = " Columns of values are rows as pa.table(...)." if isinstance(rows, Mapping) else ""
     raise InvalidArgumentError(
-        f"{what} of type {_type_name(rows)} cannot be read as rows; accepted are {ACCEPTED}.{hint}"
+        f"{what} of type {_type_name(rows)} cannot be read as rows; accepted are {ACCEPTED}.{_hint(rows)}"
     )
+
+
+def _hint(rows: Any) -> str:
+    """What to write for what others take, or what is near by."""
+    if isinstance(rows, Mapping):
+        return " Columns of values are rows as pa.table(...)."
+    if isinstance(rows, str | os.PathLike):
+        return " Of files: pyarrow.dataset.dataset(path) has the rows, table.add_files([path]) takes Parquet as it is."
+    if type(rows).__name__ == "DuckDBPyConnection":
+        return " connection.sql(...) gives a relation."
+    if isinstance(rows, Sequence) and rows and isinstance(rows[0], Sequence):
+        return " Name the columns: a list of dicts, or pa.Table.from_arrays(columns, names)."
+    return ""
 
 
 def without_views(of: pa.DataType) -> pa.DataType:
@@ -112,6 +123,32 @@ def _no_rows_refused(rows: Any, what: str) -> Iterator[None]:
         ) from error
 
 
+def _is_pandas_frame(rows: Any) -> bool:
+    return type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns")
+
+
+def _is_frame(rows: Any) -> bool:
+    """Rows in memory, which can be read twice."""
+    is_polars = type(rows).__module__.partition(".")[0] == "polars" and hasattr(rows, "columns")
+    return isinstance(rows, pa.Table) or _is_pandas_frame(rows) or (is_polars and not _is_lazy_frame(rows))
+
+
+def _from_pandas_frame(frame: Any, schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
+    """Levels of the index that have a name are columns, others are not: through pandas' own door an index without a
+    name would become a column too when it is not the default one, and NaN would stay NaN."""
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if named:
+        frame = frame.reset_index(level=named)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).to_reader()
+    except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
+        if not frame.columns.is_unique:
+            raise InvalidArgumentError(f"{what} is a DataFrame with two columns of one name: {error}.") from error
+    names = [str(name) for name in frame.columns]
+    columns = [_column(name, frame.iloc[:, place], schema, what, from_pandas=True) for place, name in enumerate(names)]
+    return pa.table(columns, names=names).to_reader()
+
+
 def _is_lazy_frame(rows: Any) -> bool:
     return type(rows).__module__.partition(".")[0] == "polars" and hasattr(rows, "collect_batches")
 
@@ -127,19 +164,47 @@ def _from_lazy_frame(rows: Any) -> pa.RecordBatchReader:
 def _is_of_columns(row: Mapping[str, Any], schema: pa.Schema | None) -> bool:
     """Whether a dict looks like columns of values, which it might be taken for: `pa.table` makes rows of them."""
     nested = {field.name for field in schema or () if pa.types.is_nested(field.type)}
-    return any(isinstance(value, list | tuple) and name not in nested for name, value in row.items())
+    return any(
+        (isinstance(value, list | tuple | pa.Array | pa.ChunkedArray) or getattr(value, "ndim", 0))
+        and name not in nested
+        for name, value in row.items()
+    )
 
 
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
-    """Reads the first batch only; later ones are checked as they come."""
+    """Of batches, or of tables and frames such as pandas reads from a file in portions. Reads the first only; later
+    ones are checked as they come."""
     first = next(batches, None)
     if first is None:
         return pa.RecordBatchReader.from_batches(schema if schema is not None else pa.schema([]), [])
-    if not isinstance(first, pa.RecordBatch):
+    if isinstance(first, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+    if not _is_frame(first):
+        hint = " Dicts come in a list: list(rows)." if isinstance(first, Mapping) else ""
         raise InvalidArgumentError(
-            f"{what} is an iterable of {_type_name(first)}, not of RecordBatches; accepted are {ACCEPTED}."
+            f"{what} is an iterable of {_type_name(first)}, not of RecordBatches; accepted are {ACCEPTED}.{hint}"
         )
-    return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+    reader = as_reader(first, schema=schema, what=what)
+    rest = _batches_of(batches, reader.schema, schema, what)
+    return pa.RecordBatchReader.from_batches(reader.schema, chain(reader, rest))
+
+
+def _batches_of(
+    portions: Iterator[Any], expected: pa.Schema, schema: pa.Schema | None, what: str
+) -> Iterator[pa.RecordBatch]:
+    """The batches of the portions after the first one, whose columns they have."""
+    for number, portion in enumerate(portions, start=1):
+        reader = as_reader(portion, schema=schema, what=f"portion {number} of {what}")
+        if not reader.schema.equals(expected):
+            raise InvalidArgumentError(
+                f"portion {number} of {what} has the columns ({_columns(reader.schema)}), those before it have "
+                f"({_columns(expected)}): give all of them the same types. Nothing was written."
+            )
+        yield from reader
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, what: str) -> pa.RecordBatchReader:
@@ -156,7 +221,7 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, wha
     return pa.table(columns, names=names).to_reader()
 
 
-def _column(name: str, values: list[Any], schema: pa.Schema | None, what: str) -> pa.Array:
+def _column(name: str, values: Any, schema: pa.Schema | None, what: str, *, from_pandas: bool = False) -> pa.Array:
     """The column in the type that Arrow infers; the schema check then decides row by row what fits.
 
     Arrow, when it is given a type to build, drops time zones and times of day without an error, so the table's type is
@@ -169,7 +234,7 @@ def _column(name: str, values: list[Any], schema: pa.Schema | None, what: str) -
     problems = []
     for data_type in types:
         try:
-            array = pa.array(values, data_type)
+            array = pa.array(values, data_type, from_pandas=from_pandas)
             return array if data_type is not None else _with_nanoseconds(values, array)
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
             problems.append(str(error))

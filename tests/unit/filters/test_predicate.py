@@ -180,6 +180,11 @@ def test_wrong_literal_names_column_type_and_literal(text: str, words: list[str]
     [
         ("", "empty"),
         ("id = ", "no SQL condition"),
+        ("id = 1 AND", "AND lacks a side"),
+        ("WHERE id = 1", "Leave the word WHERE out"),
+        ("Mixed Case = 1", "A name with spaces stands in double quotes"),
+        ('name = "x"', "text stands in single quotes"),
+        ('name IN ("x", "y")', "text stands in single quotes"),
         ("id = 1; DROP TABLE x", "several statements"),
         ("name LIKE '%x'", "LIKE 'text%' only"),
         ("name LIKE 'a_c'", "LIKE 'text%' only"),
@@ -202,3 +207,9 @@ def test_what_is_no_filter_says_why(text: str, reason: str) -> None:
 def test_other_objects_are_refused() -> None:
     with pytest.raises(InvalidPredicateError, match="not dict"):
         parse_where({"id": 1}, SCHEMA)  # type: ignore[arg-type]
+
+
+def test_names_in_backticks_are_names() -> None:
+    """As Spark has them, and the CHECK constraints that a table tells."""
+    assert parse_where("`Mixed Case` = 1 AND `id` > 2", SCHEMA) == parse_where('"Mixed Case" = 1 AND id > 2', SCHEMA)
+    assert parse_where("name = '`'", SCHEMA) == EqualTo("name", "`")

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -59,6 +63,64 @@ def test_a_reader_is_not_read_ahead() -> None:
 def test_pandas_not_a_number_is_null_and_the_index_is_no_column() -> None:
     frame = pd.DataFrame({"x": [1.0, float("nan")]}, index=["a", "b"])
     assert as_reader(frame).read_all().to_pylist() == [{"x": 1.0}, {"x": None}]
+
+
+def test_levels_of_an_index_that_have_a_name_are_columns() -> None:
+    """`set_index`, `groupby` and `read_csv(index_col=...)` put data there, which would be lost."""
+    frame = pd.DataFrame({"id": [1, 2], "name": ["a", "b"], "v": [5, 6]})
+    rows = frame.to_dict("records")
+    assert as_reader(frame.set_index("id")).read_all().to_pylist() == rows
+    assert as_reader(frame.set_index(["id", "name"])).read_all().to_pylist() == rows
+    assert as_reader(frame.set_index("id", drop=False)).read_all().to_pylist() == rows
+
+
+def test_values_of_a_frame_take_the_type_of_the_table_where_arrow_has_none() -> None:
+    schema = pa.schema([("id", pa.int64()), ("wide", pa.decimal128(38, 0))])
+    frame = pd.DataFrame({"id": [1, 2], "wide": [2**70, None]})
+    assert as_reader(frame, schema=schema).read_all()["wide"].to_pylist() == [2**70, None]
+    with pytest.raises(InvalidArgumentError, match="column 'id' of rows has values of no common type"):
+        as_reader(pd.DataFrame({"id": [1, "a"]}), schema=schema)
+    with pytest.raises(InvalidArgumentError, match="two columns of one name"):
+        as_reader(pd.DataFrame([[1, 2]], columns=["id", "id"]), schema=schema)
+
+
+@pytest.mark.parametrize("frame_of", [pa.table, pd.DataFrame, pl.DataFrame])
+def test_portions_are_read_one_after_the_other(frame_of: Callable[[dict[str, list[int]]], Any]) -> None:
+    taken = []
+
+    def portions() -> Iterator[Any]:
+        for number in range(3):
+            taken.append(number)
+            yield frame_of({"id": [number]})
+
+    reader = as_reader(portions())
+    assert taken == [0]
+    assert reader.read_all()["id"].to_pylist() == [0, 1, 2]
+    assert as_reader([frame_of({"id": [7]}), frame_of({"id": [8]})]).read_all()["id"].to_pylist() == [7, 8]
+
+
+def test_portion_with_other_types_is_named() -> None:
+    """A number beside a null is a float in pandas."""
+    portions = (pd.DataFrame({"id": ids}) for ids in ([1, 2], [3, None]))
+    with pytest.raises(InvalidArgumentError, match=r"portion 1 of rows has the columns \(id double\)"):
+        as_reader(portions).read_all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "hint"),
+    [
+        ("rows.parquet", r"table\.add_files"),
+        (Path("rows.parquet"), r"pyarrow\.dataset\.dataset"),
+        ([(1, "a")], "Name the columns"),
+        (({"id": number} for number in range(2)), r"list\(rows\)"),
+        ({"id": pa.array([1])}, r"pa\.table"),
+        ({"id": np.array([1])}, r"pa\.table"),
+        (duckdb.default_connection(), r"connection\.sql"),
+    ],
+)
+def test_what_is_near_by_is_told(rows: object, hint: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=hint):
+        as_reader(rows)
 
 
 def test_a_lazy_frame_is_computed_while_it_is_read() -> None:

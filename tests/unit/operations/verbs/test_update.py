@@ -131,6 +131,8 @@ def test_what_cannot_be_set(table: tf.Table) -> None:
     for expression in ("no_such_column", "no_such_function(a)", "CAST(text AS INT)"):
         with pytest.raises(InvalidArgumentError, match="cannot be computed"):
             table.update("true", set={"a": expression})
+    with pytest.raises(InvalidArgumentError, match="Text stands in single quotes"):
+        table.update("true", set={"text": "hello"})
     with pytest.raises(SchemaMismatchError, match="decimal"):
         table.update("true", set={"a": "a + 0.5"})
     with pytest.raises(InvalidArgumentError, match="at least one"):
@@ -178,3 +180,15 @@ def test_times_of_expressions_are_utc_on_every_machine(tmp_path: Path, zone: str
         "20 01 00:00 early 2024-01-01",
         "30 02 00:00 None None",
     ], run.stderr
+
+
+def test_date_as_text_is_told_to_be_sql(tmp_path: Path) -> None:
+    """2026-01-31 is 1994 in SQL."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("day", pa.date32())]))
+    table.append({"id": 1})
+    with pytest.raises(SchemaMismatchError, match=r"Texts in set= are SQL: .*DATE '2026-01-31'"):
+        table.update("id = 1", set={"day": "2026-01-31"})
+    table.update("id = 1", set={"day": "DATE '2026-01-31'"})
+    assert stored(table, "day") == [(1, dt.date(2026, 1, 31))]
