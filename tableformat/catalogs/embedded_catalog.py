@@ -40,7 +40,7 @@ from sqlalchemy.schema import CreateTable
 
 from tableformat.catalogs.database_errors import file_of, is_locked, sqlite_error, type_database_errors
 from tableformat.catalogs.followed_file import FollowedFile
-from tableformat.catalogs.lake_directory import local_directory, make_directory, sqlite_uri
+from tableformat.catalogs.lake_directory import local_directory, make_directory, refuse_table_directory, sqlite_uri
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.moved_lake import LakePlace
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
@@ -126,6 +126,7 @@ class EmbeddedCatalog(SqlCatalog):
         """The catalog of a local directory, which is created when missing, unless it `must_exist` (LK-28)."""
         path = local_directory(directory)
         if not must_exist:
+            refuse_table_directory(path)
             make_directory(path)
         uri = sqlite_uri(path / CATALOG_FILE)
         return cls(must_exist=must_exist, **{"uri": uri, "warehouse": f"file://{path.as_posix()}", **properties})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from tableformat.commit.read_only import CATALOG_FILE
 from tableformat.errors import InvalidArgumentError, StorageError
 
 
@@ -32,9 +33,29 @@ def local_directory(directory: str | os.PathLike[str]) -> Path:
     """Its absolute path. InvalidArgumentError for one that cannot be a lake's."""
     path = Path(os.path.abspath(os.path.expanduser(directory)))
     if os.path.exists(path) and not os.path.isdir(path):
-        raise InvalidArgumentError(f"{path} is a file; a catalog is a directory. Name another path.")
+        name = str(path.parent) if path.name == CATALOG_FILE else "another path"
+        raise InvalidArgumentError(f"{path} is a file; a catalog is a directory. Name {name}.")
     if any(character in str(path) for character in "?#"):
         raise InvalidArgumentError(
             f"{path}: a catalog directory cannot have '?' or '#' in its path; locations are URIs."
         )
     return path
+
+
+def is_table_directory(path: Path) -> bool:
+    """Whether it has metadata files of a table; False for what cannot be a directory."""
+    folder = path / "metadata"
+    return os.path.isdir(folder) and any(folder.glob("*.metadata.json*"))
+
+
+def refuse_table_directory(path: Path) -> None:
+    """InvalidArgumentError for the directory of one table, in which a new catalog would be empty."""
+    if os.path.exists(path / CATALOG_FILE) or not is_table_directory(path):
+        return
+    lake = next((parent for parent in path.parents if os.path.isfile(parent / CATALOG_FILE)), None)
+    elsewhere = "open a catalog elsewhere, where register_table() names it"
+    place = f"open the catalog that it is in, {lake}" if lake else elsewhere
+    raise InvalidArgumentError(
+        f"{path} is the directory of a table, and a catalog is a directory of tables. read_metadata() reads the table "
+        f"without a catalog; to change it, {place}."
+    )

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import ValidationError
 from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
 
+from tableformat.catalogs.lake_directory import is_table_directory
 from tableformat.catalogs.names import Identifier, dotted
 from tableformat.catalogs.views.view_store import ViewStore
 from tableformat.errors import AlreadyExistsError, NamespaceNotFoundError, TableNotFoundError, nearest_hint
 from tableformat.metadata.identifiers import identifier_parts, identifier_text
 from tableformat.metadata.table_file import unknown_type
+from tableformat.storage.location import local_path
 
 
 def unless_gone(listing: Callable[[str], list[str]], namespace: str) -> list[str]:
@@ -70,10 +73,18 @@ class NameErrors:
     def _hint(self, identifier: Identifier) -> str:
         if self.is_view(identifier):
             return " It is a view: Spark's SQL reads it."
+        if (unnamed := self._unnamed_files(identifier)) is not None:
+            return f" There are files of a table at {unnamed}: register_table() gives them a name in the catalog."
         namespace = identifier_parts(identifier)[:-1]
         if not namespace or not self.catalog.namespace_exists(namespace):
             return f" Namespaces: {', '.join(self._namespaces()) or 'none'}."
         return nearest_hint(dotted(identifier), sorted(map(identifier_text, self.catalog.list_tables(namespace))))
+
+    def _unnamed_files(self, identifier: Identifier) -> Path | None:
+        """Where other programs keep a table of that name: in a directory that is called so, without a catalog."""
+        root = local_path(self.catalog.properties.get("warehouse") or "")
+        path = Path(root, *identifier_parts(identifier)) if root else None
+        return path if path is not None and is_table_directory(path) else None
 
     def _namespaces(self) -> list[str]:
         return sorted(map(identifier_text, self.catalog.list_namespaces(())))

@@ -15,6 +15,9 @@ from tableformat.cli.session import Session
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tableformat.errors import RowsRefusedError
+
+_TOLD_ROWS: Final = 5
 _FORMATS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 
 
@@ -89,13 +92,26 @@ def _unreadable_is_refused(paths: Sequence[Path]) -> Iterator[None]:
     """CSV is read in batches, so text in it that is no value is found while rows are written."""
     import pyarrow as pa
 
-    from tableformat.errors import InvalidArgumentError
+    from tableformat.errors import InvalidArgumentError, RowsRefusedError
 
     try:
         yield
+    except RowsRefusedError as error:
+        raise RowsRefusedError(_without_python(error), error.refused, error.refused_count) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         named = ", ".join(map(str, paths))
-        raise InvalidArgumentError(f"{named} cannot be read: {error}. Nothing was changed.") from error
+        is_array = "Column() changed from object to array" in str(error)
+        hint = " A JSON file has a row, which is an object, in each line, and no array around them." if is_array else ""
+        raise InvalidArgumentError(f"{named} cannot be read: {error}. Nothing was changed.{hint}") from error
+
+
+def _without_python(error: RowsRefusedError) -> str:
+    """The message, with the first rows in the place of what programs do with them."""
+    rows = error.refused.slice(0, _TOLD_ROWS).to_pylist()
+    told = "; ".join(f"row {row['row_index']}: {row['column']} {row['reason']}" for row in rows)
+    return (
+        f"{str(error).partition(' The error')[0]} Refused: {told}{', ...' if error.refused_count > len(rows) else '.'}"
+    )
 
 
 def _dataset(paths: Sequence[Path], is_csv: bool, schema: pa.Schema) -> Any:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
+from collections.abc import Collection
 from typing import Annotated, Any, Final
 
 import typer
@@ -106,8 +108,13 @@ class ErrorTellingGroup(TyperGroup):
         except Exception as error:
             if ctx.obj is None or ctx.obj.is_debugging or _is_of_the_command_line(error):
                 raise
-            tell(ctx.obj.output, error)
+            tell(ctx.obj.output, error, self._options_of(ctx))
             raise typer.Exit(1) from error
+
+    def _options_of(self, ctx: Any) -> set[str]:
+        """Those of the command that was called."""
+        command = self.get_command(ctx, ctx.invoked_subcommand) if ctx.invoked_subcommand else None
+        return {name for each in command.params for name in each.opts} if command is not None else set()
 
 
 def open_closed_streams() -> None:
@@ -123,9 +130,15 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
 
 
-def tell(output: Output, error: BaseException) -> None:
-    """Say why the command failed. An unexpected error is reported as such, with the way to its traceback."""
-    message = str(error) or type(error).__name__
+def tell(output: Output, error: BaseException, options: Collection[str] = ()) -> None:
+    """Say why the command failed, with the options of the command for the arguments of that name in Python. An
+    unexpected error is reported as such, with the way to its traceback."""
+
+    def as_option(argument: re.Match[str]) -> str:
+        option = f"--{argument[1].replace('_', '-')}"
+        return option if option in options else argument[0]
+
+    message = re.sub(r"\b(\w+)=True\b", as_option, str(error) or type(error).__name__)
     if not _is_foreseen(error):
         message = f"unexpected {type(error).__name__}: {message.rstrip('.')}. Run again with --debug for the traceback."
     output.error(error, message)

@@ -76,7 +76,7 @@ class Session:
         if is_path(name):
             raise UnsupportedFeatureError(
                 f"{name} is a path: tables that are read from their files alone are read-only. Name the table of a "
-                "catalog, such as db.t; Catalog.register_table() adds one to a catalog."
+                "catalog, such as db.t; `tableformat register-table` adds one to a catalog."
             )
         return _load(self.catalog(), name, branch or "main")
 
@@ -162,6 +162,7 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
     """A mistyped directory is an error, not a new empty catalog. Names and other places are left to `open_catalog`."""
     from pyiceberg.catalog import list_catalogs
 
+    from tableformat.catalogs.lake_directory import refuse_table_directory
     from tableformat.commit.read_only import CATALOG_FILE
     from tableformat.errors import CatalogNotFoundError
 
@@ -171,6 +172,7 @@ def _require_existing(name: str, options: Mapping[str, str]) -> None:
         return
     directory = Path(path).expanduser()
     if not directory.is_file() and not _holds_catalog(directory):
+        refuse_table_directory(directory.absolute())
         missing = f"{directory} has no {CATALOG_FILE}" if directory.is_dir() else f"there is no directory {directory}"
         raise CatalogNotFoundError(
             f"no catalog at {name!r}: {missing}. `tableformat create --parents` makes one for its table, "

@@ -346,3 +346,28 @@ def test_several_keys_in_the_place_of_a_value(table: tf.Table) -> None:
     with pytest.raises(InvalidKeyError, match=r"not \[1, 2\] \(list\)\. For several, give a list: \[\{'id': \.\.\.\}"):
         table.delete_prefix({"id": [1, 2]})
     assert table.delete_prefix([{"id": 1}, {"id": 2}]).added_delete_file_count == 1
+
+
+def test_directory_of_a_table_is_no_catalog(tmp_path: Path, table: tf.Table) -> None:
+    """A new catalog in it would be empty; nothing is left there."""
+    directory = Path(table.location.removeprefix("file://"))
+    before = sorted(directory.iterdir())
+    with pytest.raises(InvalidArgumentError, match=f"the catalog that it is in, {tmp_path}/lake"):
+        tf.open_catalog(directory)
+    alone = directory.rename(tmp_path / "alone")
+    with pytest.raises(
+        InvalidArgumentError, match=r"read_metadata\(\) reads the table without a catalog.*register_table"
+    ):
+        tf.open_catalog(alone)
+    assert [path.name for path in sorted(alone.iterdir())] == [path.name for path in before]
+    with pytest.raises(InvalidArgumentError, match=f"is a file; a catalog is a directory. Name {tmp_path}/lake"):
+        tf.open_catalog(tmp_path / "lake" / "catalog.db")
+
+
+def test_table_that_has_files_and_no_name_is_told_of(tmp_path: Path, catalog: tf.Catalog, table: tf.Table) -> None:
+    catalog.drop_table("db.t")
+    with pytest.raises(TableNotFoundError, match=f"files of a table at {tmp_path}/lake/db/t: register_table"):
+        catalog.load_table("db.t")
+    with pytest.raises(TableNotFoundError, match=r"no table 'db\.other'\.$"):
+        catalog.load_table("db.other")
+    assert catalog.register_table("db.t", table.iceberg.metadata_location).scan().count() == 1

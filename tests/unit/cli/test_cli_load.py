@@ -83,6 +83,12 @@ def test_rows_are_replaced_by_key_or_by_prefix(lake: Lake, tmp_path: Path) -> No
         ("bad.csv", "id,day\nx,2026-01-01\n", "x"),
         ("late.csv", "id,day\n" + "1,2026-01-01\n" * 100_000 + "x,2026-01-01\n", "cannot be read: In CSV column #0"),
         ("bad.json", '{"id": 1', "cannot be read"),
+        ("array.json", '[{"id": 1, "day": "2026-01-01"}]', "no array around them"),
+        (
+            "nulls.csv",
+            "id,day\n,2026-01-01\n2,\n",
+            "Refused: row 0: id is null in a required column; row 1: day is null in a required column.",
+        ),
         ("dates.json", '{"id": 1, "day": "soon"}', "cannot be read"),
         ("more.csv", "id,day,more\n1,2026-01-01,2\n", "more"),
         ("less.csv", "id\n1\n", "day"),

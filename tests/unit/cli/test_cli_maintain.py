@@ -424,7 +424,7 @@ class TestRemoveOrphanFiles:
         assert page.startswith("db.calendars: orphan files removed.\n")
         assert page.endswith("left.parquet\n")
         assert not orphan.exists()
-        assert "allow_recent" in lake.error(*recent[:-1], "--yes")["message"]
+        assert "Pass --allow-recent when" in lake.error(*recent[:-1], "--yes")["message"]
 
 
 class TestMaintain:
