@@ -68,7 +68,9 @@ def rewrite_position_delete_files(
     table: WritableTableArgument,
     *,
     where: FilesWhereOption = None,
-    rewrite_all: Annotated[bool, typer.Option("--all", help="Also data files that one delete file names.")] = False,
+    rewrite_all: Annotated[
+        bool, typer.Option("--rewrite-all", "--all", help="Also data files that one delete file names.")
+    ] = False,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:

@@ -24,7 +24,7 @@ from tableformat.maintenance.expiry.expire_snapshots import ExpireResult
 from tableformat.maintenance.expiry.remove_orphan_files import RemoveOrphanFilesResult
 from tableformat.maintenance.publish import PublishResult
 from tableformat.maintenance.rewrite_manifests import RewriteManifestsResult
-from tableformat.maintenance.run_jobs import JobReport, JobStatus, RunResult
+from tableformat.maintenance.run_jobs import JobStatus, RunResult
 from tableformat.maintenance.statistics.compute_table_stats import ComputeTableStatsResult
 
 _LISTED = 20
@@ -193,29 +193,13 @@ def _ran(result: RunResult, name: str) -> RenderableType:
             report.job.replace("_", "-"),
             Text(report.status.value, style=_STATUS_STYLES[report.status]),
             text.seconds(report.duration_seconds) if report.status is not JobStatus.SKIPPED else "",
-            report.reason or _in_short(report),
+            report.reason or text.told_figures(report.result),
         )
         for report in result.jobs
     ]
     title = f"{name}: dry run, nothing was changed." if result.dry_run else f"{name}: maintained."
     end = f"{text.size(result.rewritten_bytes)} rewritten in {text.seconds(result.duration_seconds)}."
     return Group(Text(title, style="bold"), Text(), grid(columns, rows), Text(), Text(end))
-
-
-def _in_short(report: JobReport) -> str:
-    """The figures of a job that are not zero, in the words of its result."""
-    quiet = ("duration_seconds", "snapshot_id", "previous_snapshot_id", "dry_run", "rounds", "listed_files_count")
-    told = []
-    for field in fields(report.result):
-        value = getattr(report.result, field.name)
-        if field.name in quiet or isinstance(value, bool) or not isinstance(value, int) or not value:
-            continue
-        noun = field.name.removesuffix("_count").removesuffix("_bytes").replace("_", " ")
-        if field.name.endswith("_bytes"):
-            told.append(f"{noun} {text.size(value)}")
-        else:
-            told.append(f"{noun}{'' if noun.endswith('s') else 's'} {value:,}")
-    return ", ".join(told) or "nothing to do"
 
 
 _RENDERED: dict[type, Callable[[Any, str], RenderableType]] = {

@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any, Final
 
-from tableformat.markup.figures import age, count, counted, seconds, size
+from tableformat.markup.figures import age, count, counted, seconds, size, told_figures
 from tableformat.storage.location import one_spelling
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "relative",
     "seconds",
     "size",
+    "told_figures",
 ]
 
 NULL: Final = "NULL"

@@ -178,9 +178,9 @@ def sql(connection: DuckDBPyConnection, text: str) -> DuckDBPyRelation | CommitR
       offset are in the connection's time zone, as in a SELECT.
 
     The changes are commits of their own, whatever transaction the connection is in, and `refresh` follows them. They go
-    to the branch that the catalog is attached at; one that is attached at a state of the past takes none. Every
-    other statement is DuckDB's: `connection.sql`, and its result. UPDATE and MERGE are `Table.update` and
-    `Table.merge`.
+    to the branch that the catalog is attached at; one that is attached at a state of the past takes none. UPDATE and
+    MERGE are `Table.update` and `Table.merge`: of tables of an attached catalog these are an UnsupportedFeatureError,
+    and so are DROP, ALTER and CREATE TABLE in it. Every other statement is DuckDB's: `connection.sql`, and its result.
 
     >>> import duckdb
     >>> connection = duckdb.connect()

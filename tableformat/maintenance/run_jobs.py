@@ -41,6 +41,7 @@ from tableformat.maintenance.publish import publish
 from tableformat.maintenance.rewrite_manifests import rewrite_manifests
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.markup import figures
 from tableformat.markup.results import HtmlResult
 from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.ranges.handle import TableRangePartitions
@@ -112,9 +113,10 @@ class RunResult(HtmlResult):
         raise InvalidArgumentError(f"no job {job!r} in this run.{nearest_hint(job, (each.job for each in self.jobs))}")
 
     def __str__(self) -> str:
-        lines = []
+        lines = ["dry run, nothing was changed"] if self.dry_run else []
         for report in self.jobs:
-            why = f": {report.reason}" if report.reason else ""
+            what = report.reason or ("" if report.result is None else figures.told_figures(report.result))
+            why = f": {what}" if what else ""
             lines.append(f"{report.job:<20} {report.status.value:<12} {report.duration_seconds:8.2f} s{why}")
         return "\n".join(lines)
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import fields
+from typing import Any, Final
 
+_QUIET: Final = frozenset(
+    {"snapshot_id", "previous_snapshot_id", "rounds", "listed_files_count", "clean_data_file_count"}
+)
+"""Fields of results that tell of nothing that was done: what was looked at, and where."""
 _UNITS: Final = ("KB", "MB", "GB", "TB", "PB")
 
 
 def count(number: int) -> str:
     """A whole number with thousands separators."""
     return f"{number:,}"
+
+
+def told_figures(result: Any) -> str:
+    """The figures of a job's result that are not zero, in the words of its fields."""
+    told = []
+    for field in fields(result):
+        value = getattr(result, field.name)
+        if field.name in _QUIET or isinstance(value, bool) or not isinstance(value, int) or not value:
+            continue
+        noun = field.name.removesuffix("_count").removesuffix("_bytes").replace("_", " ")
+        if field.name.endswith("_bytes"):
+            told.append(f"{noun} {size(value)}")
+        else:
+            told.append(f"{noun}{'' if noun.endswith('s') else 's'} {value:,}")
+    return ", ".join(told) or "nothing to do"
 
 
 def counted(number: int, noun: str) -> str:

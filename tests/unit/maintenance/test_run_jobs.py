@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from maintenance_tables import keyed_table, rows
 
@@ -180,3 +181,19 @@ def test_what_is_no_executor_is_refused_before_any_job(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="executor must be"):
         table.maintenance.run(executor="spark")
     assert table.refresh().snapshot_id == before
+
+
+def test_text_tells_what_each_job_does(tmp_path: Path) -> None:
+    """A dry run is there to be read."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
+    table.append(pa.table({"id": [1, 2]}))
+    table.delete_prefix({"id": 1})
+    planned = str(table.maintenance.run(dry_run=True)).splitlines()
+    assert planned[0] == "dry run, nothing was changed"
+    assert "added position delete files 1" in planned[2]
+    assert "removed range delete files 1" in planned[2]
+    table.maintenance.run()
+    again = str(table.maintenance.run(only=["convert_deletes"])).splitlines()
+    assert again[0].endswith(": nothing to do")
