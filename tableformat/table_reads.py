@@ -159,8 +159,8 @@ class TableReads:
         """Rows that match `where` (SQL text, or an expression of PyIceberg, pyarrow.compute or
         Polars), with all deletes applied.
 
-        At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than this handle's. A datetime
-        or text of `as_of` that has no time zone is UTC.
+        At most one of `snapshot_id`, `as_of`, `tag` and `branch` chooses another snapshot than this handle's. What
+        `as_of` says without a time zone is UTC.
 
         >>> table.scan(where="id2 >= 3", columns=["id1", "num_cal"]).to_arrow().to_pydict()
         {'id1': ['A', 'A'], 'num_cal': [1, 2]}

@@ -31,12 +31,16 @@ def watch_tables(
     that cannot be reached is told, and asked again, but where it was not there from the beginning."""
     from tableformat.cli.quantities import parse_duration
     from tableformat.errors import StorageError
+    from tableformat.markup.figures import counted
 
     pause_seconds = parse_duration(interval, "--interval")
     seconds = None if run_for is None else parse_duration(run_for, "--for")
     catalog = session.catalog()
     for name in names:
         catalog.load_table(name)  # A name that is wrong is an error now, not a line in a log.
+    if session.output.progress_console() is not None:
+        watched = counted(len(names), "table") if names else "the tables of the catalog"
+        session.output.note(f"Looking at {watched} every {pause_seconds:g} s. Ctrl-C ends it.")
     started = time.monotonic()
     is_first = True
     try:
