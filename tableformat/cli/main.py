@@ -91,6 +91,13 @@ class ErrorTellingGroup(TyperGroup):
             sys.stderr.write(f"Error: {error}\n")
             raise typer.Exit(1) from error
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """With the paragraphs of its help in one line each: the screen breaks them, and not the source."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and command.help:
+            command.help = "\n\n".join(" ".join(each.split()) for each in command.help.split("\n\n"))
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)

@@ -471,6 +471,13 @@ class TestErrors:
         assert result.exit_code == 2
         assert "convert-deletes" in result.output
 
+    def test_help_is_broken_where_the_screen_ends_and_not_where_the_source_does(self) -> None:
+        shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["load", "--help"]).stdout
+        lines = [line.strip() for line in shown.splitlines()]
+        assert sum(line.endswith("held in memory, the others are read in batches.") for line in lines) == 1
+        (line,) = (line for line in lines if line.startswith("Values of CSV and JSON"))
+        assert "without quotes is null" in line
+
     def test_version(self) -> None:
         assert CliRunner().invoke(app, ["--version"]).stdout.startswith("tableformat 0.")
 
