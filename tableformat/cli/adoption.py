@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tableformat.cli.options import BranchOption, DryRunOption, WritableTableArgument, names_of
+from tableformat.cli.options import BranchOption, DryRunOption, WritableTableArgument, names_of_all
 from tableformat.cli.session import Session
 from tableformat.cli.upkeep import with_commands
 
@@ -27,9 +27,8 @@ def adopt(
     from tableformat.display.text import counted
 
     session = Session.of(context)
-    columns = [name for part in key or () for name in names_of(part) or ()]
     with session.catalog() as catalog:
-        result = catalog.adopt_table(table, key=columns or None, dry_run=dry_run)
+        result = catalog.adopt_table(table, key=names_of_all(key) or None, dry_run=dry_run)
         found = with_commands(session, result.health, catalog.load_table(table))
     if not session.output.is_json:
         done = "would have" if dry_run else "has"

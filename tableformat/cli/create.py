@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tableformat.cli.options import WritableTableArgument
+from tableformat.cli.options import WritableTableArgument, names_of_all
 from tableformat.cli.session import Session
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def create(
     like: Annotated[
         Path | None, typer.Option("--like", metavar="FILE", help="Columns as in a Parquet file.", exists=True)
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="A,B", help="The columns that identify a row.")] = None,
+    key: Annotated[
+        list[str] | None, typer.Option("--key", metavar="A,B", help="The columns that identify a row.")
+    ] = None,
     partition_by: Annotated[
         list[str] | None,
         typer.Option("--partition-by", metavar="TRANSFORM", help="Such as 'day(ts)', 'bucket(16, id)'. Repeatable."),
@@ -73,7 +75,7 @@ def create(
         made = catalog.create_table(
             table,
             schema,
-            key=_names(key),
+            key=names_of_all(key),
             partition_by=partition_by or (),
             properties=_pairs(properties, "--property"),
             range_partitions=_ranges(options, schema),
@@ -125,10 +127,6 @@ def _ranges(options: dict[str, str], schema: Schema) -> RangePartitions | None:
     from tableformat.range_partitions.definition_text import range_partitions_of_text
 
     return range_partitions_of_text(options, schema, where="--range-option") if options else None
-
-
-def _names(text: str | None) -> list[str]:
-    return [] if text is None else [name.strip() for name in text.split(",")]
 
 
 def _pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:

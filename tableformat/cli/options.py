@@ -68,6 +68,11 @@ def names_of(text: str | None) -> list[str] | None:
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
+def names_of_all(texts: Sequence[str] | None) -> list[str]:
+    """Those of an option that may be repeated, together."""
+    return [name for text in texts or () for name in names_of(text) or ()]
+
+
 def parse_options(options: Sequence[str], *, hint: str) -> dict[str, str]:
     """NAME=VALUE texts as a mapping; `hint` is the option that they were given with."""
     parsed = {}

@@ -37,6 +37,13 @@ def test_a_table_is_created_with_range_partitions(lake: Lake) -> None:
         assert [str(field.transform) for field in table.metadata.spec().fields] == ["identity"]
 
 
+def test_key_is_repeated_or_separated_by_commas(lake: Lake) -> None:
+    """As that of `adopt`: of two options the first one would be passed over."""
+    columns = ("a long", "b long", "c, d long")
+    assert lake.json("create", "db.one", *columns, "--key", "a", "--key", "b")["key"] == ["a", "b"]
+    assert lake.json("create", "db.two", *columns, "--key", 'b,"c, d"')["key"] == ["b", "c, d"]
+
+
 def test_columns_are_those_of_a_file(lake: Lake, tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("at", pa.timestamp("us", "UTC"))])
     pq.write_table(schema.empty_table(), tmp_path / "some.parquet")
