@@ -238,7 +238,11 @@ def _column(name: str, values: Any, schema: pa.Schema | None, what: str, *, from
             return array if data_type is not None else _with_nanoseconds(values, array)
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
             problems.append(str(error))
-    raise InvalidArgumentError(f"column {name!r} of {what} has values of no common type: {problems[0]}.")
+    if "too large to convert to C long" in problems[0]:
+        raise InvalidArgumentError(
+            f"column {name!r} of {what} has an integer of more than 64 bits; a column of decimal(38, 0) would hold it."
+        )
+    raise InvalidArgumentError(f"column {name!r} of {what} has values of no common type: {problems[0].rstrip('.')}.")
 
 
 def _with_nanoseconds(values: list[Any], inferred: pa.Array) -> pa.Array:

@@ -80,6 +80,8 @@ def test_values_of_a_frame_take_the_type_of_the_table_where_arrow_has_none() -> 
     assert as_reader(frame, schema=schema).read_all()["wide"].to_pylist() == [2**70, None]
     with pytest.raises(InvalidArgumentError, match="column 'id' of rows has values of no common type"):
         as_reader(pd.DataFrame({"id": [1, "a"]}), schema=schema)
+    with pytest.raises(InvalidArgumentError, match="column 'id' of rows has an integer of more than 64 bits"):
+        as_reader([{"id": 2**70}], schema=schema)
     with pytest.raises(InvalidArgumentError, match="two columns of one name"):
         as_reader(pd.DataFrame([[1, 2]], columns=["id", "id"]), schema=schema)
 
