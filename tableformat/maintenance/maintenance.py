@@ -13,6 +13,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from tableformat.arguments import checked_methods
 from tableformat.commit.read_only import refuse_read_only
+from tableformat.errors import InvalidArgumentError
 from tableformat.filters.predicate import Where
 from tableformat.maintenance.compaction.compact import CompactResult, compact
 from tableformat.maintenance.compaction.compaction_choice import plan_compaction
@@ -495,6 +496,8 @@ class Maintenance:
         >>> [(report.job, report.status.value) for report in result.jobs]
         [('convert_deletes', 'done'), ('expire_snapshots', 'done')]
         """
+        if isinstance(only, str):
+            raise InvalidArgumentError(f"only is a list of jobs: only=[{only!r}].")
         return run_jobs(
             self._writable,
             self.branch,

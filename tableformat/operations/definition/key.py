@@ -30,7 +30,10 @@ def set_key(iceberg: IcebergTable, columns: Sequence[str]) -> None:
     field_ids = check_key_columns(schema, columns)
     optional = [name for name in columns if not schema.find_field(name).required]
     if optional:
-        raise InvalidKeyError(f"key columns must be required, and {', '.join(optional)} is optional in this table.")
+        raise InvalidKeyError(
+            f"key columns must be required, and {', '.join(optional)} is optional in this table. "
+            "catalog.adopt_table(name, key=[...]) makes them required, once no row has a null there."
+        )
     updates: tuple[TableUpdate, ...] = ()
     if set(field_ids) != set(schema.identifier_field_ids):
         renewed = Schema(

@@ -164,6 +164,8 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     with pytest.raises(InvalidArgumentError, match="Did you mean 'compact'"):
         table.maintenance.run(only=["compactt"])
+    with pytest.raises(InvalidArgumentError, match=r"only is a list of jobs: only=\['compact'\]"):
+        table.maintenance.run(only="compact")
     with pytest.raises(InvalidArgumentError, match="not be negative"):
         table.maintenance.run(byte_budget=-1)
     assert [report.job for report in table.maintenance.run(only=["compact", "convert_deletes"]).jobs] == [
