@@ -53,6 +53,10 @@ class Table(TableEvolution):
     """An Iceberg table with range deletes, on one branch. Threads may share it: each call works on one version, and the
     handle moves forward only (CP-61).
 
+    Every verb that writes takes three keywords more, `**commit` in its signature: `application_id` and `batch_id` name
+    the writer and its batch, which is committed once, however often the call is repeated; `snapshot_properties` are put
+    into the snapshot's summary.
+
     The examples of this library begin with these lines:
 
     >>> import pyarrow as pa
