@@ -15,6 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+MAX_POSITION: Final = (1 << 63) - 2
+"""Positions are signed 64-bit numbers. One less, so that the end of a run fits too."""
+
 _NONE: Final[NDArray[np.int64]] = np.empty(0, np.int64)
 _NONE.flags.writeable = False
 

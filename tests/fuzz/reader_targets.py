@@ -28,6 +28,7 @@ from tableformat.deletes.codecs.inline_spans import decode_spans
 from tableformat.deletes.codecs.packed_spans import pack_spans
 from tableformat.deletes.codecs.position_rows import positions_by_path
 from tableformat.deletes.codecs.range_file import FOOTER_KEY, spans_from_parquet, spans_to_parquet_table
+from tableformat.deletes.positions import MAX_POSITION
 from tableformat.deletes.spans.spans import spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.sort_marker import SORTED_BY, marker_bytes, sorted_by
@@ -146,8 +147,8 @@ def read_range_rows(data: bytes) -> object:
 def read_position_rows(data: bytes) -> object:
     positions = np.frombuffer(data[: len(data) // 8 * 8], np.int64)
     paths = [("a", "b", "\ud7ff")[byte % 3] for byte in data[: len(positions)]]
-    if (positions < 0).any():
-        with pytest.raises(ValueError, match="negative"):  # Its callers name the file.
+    if (positions < 0).any() or (positions > MAX_POSITION).any():
+        with pytest.raises(ValueError, match=r"negative|above"):  # Its callers name the file.
             positions_by_path(pa.table({"file_path": pa.array(paths, pa.string()), "pos": positions}))
         return None
     return positions_by_path(pa.table({"file_path": pa.array(paths, pa.string()), "pos": positions}))

@@ -18,13 +18,10 @@ from typing import Final
 import numpy as np
 from pyroaring import BitMap64
 
-from tableformat.deletes.positions import PositionSet, expanded
+from tableformat.deletes.positions import MAX_POSITION, PositionSet, expanded
 from tableformat.errors import CorruptFileError
 
 MAGIC: Final = bytes.fromhex("D1D33964")
-MAX_POSITION: Final = (1 << 63) - 2
-"""The upper 32 bits of a position are the key of a 32-bit bitmap, which the reference implementation reads as a signed
-number. One less, so that the end of a run fits too."""
 
 _FRAME_BYTES: Final = 12
 _WINDOW_POSITIONS: Final = 1 << 22
@@ -57,6 +54,7 @@ def decode_positions(vector: bytes, location: str) -> PositionSet:
         bitmap = BitMap64.deserialize(vector)
     except (ValueError, IndexError) as error:
         raise CorruptFileError(location, "the deletion vector is no 64-bit Roaring bitmap.") from error
+    # The upper 32 bits are the key of a 32-bit bitmap, which the reference implementation reads as a signed number.
     if len(bitmap) and bitmap.max() > MAX_POSITION:
         raise CorruptFileError(location, f"the deletion vector holds position {bitmap.max()}, above {MAX_POSITION}.")
     return _runs_of(bitmap)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.positions import MAX_POSITION, PositionSet
 
 FILE_PATH_FIELD_ID: Final = 2147483546
 POSITION_FIELD_ID: Final = 2147483545
@@ -25,13 +25,15 @@ def positions_by_path(rows: pa.Table, wanted: Collection[str] | None = None) -> 
 
     `rows` has the columns `file_path` (string, dictionary encoded or not) and `pos` (integer), in any order of rows.
     `wanted` limits the paths that are looked at; a wanted path without rows is not in the result.
-    Raises ValueError for a null or a negative position: the rows then mean nothing.
+    Raises ValueError for a null and for a position that no row can have: the rows then mean nothing.
     """
     if rows[FILE_PATH].null_count or rows[POSITION].null_count:
         raise ValueError("a row names no data file or no position")
     positions = rows[POSITION].cast(pa.int64()).to_numpy()
     if len(positions) and positions.min() < 0:
         raise ValueError(f"position {positions.min()} is negative")
+    if len(positions) and positions.max() > MAX_POSITION:
+        raise ValueError(f"position {positions.max()} is above {MAX_POSITION}")
     paths, codes = _path_codes(rows[FILE_PATH])
     codes, positions = _in_order(codes, positions)
     steps = (np.diff(positions) != 1) | (np.diff(codes) != 0)

@@ -48,8 +48,13 @@ def test_no_rows_name_nothing() -> None:
     assert found_in(rows()) == {}
 
 
-@pytest.mark.parametrize("bad", [("a", -1), (None, 1), ("a", None)])
+@pytest.mark.parametrize("bad", [("a", -1), (None, 1), ("a", None), ("a", 2**63 - 1)])
 def test_a_row_without_path_or_position_is_refused(bad: tuple[str | None, int | None]) -> None:
-    """DA-8: such rows are not skipped."""
-    with pytest.raises(ValueError, match=r"negative|no data file"):
+    """DA-8, DA-10: such rows are not skipped. Behind the largest of all numbers a run would end below all others, and
+    the rows of the file before it would be back."""
+    with pytest.raises(ValueError, match=r"negative|no data file|above"):
         positions_by_path(rows(("a", 1), bad))
+
+
+def test_the_largest_position_takes_no_other_with_it() -> None:
+    assert found_in(rows(("a", 2**63 - 2), ("a", 4))) == {"a": [4, 2**63 - 2]}

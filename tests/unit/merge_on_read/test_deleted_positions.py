@@ -325,6 +325,15 @@ def position_deletes(tmp_path: Path, name: str, rows: list[tuple[str, int]], ids
     return write(tmp_path / name, with_ids(table, ids), row_group_size=3)
 
 
+def test_a_position_that_no_row_can_have_brings_no_other_row_back(tmp_path: Path) -> None:
+    """DA-8, DA-10: the file is named."""
+    data = data_file(sorted_data(tmp_path))
+    rows = [(data.file_path, 4), (data.file_path, 2**63 - 2), (data.file_path, 2**63 - 1)]
+    path = position_deletes(tmp_path, "beyond.parquet", rows, [2147483546, 2147483545])
+    with pytest.raises(CorruptFileError, match=r"beyond\.parquet: .*9223372036854775807 is above"):
+        deleted(FileScanTask(data_file=data, position_deletes=(delete_file(path),)))
+
+
 @pytest.mark.parametrize("ids", [[2147483546, 2147483545], [None, None]])
 def test_position_deletes_name_rows_by_path_and_position(tmp_path: Path, ids: list[int | None]) -> None:
     """DA-1, DA-10: columns by field id, else by name."""
