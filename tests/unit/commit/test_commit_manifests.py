@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 from commit_tables import (
@@ -23,6 +26,7 @@ from commit_tables import (
     reachable_metadata_files,
 )
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import LongType
 
 import tableformat as tf
@@ -177,6 +181,39 @@ def test_removed_file_leaves_one_deleted_entry(table: Table) -> None:
     assert [each.added_files_count for each in manifests_at_head(outcome.table)] == [1]
 
 
+def test_a_removed_delete_file_leaves_an_entry_unless_it_is_a_range_delete(table: Table) -> None:
+    """CP-16, RD-6: other readers refuse a manifest for the format name of a range delete."""
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    staged = (equality_delete(table, "eq.parquet"), range_delete(table, "range.parquet"))
+    table = commit_change(table, delete_blindly(*staged)).table
+    removed = tuple(committed(table, name) for name in ("eq.parquet", "range.parquet"))
+    change = planned(table, ChangeKind.DELETE_REWRITE, Operation.REPLACE, removed_delete_files=removed)
+    outcome = commit_change(table, change)
+    (of_deletes,) = (each for each in manifests_at_head(outcome.table) if each.content is ManifestContent.DELETES)
+    entries = read_manifest(table.io, of_deletes, outcome.metadata)
+    found = [(entry.file.file_path.rpartition("/")[2], entry.status, entry.snapshot_id) for entry in entries]
+    assert found == [("eq.parquet", EntryStatus.DELETED, outcome.snapshot_id)]
+
+
+def test_a_manifest_list_names_the_parent_of_its_snapshot(table: Table) -> None:
+    parents = []
+    for name in "ab":
+        table = commit_change(table, append(data_file(table, f"{name}.parquet"))).table
+        snapshot = table.metadata.current_snapshot()
+        assert snapshot is not None
+        with table.io.new_input(snapshot.manifest_list).open() as file:
+            parents.append(fastavro.reader(file).metadata["parent-snapshot-id"])
+    assert parents == ["null", str(table.metadata.snapshots[0].snapshot_id)]
+
+
+def test_the_id_of_a_snapshot_is_positive_and_new(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other readers take 0 and -1 for none."""
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    drawn = iter([0, table.metadata.snapshots[0].snapshot_id, 1, 2])
+    monkeypatch.setattr(secrets, "randbits", lambda bits: next(drawn) if bits == 63 else 0)
+    assert SnapshotProducer(table.metadata, {}).snapshot_id == 1
+
+
 def test_a_manifest_of_an_earlier_attempt_serves_the_same_change_alone(table: Table) -> None:
     """CP-2, CP-16: a change that is planned anew for each attempt removes other files."""
     table = commit_change(table, append(*(data_file(table, f"{name}.parquet") for name in "abc"))).table
@@ -268,14 +305,17 @@ def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
     assert (counted["total-data-files"], counted["total-equality-deletes"]) == ("1", "1")
 
 
-def test_totals_are_counted_when_the_parent_does_not_state_them(table: Table) -> None:
+@pytest.mark.parametrize("stated", [None, "", "many", "-1"])
+def test_totals_are_counted_when_the_parent_does_not_state_them(table: Table, stated: str | None) -> None:
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
     table = commit_change(table, delete_blindly(range_delete(table, "r.parquet"))).table
     snapshot = table.metadata.current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None
-    # The catalog's own parsed metadata: as if a writer that keeps no totals had made the snapshot.
+    # The catalog's own parsed metadata: as if a writer that keeps no totals, or other ones, had made the snapshot.
     snapshot.summary.additional_properties.pop("total-records")
+    if stated is not None:
+        snapshot.summary.additional_properties["total-records"] = stated
     counted = summary(commit_change(table, append(data_file(table, "b.parquet"))).table)
     assert {name: text for name, text in counted.items() if name.startswith("total-")} == {
         "total-data-files": "2",
@@ -285,6 +325,12 @@ def test_totals_are_counted_when_the_parent_does_not_state_them(table: Table) ->
         "total-position-deletes": "0",
         "total-equality-deletes": "1",
     }
+
+
+def test_a_snapshot_has_the_time_of_its_commit(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 4_000_000_000_123_456_789)
+    table = commit_change(table, append(data_file(table, "a.parquet"))).table
+    assert table.metadata.snapshots[-1].timestamp_ms == 4_000_000_000_123
 
 
 def test_snapshots_of_a_branch_have_rising_times(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -417,9 +417,15 @@ def test_two_refs_move_in_one_commit(table: Table) -> None:
         commit_change(table, Published(append(data_file(table, "c.parquet"))), ref="ingest")
 
 
-def test_names_that_the_summary_computes_are_refused(table: Table) -> None:
-    with pytest.raises(InvalidArgumentError, match="cannot set 'total-records'"):
-        commit_change(table, append(data_file(table, "a.parquet")), snapshot_properties={"total-records": "1"})
+@pytest.mark.parametrize(
+    "name", ["total-records", "added-x", "removed-x", "deleted-x", "operation", "changed-partition-count"]
+)
+def test_names_that_the_summary_computes_are_refused(table: Table, name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"cannot set '{name}'"):
+        commit_change(table, append(data_file(table, "a.parquet")), snapshot_properties={name: "1"})
+
+
+def test_what_a_commit_says_of_itself_is_in_the_summary(table: Table) -> None:
     outcome = commit_change(table, append(data_file(table, "a.parquet")), snapshot_properties={"job": "nightly"})
     snapshot = outcome.metadata.current_snapshot()
     assert snapshot is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -198,3 +199,20 @@ def test_row_ids_that_another_commit_assigned_meanwhile_are_kept(faulty: FaultyC
     kept = table.scan("region = 'b'", columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()
     assert [kept] == assigned
     assert None not in kept
+
+
+def test_a_table_that_states_no_next_row_id_begins_with_zero(tmp_path: Path) -> None:
+    """FM-20: some writers leave it out of the metadata of a new table."""
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        made = new_table(catalog, 3)
+        document = json.loads(Path(made.iceberg.metadata_location.removeprefix("file://")).read_text())
+        del document["next-row-id"]
+        without = tmp_path / "00000-without.metadata.json"
+        without.write_text(json.dumps(document))
+        catalog.drop_table("db.t")
+        table = catalog.register_table("db.t", f"file://{without}")
+        table.append(rows("a", 1, 2))
+        table.append(rows("b", 1))
+        assert sorted(table.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()) == [0, 1, 2]
+        assert table.metadata.next_row_id == 3  # type: ignore[union-attr]

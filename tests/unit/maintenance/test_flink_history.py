@@ -50,6 +50,16 @@ def test_what_flink_committed_is_found_after_jobs_and_expiry(catalog: Catalog) -
     assert progress_of(table) == PROGRESS
 
 
+def test_progress_of_one_job_is_not_mixed_with_that_of_another(catalog: Catalog) -> None:
+    """LK-12: a commit that states some of it states all that holds after it."""
+    table = written_by_flink(catalog)
+    others = {"flink.job-id": "other", "flink.operator-id": "o"}
+    table.append(pa.table({"id": [3]}), snapshot_properties=others)
+    assert progress_of(table) == others
+    table.append(pa.table({"id": [4]}))
+    assert progress_of(table) == others
+
+
 def test_expiry_that_stops_flink_says_so_once(catalog: Catalog) -> None:
     """LK-13: the first snapshot that goes is what its sink cannot do without."""
     table = written_by_flink(catalog)
