@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+import pyarrow as pa
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tableformat.deletes.codecs.deletion_vector import decode_vector, encode_vector
-from tableformat.deletes.positions import PositionSet
+from tableformat.deletes.codecs.position_rows import positions_by_path
+from tableformat.deletes.positions import MAX_POSITION, PositionSet
 from tableformat.merge_on_read.together.key_rows import joined, parted, starts_of
 
 small = st.integers(0, 60)
-any_position = st.one_of(small, st.integers(0, 2**20), st.integers(2**32 - 40, 2**32 + 40), st.integers(0, 2**62))
+any_position = st.one_of(
+    small, st.integers(0, 2**20), st.integers(2**32 - 40, 2**32 + 40), st.integers(0, 2**62), st.just(MAX_POSITION)
+)
 run_lists = st.lists(st.tuples(small, st.integers(0, 12)), max_size=12)
 
 
@@ -76,3 +80,36 @@ def test_a_deletion_vector_gives_back_its_positions(values: list[int], runs: lis
     """DA-7"""
     positions = PositionSet.from_array(np.array(values, np.int64)).union(set_of(runs)[0])
     assert decode_vector(encode_vector(positions), "x") == positions
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 12)), max_size=12),
+    st.sampled_from(["text", "dictionary", "larger dictionary", "values twice"]),
+    st.integers(0, 12),
+    st.none() | st.sets(st.sampled_from("abcd")),
+)
+@example([("a", 1), ("b", 2)], "larger dictionary", 0, None)
+def test_rows_of_position_deletes_are_grouped_by_path(
+    rows: list[tuple[str, int]], form: str, cut: int, wanted: set[str] | None
+) -> None:
+    """DA-10: in any order, sorted or not, more than once, in any encoding that a writer or a reader gives paths."""
+    paths, positions = [path for path, _ in rows], pa.array([position for _, position in rows], pa.int64())
+    match form:
+        case "text":
+            column = pa.array(paths, pa.string())
+        case "dictionary":
+            column = pa.array(paths, pa.string()).dictionary_encode()
+        case _:
+            values = ["d", "c", "b", "a", "a", "b", "c"] if form == "values twice" else ["d", "c", "b", "a"]
+            places = [
+                len(values) - 1 - values[::-1].index(path) if at % 2 else values.index(path)
+                for at, path in enumerate(paths)
+            ]
+            column = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(values))
+    in_chunks = pa.chunked_array([column[:cut], column[cut:]] if 0 < cut < len(rows) else [column])
+    found = positions_by_path(pa.table({"file_path": in_chunks, "pos": positions}), wanted)
+    named = {path for path in paths if wanted is None or path in wanted}
+    assert {path: of_path.to_array().tolist() for path, of_path in found.items()} == {
+        path: sorted({position for other, position in rows if other == path}) for path in named
+    }
+    assert all(map(is_canonical, found.values()))

@@ -66,8 +66,7 @@ def _path_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
 
 def path_texts(paths: pa.Array) -> list[str]:
     """DA-10: paths as text, also of a file that does not call its bytes a string. ArrowInvalid for no UTF-8."""
-    values = paths.dictionary_decode() if pa.types.is_dictionary(paths.type) else paths
-    texts: list[str] = values.cast(pa.string()).to_pylist()
+    texts: list[str] = paths.cast(pa.string()).to_pylist()
     return texts
 
 
