@@ -7,6 +7,7 @@ import zlib
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,12 +15,12 @@ from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from key_cases import Cut, key_of, keyed_cases, span_array
-from pyiceberg.types import LongType
+from pyiceberg.types import LongType, StringType
 
 from tableformat.deletes.codecs.inline_spans import decode_spans, decode_spans_of_files, encode_spans
-from tableformat.deletes.codecs.packed_spans import MARK, pack_spans
+from tableformat.deletes.codecs.packed_spans import MARK, MAX_SPANS, pack_spans
 from tableformat.deletes.codecs.range_file import spans_from_parquet, spans_to_parquet_table, write_span_table
-from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, spans_of_prefixes
+from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge, spans_of_prefixes
 from tableformat.errors import CorruptFileError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, DeleteFile, FileContent
@@ -131,6 +132,44 @@ def test_of_packed_files_that_are_decoded_together_the_damaged_one_is_named() ->
     wrong = replace(entry(spans, unsorted, 5), file_path="deletes/wrong.parquet")
     with pytest.raises(CorruptFileError, match=r"deletes/wrong\.parquet"):
         decode_spans([good, wrong, good], None)
+
+
+def test_an_entry_carries_few_spans_as_a_record_more_of_them_packed_and_many_not_at_all() -> None:
+    """RD-13: by number and by size; spans that state numbers stay in their file."""
+    key = key_of([LongType()])
+    for count, is_carried in ((0, True), (4, True), (5, True), (MAX_SPANS, True), (MAX_SPANS + 1, False)):
+        spans = spans_of_prefixes(key, pa.table({"k0": range(count)}))
+        carried = encode_spans(spans, spans_to_parquet_table(spans))
+        assert (carried is not None) == is_carried
+        if carried is not None:
+            assert carried.startswith(MARK) == (count > 4)
+            assert same(decode_spans([entry(spans, carried)], None)[0], of_the_file(spans))
+    random = np.random.default_rng(3)
+    text_key = key_of([StringType()])
+    for length, count, form in ((50, 4, "record"), (200, 4, "packed"), (20_000, 1, "none"), (20_000, 5, "none")):
+        values = ["".join(map(chr, random.integers(32, 127, length))) for _ in range(count)]
+        spans = spans_of_prefixes(text_key, pa.table({"k0": values}))
+        carried = encode_spans(spans, spans_to_parquet_table(spans))
+        assert form == ("none" if carried is None else "packed" if carried.startswith(MARK) else "record")
+    numbered = spans_of_prefixes(key, pa.table({"k0": [1, 2]})).with_sequence_numbers(np.array([3, INHERITED]))
+    assert encode_spans(numbered, spans_to_parquet_table(numbered)) is None
+    inheriting = SpanArray(key, numbered.lower, numbered.upper, np.array([INHERITED, INHERITED]))
+    assert encode_spans(inheriting, spans_to_parquet_table(inheriting)) is not None
+
+
+def test_packed_values_that_lie_outside_of_their_bytes_are_an_error() -> None:
+    """DA-8: also of one file among others, and before any of them is read."""
+    spans = spans_of_prefixes(key_of([StringType()]), pa.table({"k0": ["aaa", "bbbb", "ccc", "ddd", "eee", "fff"]}))
+    packed = pack_spans(spans_to_parquet_table(spans))
+    assert packed is not None
+    stored = zlib.decompress(packed[len(MARK) :])
+    end_of_the_second = (7).to_bytes(8, "little")
+    assert end_of_the_second in stored
+    damaged = MARK + zlib.compress(stored.replace(end_of_the_second, (1 << 40).to_bytes(8, "little")))
+    wrong = replace(entry(spans, damaged), file_path="deletes/wrong.parquet")
+    for deletes in ([wrong], [entry(spans, packed), wrong]):
+        with pytest.raises(CorruptFileError, match=r"deletes/wrong\.parquet"):
+            decode_spans(deletes, None)
 
 
 @settings(max_examples=examples(1), deadline=None)

@@ -110,7 +110,7 @@ def spans_from_parquets(
     """What `spans_from_parquet` gives for each file. Files of one key are decoded together: a table that streaming
     writers feed has thousands of files of a few spans.
     """
-    if len({table.schema.metadata[FOOTER_KEY] for table in tables if FOOTER_KEY in (table.schema.metadata or {})}) == 1:
+    if len({(table.schema.metadata or {}).get(FOOTER_KEY) for table in tables}) == 1:
         counts = [len(table) for table in tables]
         try:
             together = spans_of_files(pa.concat_tables(tables), counts, schema)

@@ -12,20 +12,35 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType, TimestampType
+from pyiceberg.types import (
+    DateType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from tableformat.deletes.codecs.range_file import (
     FOOTER_KEY,
+    MAX_KEY_COLUMNS,
     spans_from_parquet,
+    spans_from_parquets,
     spans_to_parquet_table,
     write_span_table,
 )
-from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
-from tableformat.errors import CorruptFileError
+from tableformat.deletes.spans.cuts import CutArray
+from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
+from tableformat.errors import CorruptFileError, InvalidKeyError
 from tableformat.keys.key_columns import KeyColumns
 
 KEY = KeyColumns((4, 7, 2), ("id1", "id2", "num_cal"), (StringType(), LongType(), IntegerType()))
 FILE = "deletes/1.parquet"
+LIST = {"type": "list", "element-id": 9, "element": "long", "element-required": False}
 
 
 def some_spans() -> SpanArray:
@@ -77,6 +92,55 @@ def test_numbers_of_merged_spans_are_kept() -> None:
     assert read.sequence_numbers.tolist() == [3, 5]
 
 
+def test_some_spans_may_have_numbers_and_others_inherit_theirs() -> None:
+    """RD-8."""
+    spans = some_spans()
+    table = written(SpanArray(KEY, spans.lower, spans.upper, np.array([3, INHERITED])))
+    assert table["sequence_number"].to_pylist() == [3, None]
+    read = spans_from_parquet(table, FILE)
+    assert read.sequence_numbers is not None
+    assert read.sequence_numbers.tolist() == [3, INHERITED]
+    assert spans_from_parquet(written(spans), FILE).sequence_numbers is None
+
+
+def test_what_a_cut_does_not_bind_is_not_written() -> None:
+    """FM-13: arrays of cuts may hold anything from the depth on."""
+    columns = (pa.array(["a", "b"], pa.large_string()), pa.array([1, 2], pa.int64()), pa.array([7, 8], pa.int32()))
+    depth = np.array([1, 2], np.int8)
+    lower, upper = (CutArray(KEY, columns, depth, np.full(2, after)) for after in (False, True))
+    table = written(SpanArray(KEY, lower, upper, None))
+    for side in ("lower", "upper"):
+        assert [table[f"{side}_{position}"].to_pylist() for position in range(3)] == [["a", "b"], [None, 2], [None] * 2]
+
+
+def test_a_file_holds_keys_of_forty_columns_and_no_more() -> None:
+    """FM-13: more have no field ids."""
+    for count in (MAX_KEY_COLUMNS, MAX_KEY_COLUMNS + 1):
+        ids = tuple(range(1, count + 1))
+        key = KeyColumns(ids, tuple(f"c{number}" for number in ids), (LongType(),) * count)
+        spans = span_of_bounds(key, (1,), (2,))
+        if count == MAX_KEY_COLUMNS:
+            assert spans_from_parquet(written(spans), FILE).key.field_ids == ids
+        else:
+            with pytest.raises(InvalidKeyError, match="41 columns, a range delete file holds at most 40"):
+                spans_to_parquet_table(spans)
+
+
+def test_files_of_one_key_and_of_others_are_each_what_they_are_alone() -> None:
+    """RD-7, DA-8: order is a matter of each file, and the one that is not right is named."""
+    other = span_of_bounds(KeyColumns((4,), ("id1",), (StringType(),)), ("x",), ("y",))
+    tables = [written(each) for each in (some_spans(), SpanArray.empty(KEY), some_spans(), some_spans())]
+    for chosen in (tables, [*tables, written(other)], tables[:1], []):
+        locations = [f"{number}.parquet" for number in range(len(chosen))]
+        for read, table in zip(spans_from_parquets(chosen, locations), chosen, strict=True):
+            alone = spans_from_parquet(table, FILE)
+            assert read.lower.encoded.equals(alone.lower.encoded)
+            assert read.upper.encoded.equals(alone.upper.encoded)
+    for damaged in (reversed_rows(tables[2]), footer(tables[2], version=2), tables[2].replace_schema_metadata(None)):
+        with pytest.raises(CorruptFileError, match=r"^second\.parquet: "):
+            spans_from_parquets([tables[0], damaged, tables[3]], ["first.parquet", "second.parquet", "third.parquet"])
+
+
 def test_names_come_from_the_schema_and_promoted_types_too() -> None:
     """DA-6, RD-4: columns are found by field id; one that was dropped keeps the file's type."""
     schema = Schema(NestedField(2, "number", LongType()), NestedField(4, "renamed", StringType()))
@@ -125,6 +189,8 @@ def footer(table: pa.Table, **changes: Any) -> pa.Table:
         (lambda table: footer(table, version=2), r"versions \(2, 1\) of format and encoding are unknown"),
         (lambda table: footer(table, **{"encoding-version": 2}), r"versions \(1, 2\)"),
         (lambda table: footer(table, **{"key-types": ["string"]}), "are no key"),
+        (lambda table: footer(table, **{"key-types": ["string", "long", "int", "int"]}), "are no key"),
+        (lambda table: footer(table, **{"key-types": ["string", "long", LIST]}), "are no key"),
         (lambda table: footer(table, **{"key-types": ["string", "long", "oops"]}), "statement cannot be read"),
         (lambda table: footer(table, **{"key-field-ids": [4, 4, 2]}), "names a column twice"),
         (lambda table: table.drop_columns(["lower_1"]), "with 0 columns 'lower_1'"),
@@ -132,6 +198,14 @@ def footer(table: pa.Table, **changes: Any) -> pa.Table:
         (
             lambda table: replaced(table, "lower_depth", pa.array([2, 9], pa.int8())),
             "a lower_depth lies outside 0 to 3",
+        ),
+        (
+            lambda table: replaced(table, "lower_depth", pa.array([-1, 2], pa.int8())),
+            "a lower_depth lies outside 0 to 3",
+        ),
+        (
+            lambda table: replaced(table, "upper_depth", pa.array([2, 4], pa.int8())),
+            "a upper_depth lies outside 0 to 3",
         ),
         (lambda table: replaced(table, "upper_after", pa.array([True, None])), "'upper_after' .* null in 1 rows"),
     ],
@@ -142,9 +216,12 @@ def test_damaged_file_is_named(damage: Any, reason: str) -> None:
         spans_from_parquet(damage(written(some_spans())), FILE)
 
 
-def test_column_that_changed_its_kind_is_named() -> None:
-    schema = Schema(NestedField(7, "id2", DoubleType()))
-    with pytest.raises(CorruptFileError, match="key column 'id2' is long there and double in the table"):
+@pytest.mark.parametrize(
+    "now", [DoubleType(), StructType(NestedField(8, "x", LongType())), ListType(8, LongType())], ids=str
+)
+def test_column_that_changed_its_kind_is_named(now: IcebergType) -> None:
+    schema = Schema(NestedField(7, "id2", now))
+    with pytest.raises(CorruptFileError, match=r"key column 'id2' is long there and .* in the table"):
         spans_from_parquet(written(some_spans()), FILE, schema)
 
 
