@@ -75,6 +75,24 @@ def test_union_is_the_union(lists: list[list[tuple[int, int]]]) -> None:
     assert union.to_array().tolist() == sorted(set().union(*[model for _, model in sets]))
 
 
+@given(run_lists, run_lists, st.integers(0, 60))
+def test_a_difference_is_what_is_left(runs: list[tuple[int, int]], others: list[tuple[int, int]], rows: int) -> None:
+    (positions, model), (other, other_model) = set_of(runs), set_of(others)
+    left = positions.minus(other)
+    assert is_canonical(left)
+    assert left.to_array().tolist() == sorted(model - other_model)
+    alive = PositionSet.every(rows).minus(positions)
+    assert is_canonical(alive)
+    assert alive.to_array().tolist() == [row for row in range(rows) if row not in model]
+
+
+@given(st.lists(small), st.booleans())
+def test_positions_may_repeat_in_order_and_out_of_it(values: list[int], is_sorted: bool) -> None:
+    positions = PositionSet.from_array(np.array(sorted(values) if is_sorted else values, np.int64))
+    assert is_canonical(positions)
+    assert positions.to_array().tolist() == sorted(set(values))
+
+
 @given(st.lists(any_position), run_lists)
 def test_a_deletion_vector_gives_back_its_positions(values: list[int], runs: list[tuple[int, int]]) -> None:
     """DA-7"""

@@ -129,7 +129,7 @@ def test_column_of_another_kind_is_refused() -> None:
 
 
 def test_null_is_no_zero_where_only_the_rows_or_the_spans_have_one() -> None:
-    """RD-4: in rows of any order."""
+    """RD-4: in rows of any order, and in sorted ones."""
     key = KeyColumns((1,), ("n",), (LongType(),))
     spans = spans_of_prefixes(key, pa.table({"n": [0, 7]}))
     rows = pa.array([7, None, 0, None, 3], pa.int64())
@@ -137,3 +137,38 @@ def test_null_is_no_zero_where_only_the_rows_or_the_spans_have_one() -> None:
     assert deleted_mask([rows.fill_null(0)], spans).tolist() == [True, True, True, True, False]
     of_null = spans_of_prefixes(key, pa.table({"n": pa.array([None], pa.int64())}))
     assert not deleted_mask([rows.fill_null(0)], of_null).any()
+    in_order = pa.array([None, None, 0, 3, 7], pa.int64())
+    for column, deletes, runs in (
+        (in_order, spans, [(2, 3), (4, 5)]),
+        (in_order, of_null, [(0, 2)]),
+        (in_order.fill_null(0), spans, [(0, 3), (4, 5)]),
+        (in_order.fill_null(0), of_null, []),
+    ):
+        assert list(zip(*deleted_runs([column], deletes), strict=True)) == runs
+
+
+def test_what_lies_under_a_null_is_no_value() -> None:
+    """RD-4: readers leave anything there."""
+    key = KeyColumns((1,), ("n",), (LongType(),))
+    rows = pa.array(np.array([9, 3, 7, 0, 3]), mask=np.array([True, True, True, False, False]))
+    of_null = spans_of_prefixes(key, pa.table({"n": pa.array(np.array([5]), mask=np.array([True]))}))
+    for spans, runs in (
+        (of_null, [(0, 3)]),
+        (spans_of_prefixes(key, pa.table({"n": [3, 9]})), [(4, 5)]),
+        (span_of_bounds(key, (None,), (3,)), [(0, 4)]),
+    ):
+        assert list(zip(*deleted_runs([rows], spans), strict=True)) == runs
+        assert deleted_mask([rows], spans).tolist() == mask_of_runs(deleted_runs([rows], spans), 5).tolist()
+
+
+def test_a_bound_behind_a_beginning_that_all_rows_share() -> None:
+    """RD-1: one bound alone is compared to its end."""
+    key = KeyColumns((1,), ("s",), (StringType(),))
+    rows = [f"customer-account-{letter}" for letter in "abcd"]
+    for spans, runs in (
+        (span_of_bounds(key, (rows[2],), None), [(2, 4)]),
+        (span_of_bounds(key, None, (rows[2],)), [(0, 2)]),
+        (span_of_bounds(key, (rows[1],), (rows[3],)), [(1, 3)]),
+    ):
+        assert list(zip(*deleted_runs([pa.array(rows)], spans), strict=True)) == runs
+        assert np.flatnonzero(deleted_mask([pa.array(rows)], spans)).tolist() == list(range(*runs[0]))
