@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from pyiceberg.types import DateType, LongType, StringType, TimestampType
+from pyiceberg.types import DateType, DoubleType, FloatType, LongType, PrimitiveType, StringType, TimestampType
 
 from tableformat.deletes.matching.range_match import deleted_mask, deleted_runs
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.errors import SchemaMismatchError
+from tableformat.keys.families import arrow_type_of
 from tableformat.keys.key_columns import KeyColumns
 
 KEY = KeyColumns((1, 2), ("s", "n"), (StringType(), LongType()))
@@ -172,3 +173,21 @@ def test_a_bound_behind_a_beginning_that_all_rows_share() -> None:
     ):
         assert list(zip(*deleted_runs([pa.array(rows)], spans), strict=True)) == runs
         assert np.flatnonzero(deleted_mask([pa.array(rows)], spans)).tolist() == list(range(*runs[0]))
+
+
+def test_a_column_of_numbers_is_in_order_within_equal_columns_before_it_alone() -> None:
+    """RD-1: the first and the last rows of a file are as little the whole column as those between."""
+    key = KeyColumns((1, 2), ("a", "b"), (LongType(), LongType()))
+    rows = [pa.array([1, 1, 2, 2, 3, 3], pa.int64()), pa.array([5, 9, 1, 7, 0, 2], pa.int64())]
+    for place, prefix in enumerate(zip(*(column.to_pylist() for column in rows), strict=True)):
+        spans = spans_of_prefixes(key, pa.table({"a": [prefix[0]], "b": [prefix[1]]}))
+        assert list(zip(*deleted_runs(rows, spans), strict=True)) == [(place, place + 1)]
+
+
+@pytest.mark.parametrize("key_type", [DoubleType(), FloatType()], ids=str)
+def test_floats_are_searched_by_value(key_type: PrimitiveType) -> None:
+    """RD-4."""
+    key = KeyColumns((1,), ("x",), (key_type,))
+    rows = pa.array([-7.5, -1.0, 0.0, 0.5, 3.0], arrow_type_of(key_type))
+    for span, runs in ((((-1.0,), (0.5,)), [(1, 3)]), ((None, (-1.0,)), [(0, 1)]), (((0.25,), None), [(3, 5)])):
+        assert list(zip(*deleted_runs([rows], span_of_bounds(key, *span)), strict=True)) == runs
