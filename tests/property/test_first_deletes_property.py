@@ -12,6 +12,7 @@ from pyiceberg.types import LongType
 
 from tableformat.deletes.matching.delete_numbers import NO_DELETE, DeleteNumbers
 from tableformat.deletes.matching.numbered_spans import NumberedSpans
+from tableformat.deletes.matching.range_match import deleted_mask
 
 KEY = key_of([LongType(), LongType()])
 WIDTH = 6
@@ -59,6 +60,11 @@ def test_first_span_over_a_row(spans: list[tuple[Cut, Cut, int]], rows: list[tup
         if over:
             want[index] = min(over)
     assert dict(zip(found.tolist(), at.tolist(), strict=True)) == want
+    in_reach = deleted_mask(columns, numbered.intervals, row_count=len(rows)).tolist()
+    assert in_reach == [
+        any(is_above(row, lower) and not is_above(row, upper) for lower, upper, _ in spans)
+        for row in ((first, second) for first, second, _ in rows)
+    ]
 
 
 def test_too_many_spans_over_each_other_are_not_held() -> None:

@@ -30,7 +30,7 @@ class NumberedSpans:
     """Spans of one key that may overlap, cut into disjoint intervals. Immutable; thread-safe."""
 
     intervals: SpanArray
-    """Sorted and disjoint: where at least one span is. The numbers are the newest of each."""
+    """Sorted and disjoint, without numbers: where at least one span is."""
     cuts: pa.LargeBinaryArray
     """RD-1: where intervals begin and end, encoded; rising."""
     deletes: DeleteNumbers
@@ -47,13 +47,11 @@ class NumberedSpans:
         if int(lengths.sum()) > pairs_max:
             return None
         keys, numbers = expanded(ranks.lower, ranks.lower + lengths), np.repeat(spans.sequence_numbers, lengths)
-        begins, interval = np.unique(keys, return_inverse=True)
-        newest = np.full(len(begins), NO_DELETE)
-        np.maximum.at(newest, interval, numbers)
+        begins = np.unique(keys)
         lower, upper = ranks.cuts_at(begins), ranks.cuts_at(begins + 1)
         depth = max(int(spans.lower.depth.max(initial=0)), int(spans.upper.depth.max(initial=0)), 1)
         return NumberedSpans(
-            SpanArray(spans.key, lower, upper, newest),
+            SpanArray(spans.key, lower, upper, None),
             ranks.cuts_at(np.arange(ranks.rank_count)).encoded,
             DeleteNumbers.of(keys, numbers),
             spans.key.field_ids[:depth],
