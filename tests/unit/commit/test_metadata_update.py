@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,19 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableUpdate,
+    UpgradeFormatVersionUpdate,
     _apply_table_update,
     _TableMetadataUpdateContext,
 )
 
 import tableformat as tf
 from tableformat.commit.metadata_update import apply_updates
+from tableformat.errors import SnapshotNotFoundError
 
 
 @pytest.fixture(params=[2, 3])
@@ -92,3 +98,62 @@ def test_a_second_snapshot_of_the_same_id_is_refused(metadata: TableMetadata) ->
     once = apply_updates(metadata, "before", [added(metadata)])
     with pytest.raises(CommitFailedException, match="has a snapshot 77 already"):
         apply_updates(once, "before", [added(once)])
+
+
+def next_of(metadata: TableMetadata, **changes: Any) -> AddSnapshotUpdate:
+    made = added(metadata)
+    return AddSnapshotUpdate(snapshot=made.snapshot.model_copy(update={"snapshot_id": 78, **changes}))
+
+
+def test_a_snapshot_that_was_made_for_an_older_state_is_refused(metadata: TableMetadata) -> None:
+    """CP-2: whatever ref it is for, and though nothing but its number says so."""
+    once = apply_updates(metadata, "before", [added(metadata), ref(77)])
+    with pytest.raises(CommitFailedException, match=f"number {once.last_sequence_number} is taken"):
+        apply_updates(once, "before", [ref(77, "other"), next_of(metadata)])
+    assert apply_updates(once, "before", [next_of(once)]).snapshots[-1].snapshot_id == 78
+    if metadata.format_version > 2:
+        for row_id, words in ((metadata.next_row_id, f"row id {metadata.next_row_id} is taken"), (None, "upgraded")):
+            with pytest.raises(CommitFailedException, match=words):
+                apply_updates(once, "before", [next_of(once, first_row_id=row_id)])
+
+
+def test_a_table_is_upgraded_once(metadata: TableMetadata) -> None:
+    """CP-19: what it has stays; the rows that exist get their ids with the next commit."""
+    upgrade = UpgradeFormatVersionUpdate(format_version=3)
+    upgraded = apply_updates(metadata, "before", [upgrade])
+    if metadata.format_version == 3:
+        assert upgraded is metadata
+        return
+    assert (upgraded.format_version, upgraded.next_row_id) == (3, 0)  # type: ignore[union-attr]
+    changed = {"format_version", "metadata_log", "last_updated_ms"}
+    for field in set(type(metadata).model_fields) - changed:
+        assert getattr(upgraded, field) == getattr(metadata, field), field
+    assert apply_updates(upgraded, "again", [upgrade]) is upgraded
+
+
+def test_a_snapshot_whose_parent_expires_goes_on_naming_it(metadata: TableMetadata) -> None:
+    """What follows a table snapshot by snapshot sees that history is missing."""
+    first, second = metadata.snapshots
+    updates = [RemoveSnapshotRefUpdate(ref_name="first"), RemoveSnapshotsUpdate(snapshot_ids=[first.snapshot_id])]
+    after = apply_updates(metadata, "before", updates)
+    assert [(each.snapshot_id, each.parent_snapshot_id) for each in after.snapshots] == [
+        (second.snapshot_id, first.snapshot_id)
+    ]
+
+
+def test_a_ref_cannot_name_a_snapshot_that_is_not_there(metadata: TableMetadata) -> None:
+    with pytest.raises(SnapshotNotFoundError, match="'audit' cannot be set to snapshot 4711"):
+        apply_updates(metadata, "before", [ref(4711, "audit")])
+
+
+def test_a_change_without_a_snapshot_is_of_the_moment_it_is_made(
+    metadata: TableMetadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 4_000_000_000_123_456_789)
+    first = metadata.snapshots[0].snapshot_id
+    for updates in ([SetPropertiesUpdate(updates={"a": "b"})], [ref(first)], [ref(first, "audit")]):
+        assert apply_updates(metadata, "before", updates).last_updated_ms == 4_000_000_000_123
+    assert apply_updates(metadata, "before", [ref(first)]).snapshot_log[-1].timestamp_ms == 4_000_000_000_123
+    assert apply_updates(metadata, "before", [added(metadata), ref(77)]).snapshot_log[-1].timestamp_ms == (
+        metadata.last_updated_ms + 5
+    )
