@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.types import LongType, PrimitiveType
 
-from tableformat.deletes.matching.comparable_values import comparable_type
 from tableformat.keys.families import KeyFamily, family_of
 from tableformat.keys.sort_words import ByteWords, DictionaryWords, SortWords, level_count, sort_words_of
 
@@ -53,8 +52,8 @@ class KeyWords:
         themselves."""
         word_types = [LongType() if family_of(kind) is KeyFamily.FLOAT else kind for kind in types]
         words = tuple(
-            sort_words_of(_coded(_filled(column, kind)), word_type, len(column))
-            for column, kind, word_type in zip(columns, types, word_types, strict=True)
+            sort_words_of(_coded(column), word_type, len(column))
+            for column, word_type in zip(columns, word_types, strict=True)
         )
         counts = tuple(map(level_count, words, word_types)) if keys is None else keys.level_counts
         return cls(words, counts, tuple(map(_entry_words, words, counts)))
@@ -79,10 +78,6 @@ class KeyWords:
         mask = np.zeros(len(rows), np.bool_)
         mask[equal] = True
         return mask
-
-
-def _filled(column: pa.ChunkedArray, iceberg_type: PrimitiveType) -> pa.ChunkedArray:
-    return column if column.num_chunks else pa.chunked_array([pa.array([], comparable_type(iceberg_type))])
 
 
 def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:

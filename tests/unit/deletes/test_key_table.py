@@ -62,6 +62,9 @@ def test_keys_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch, 
     assert [values[examples[key]] for key in keys.tolist()] == values
     rows, found = table.find([column([9, 2, None, 1, 5], LongType())])
     assert (rows.tolist(), [values[examples[key]] for key in found.tolist()]) == ([0, 2, 3, 4], [9, None, 1, 5])
+    for keys_, asked, want in (([0], [None, 0], [1]), ([None], [0], []), ([None, 0], [0, 0], [0, 1]), ([0], [0], [0])):
+        assert table_of([LongType()], keys_).find([column(asked, LongType())])[0].tolist() == want
+    assert table_of([LongType()], [None]).find([column([0, None], LongType())])[0].tolist() == [1]
 
 
 def test_values_that_differ_behind_the_first_words_are_told_apart() -> None:

@@ -139,6 +139,17 @@ def test_files_of_one_key_and_of_others_are_each_what_they_are_alone() -> None:
     for damaged in (reversed_rows(tables[2]), footer(tables[2], version=2), tables[2].replace_schema_metadata(None)):
         with pytest.raises(CorruptFileError, match=r"^second\.parquet: "):
             spans_from_parquets([tables[0], damaged, tables[3]], ["first.parquet", "second.parquet", "third.parquet"])
+    rising = [
+        written(spans_of_prefixes(KEY, pa.table({"id1": [*names], "id2": [1, 2]}))) for names in ("ab", "cd", "ef")
+    ]
+    assert [
+        read.lower.encoded.equals(spans_from_parquet(table, FILE).lower.encoded)
+        for read, table in zip(spans_from_parquets(rising, ["a", "b", "c"]), rising, strict=True)
+    ] == [True] * 3
+    with pytest.raises(CorruptFileError, match=r"^second\.parquet: spans are not sorted"):
+        spans_from_parquets(
+            [rising[0], reversed_rows(rising[1]), rising[2]], ["first.parquet", "second.parquet", "third.parquet"]
+        )
 
 
 def test_names_come_from_the_schema_and_promoted_types_too() -> None:
