@@ -191,3 +191,29 @@ def test_floats_are_searched_by_value(key_type: PrimitiveType) -> None:
     rows = pa.array([-7.5, -1.0, 0.0, 0.5, 3.0], arrow_type_of(key_type))
     for span, runs in ((((-1.0,), (0.5,)), [(1, 3)]), ((None, (-1.0,)), [(0, 1)]), (((0.25,), None), [(3, 5)])):
         assert list(zip(*deleted_runs([rows], span_of_bounds(key, *span)), strict=True)) == runs
+
+
+def test_prefixes_of_several_lengths_and_bounds_that_end_between_them() -> None:
+    """RD-1: what is above all bounds of one value of the first column, and what comes before those of the next."""
+    key = KeyColumns((1, 2), ("a", "b"), (LongType(), LongType()))
+    rows = [(a, b) for a in range(9) for b in (1, 4, 5, 6, 9)]
+    columns = [pa.array([row[place] for row in rows], pa.int64()) for place in range(2)]
+    bounds = [((1,), (2,)), ((2, 5), (3,)), ((3, 4), (3, 5)), ((4,), (5,)), ((5, 4), (5, 6)), ((6, 6), (8, 4))]
+    prefixes = [(0,), (3, 4), (4,), (5, 6), (7,), (8, 9)]
+    of_prefixes = [
+        spans_of_prefixes(key, pa.table(dict(zip("ab", ([value] for value in each), strict=False))))
+        for each in prefixes
+    ]
+    for chosen in (bounds, bounds[::2], bounds[1::2], bounds[1:], bounds[:-1], []):
+        parts = [span_of_bounds(key, *each) for each in chosen] or of_prefixes
+        spans = sort_and_merge(SpanArray.concat(parts))
+        want = [
+            any(lower <= row < upper for lower, upper in chosen)
+            or (not chosen and any(row[: len(each)] == each for each in prefixes))
+            for row in rows
+        ]
+        assert mask_of_runs(deleted_runs(columns, spans), len(rows)).tolist() == want
+        shuffled = np.random.default_rng(len(chosen)).permutation(len(rows))
+        assert deleted_mask([column.take(pa.array(shuffled)) for column in columns], spans).tolist() == [
+            want[row] for row in shuffled.tolist()
+        ]
