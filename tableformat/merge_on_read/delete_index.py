@@ -353,7 +353,7 @@ def named_data_file(delete: DeleteFile) -> str | None:
     if delete.referenced_data_file is not None:
         return delete.referenced_data_file
     lower, upper = _path_bounds(delete)
-    return lower if lower is not None and lower == upper else None
+    return lower if lower == upper else None
 
 
 def _path_bounds(delete: DeleteFile) -> tuple[str | None, str | None]:

@@ -132,8 +132,19 @@ class TestPositionDeletes:
         assert paths(index.position_deletes_of(data("b"))) == ["around", "below"], "a bound is in the file"
         assert paths(index.position_deletes_of(data("x"))) == ["above", "around"]
 
-    def test_that_name_a_file_of_another_partition_are_corrupt_metadata(self) -> None:
-        index = PositionDeleteIndex([position("p", 6, partition=(2,), referenced_data_file="data.parquet")])
+    @pytest.mark.parametrize(
+        "named",
+        [
+            {"referenced_data_file": "data.parquet"},
+            {
+                "lower_bounds": {FILE_PATH_FIELD_ID: b"data.parquet"},
+                "upper_bounds": {FILE_PATH_FIELD_ID: b"data.parquet"},
+            },
+        ],
+    )
+    def test_that_name_a_file_of_another_partition_are_corrupt_metadata(self, named: dict[str, Any]) -> None:
+        """DA-1: by equal bounds of the path too, as writers of version 2 name one file."""
+        index = PositionDeleteIndex([position("p", 6, partition=(2,), **named)])
         with pytest.raises(CorruptFileError, match=r"p: .*data\.parquet.*another partition"):
             index.position_deletes_of(data())
 
@@ -250,6 +261,24 @@ class TestEqualityDeletes:
         files = [data("old", 5), data("new", 10)]
         deletes = [equality("a", 6), equality("b", 6), equality("c", 11, (2,))]
         assert together_paths(deletes, files) == [["a", "b", "c"], ["c"]]
+
+    def test_files_together_are_met_by_deletes_of_their_own_partition_and_of_none(self) -> None:
+        """DA-2, DA-3: a newer delete of one partition says nothing of older files in another."""
+        files = [
+            data("here"),
+            data("there", partition=(2,)),
+            data("newer", 9),
+            data("unpartitioned", spec_id=1, partition=()),
+        ]
+        here, there = equality("of-here", 6), equality("of-there", 6, partition=(2,))
+        everywhere = equality("everywhere", 7, spec_id=1, partition=())
+        assert together_paths([here], files) == [["of-here"], [], [], []]
+        assert together_paths([here, there, everywhere], files) == [
+            ["everywhere", "of-here"],
+            ["everywhere", "of-there"],
+            [],
+            ["everywhere"],
+        ]
 
     def test_columns_that_no_schema_knows_exclude_nothing(self) -> None:
         assert equality_paths([equality("e", 6, (99,))], data()) == ["e"]

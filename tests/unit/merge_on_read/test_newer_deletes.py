@@ -66,6 +66,8 @@ def test_what_identifies_newer_deletes_is_not_what_was_before_them() -> None:
     assert alone == among == pickle.loads(pickle.dumps(among))
     assert alone.digest == among.digest
     assert len({NewerDeletes(SharedDeletes(newer), start).digest for start in range(3)} | {alone.digest}) == 3
+    assert alone != NewerDeletes(SharedDeletes(newer), 1)
+    assert alone != tuple(newer)
 
 
 def _get(table: tf.Table, model: dict[int, int]) -> None:
