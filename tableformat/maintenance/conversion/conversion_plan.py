@@ -178,7 +178,7 @@ def _cut(files: Sequence[FileToConvert], max_slices: int, least_weight: int) -> 
     parts: list[list[FileToConvert]] = [[]]
     weight = 0
     for file in files:
-        if parts[-1] and weight >= limit and len(parts) < max_slices:
+        if weight >= limit and len(parts) < max_slices:
             parts.append([])
             weight = 0
         parts[-1].append(file)

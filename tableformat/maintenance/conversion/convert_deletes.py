@@ -37,7 +37,7 @@ from tableformat.commit.fate import CommitFate
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.snapshot_summary import ROWS_UNCHANGED
 from tableformat.commit.transaction import commit_change
-from tableformat.errors import CommitConflictError, CommitStateUnknownError
+from tableformat.errors import CommitConflictError
 from tableformat.filters.predicate import Where, parse_where
 from tableformat.maintenance.conversion.conversion_plan import (
     ConversionPlan,
@@ -56,7 +56,7 @@ from tableformat.maintenance.conversion.convert_files import (
 from tableformat.maintenance.delete_files.dead_deletes import DeadDelete, dead_deletes
 from tableformat.maintenance.publishing.carry_appends import TargetRule, carry_appends, keeping_target
 from tableformat.maintenance.running.executors import LOCAL, Executor, task_runner
-from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, check_max_commits, silent
+from tableformat.maintenance.running.progress import MAX_COMMITS_DEFAULT, Progress, silent
 from tableformat.maintenance.running.tasks import TaskRunner, Work
 from tableformat.markup.results import HtmlResult
 from tableformat.merge_on_read.deleted_positions import deletes_identity
@@ -146,7 +146,6 @@ def convert_deletes(
     """
     started = time.perf_counter()
     runner = task_runner(executor)
-    check_max_commits(max_commits)
     move_to_newest(iceberg)
     filter_ = None if where is None else parse_where(where, iceberg.metadata.schema())
     job = _Conversion(
@@ -228,7 +227,8 @@ class _Conversion:
         self._commits: list[tuple[CommitFate, TableChange]] = []
 
     def run(self, target_rule: TargetRule) -> ConvertResult:
-        """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go."""
+        """MT-17: what a conflict leaves is planned on the newest snapshot. Files that are not committed go; those of a
+        commit without an answer stay (CP-13)."""
         attempts_left = self._attempts
         try:
             while True:
@@ -242,9 +242,6 @@ class _Conversion:
                     move_to_newest(self._iceberg)
                 else:
                     return self._result
-        except CommitStateUnknownError:
-            self._waiting.clear()
-            raise
         finally:
             discard(self._iceberg.io, self._waiting.values(), keep=self._named_locations())
 
