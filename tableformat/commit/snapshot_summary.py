@@ -37,6 +37,7 @@ _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
 
 _RESERVED_PREFIXES: Final = ("added-", "removed-", "deleted-", "total-")
 _RESERVED_NAMES: Final = frozenset({"operation", "changed-partition-count"})
+_OWN_PREFIX: Final = "tableformat."
 
 
 def changes_no_row(snapshot: Snapshot) -> bool:
@@ -54,6 +55,17 @@ def check_snapshot_properties(properties: Mapping[str, str]) -> None:
         if name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES):
             raise InvalidArgumentError(
                 f"snapshot_properties cannot set {name!r}: the commit computes it. Use another name."
+            )
+
+
+def check_own_names(properties: Mapping[str, str]) -> None:
+    """FM-23: InvalidArgumentError for names of ours among what a caller adds to a summary: jobs and readers go by what
+    these say, as that a snapshot changes no row (CF-4), or that files were searched for deletes (MT-14)."""
+    for name in properties:
+        if isinstance(name, str) and name.startswith(_OWN_PREFIX):
+            raise InvalidArgumentError(
+                f"snapshot_properties cannot set {name!r}: names that begin with {_OWN_PREFIX!r} say what the library "
+                "did, and it goes by them. Use another name."
             )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from tableformat.arguments import check_texts
+from tableformat.commit.snapshot_summary import check_own_names
 from tableformat.errors import InvalidArgumentError, UnknownOptionError
 
 
@@ -33,12 +34,15 @@ class CommitOptions:
 
     @classmethod
     def of(cls, verb: str, own: Iterable[str] = (), **keywords: Unpack[CommitKeywords]) -> CommitOptions:
-        """The options of one call. UnknownOptionError for a name that is neither one of them nor of the verb's own."""
+        """The options of one call. UnknownOptionError for a name that is neither one of them nor of the verb's own,
+        InvalidArgumentError for what cannot be added to a summary (FM-23)."""
         known = CommitKeywords.__annotations__
         for name in keywords:
             if name not in known:
                 raise UnknownOptionError(name, (*own, *known), where=f"{verb}()")
-        return cls(**keywords)
+        options = cls(**keywords)
+        check_own_names(options.snapshot_properties or {})
+        return options
 
     def __post_init__(self) -> None:
         if (self.application_id is None) != (self.batch_id is None):

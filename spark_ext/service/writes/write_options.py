@@ -11,6 +11,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from spark_ext.service.states.option_values import warn_of_idle_options
 from spark_ext.service.writes.overwrite_validation import OverwriteValidation
+from tableformat.commit.snapshot_summary import check_own_names
 from tableformat.errors import InvalidArgumentError, UnknownColumnError, UnknownOptionError, UnsupportedFeatureError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.operations.options import one_of
@@ -93,7 +94,8 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, table: str, default_branch: str = MAIN_BRANCH) -> WriteOptions:
-        """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads."""
+        """Names are case-insensitive. Raises UnknownOptionError for one that nothing reads, InvalidArgumentError for
+        what is no value, or cannot be added to a summary (FM-23)."""
         named, snapshot_properties, properties = {}, {}, {}
         for given, value in options.items():
             name = given.casefold()
@@ -113,6 +115,7 @@ class WriteOptions:
                 named[name] = value
             else:
                 raise UnknownOptionError(given, _KNOWN, where=f"a write to {table}")
+        check_own_names(snapshot_properties)
         on_refused = one_of(named.get(ON_REFUSED, "fail").casefold(), ("fail", "divert"), option=ON_REFUSED)
         _check_refused(on_refused, named.get(REFUSED_ROWS_TABLE))
         return cls(

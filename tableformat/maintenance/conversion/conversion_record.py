@@ -63,6 +63,7 @@ def converted_until(records: Iterable[ConversionRecord], data: DataFile) -> int:
 
 
 def _record_of(snapshot: Snapshot) -> ConversionRecord | None:
+    """None where another writer left half of one, or something else."""
     properties = snapshot.summary.additional_properties if snapshot.summary is not None else {}
-    number, path = properties.get(CONVERTED_DELETES_UNTIL), properties.get(CONVERTED_FILES_UNTIL)
-    return ConversionRecord(int(number), path) if number is not None and path is not None else None
+    number, path = properties.get(CONVERTED_DELETES_UNTIL, ""), properties.get(CONVERTED_FILES_UNTIL)
+    return ConversionRecord(int(number), path) if number.isdecimal() and path is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitStateUnknownError
 from tableformat.maintenance.conversion import convert_deletes as module
 from tableformat.maintenance.conversion.conversion_plan import plan_conversion
+from tableformat.maintenance.conversion.conversion_record import CONVERTED_DELETES_UNTIL, CONVERTED_FILES_UNTIL
+from tableformat.maintenance.conversion.convert_files import ConversionContext, ConversionTask, convert_files
 from tableformat.merge_on_read.delete_index import named_data_file
 from tableformat.metadata.content_file import DeleteKind
 from tableformat.properties import RANGE_SPAN_BUDGET
@@ -151,3 +154,47 @@ def test_what_is_planned_again_has_no_more_commits_than_were_asked_for(tmp_path:
     assert [row[1] for row in live_tuples(table)] == [
         number for number in range(60) if number % 10 != 4 and not (number // 10 % 2 == 0 and number % 10 in (5, 6, 7))
     ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {CONVERTED_DELETES_UNTIL: "99"},
+        {CONVERTED_FILES_UNTIL: "s4"},
+        {CONVERTED_DELETES_UNTIL: "many", CONVERTED_FILES_UNTIL: "s4"},
+    ],
+)
+def test_what_says_too_little_is_no_record(tmp_path: Path, told: dict[str, str]) -> None:
+    """MT-14: a writer that copies half of a summary, or anything else, hides no delete from a conversion."""
+    table = table_of(tmp_path)
+    table.iceberg.append(rows("b", range(3)), snapshot_properties=told)
+    assert table.refresh().view.snapshot.summary.additional_properties.items() >= told.items()
+    before = live_tuples(table)
+    assert table.maintenance.convert_deletes().resumed_data_file_count == 0
+    assert live_tuples(table) == before
+    assert keyed_deletes(table) == []
+
+
+def test_files_of_tasks_that_nobody_waits_for_any_more_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-62: whoever cancels after the first task leaves nothing of the others that ran beside it."""
+    table = table_of(tmp_path)
+    table.set_properties(**{"write.target-file-size-bytes": "100000000"})
+    monkeypatch.setattr(module, "_TASK_FILES", 1)
+    monkeypatch.setattr(module, "_AT_ONCE", 4)
+    converted = Semaphore(0)
+
+    def counted(task: ConversionTask, context: ConversionContext) -> Any:
+        files = convert_files(task, context)
+        converted.release()
+        return files
+
+    def stop(done: int, total: int, what: str) -> None:
+        if done:
+            assert converted.acquire(timeout=20), "the first, which was told of"
+            assert converted.acquire(timeout=20), "one that was not"
+            raise StoppedError
+
+    monkeypatch.setattr(module, "convert_files", counted)
+    with pytest.raises(StoppedError):
+        table.maintenance.convert_deletes(progress=stop)
+    assert unnamed(another_handle(table)) == set()

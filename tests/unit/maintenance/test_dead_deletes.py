@@ -194,6 +194,20 @@ def test_position_deletes_whose_rows_name_files_that_left(tmp_path: Path) -> Non
     assert proofs(table) == ["the data files that its rows name left the table"]
 
 
+def test_data_files_without_rows_keep_no_delete(tmp_path: Path) -> None:
+    """MT-10: other writers leave such files, and no delete has anything to do in them."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(5)))
+    table.delete_prefix({"id1": "a", "id2": 3})
+    (data,), deletes = live_data_files(table), live_delete_files(table)
+    context = merge_context(table.view)
+    assert dead_deletes(table.view, [data], deletes, context) == ()
+    empty = replace(data, record_count=0)
+    assert [each.delete for each in dead_deletes(table.view, [empty], deletes, context)] == deletes
+    dry_run = table.maintenance.drop_dead_deletes(dry_run=True)
+    assert (dry_run.proofs, dry_run.snapshot_id) == ((), table.snapshot_id)
+
+
 def test_position_deletes_of_another_format_stay(tmp_path: Path) -> None:
     """MT-10: which files their rows name is not known."""
     table = keyed_table(tmp_path)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_ext.service.writes.write_options import WriteOptions
 from tableformat import Catalog, Table, open_catalog, read_metadata
 from tableformat.errors import (
     AlreadyExistsError,
@@ -142,6 +143,29 @@ def test_a_property_of_ours_that_does_not_exist_is_refused(catalog: Catalog, tab
     table.remove_properties("tableformat.publish-target.ingest")
     assert table.properties["anybody.else"] == "may set"
     assert "tableformat.publish-target.ingest" not in table.properties
+
+
+@pytest.mark.parametrize(
+    "name", ["tableformat.rows-unchanged", "tableformat.converted-deletes-until", "tableformat.anything"]
+)
+def test_a_summary_takes_no_name_of_ours_from_a_caller(table: Table, name: str) -> None:
+    """FM-23: a change feed would leave the snapshot out, and a conversion bring back rows of deletes that it takes for
+    searched."""
+    told = {"snapshot_properties": {"job": "nightly", name: "true"}}
+    head, write = table.snapshot_id, table.new_write()
+    calls: list[Callable[[], Any]] = [
+        lambda: table.append(rows("z"), **told),
+        lambda: table.delete_prefix({"a": "x"}, **told),
+        lambda: table.merge(rows("z"), on="target.a = source.a", **told),
+        lambda: table.transaction(**told).__enter__(),
+        lambda: table.commit(write, [write.write(rows("z"))], **told),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidArgumentError, match=f"cannot set '{name}'"):
+            call()
+    assert table.refresh().snapshot_id == head
+    with pytest.raises(InvalidArgumentError, match=f"cannot set '{name}'"):
+        WriteOptions.parse({f"snapshot-property.{name}": "true"}, table="db.t")
 
 
 def test_jobs_refuse_a_table_without_a_catalog(table: Table) -> None:
