@@ -62,9 +62,8 @@ def first_fall(columns: Sequence[pa.Array]) -> int | None:
     for column in columns:
         before, after = column[:-1], column[1:]
         valid_before, valid_after = _flags(before.is_valid()), _flags(after.is_valid())
-        both = valid_before & valid_after
-        greater = _flags(pc.fill_null(pc.greater(before, after), False)) & both
-        equal = (_flags(pc.fill_null(pc.equal(before, after), False)) & both) | ~(valid_before | valid_after)
+        greater = _flags(pc.fill_null(pc.greater(before, after), False))
+        equal = _flags(pc.fill_null(pc.equal(before, after), False)) | ~(valid_before | valid_after)
         falls |= ties & (greater | (valid_before & ~valid_after))
         ties &= equal
         if not ties.any():

@@ -237,8 +237,7 @@ def _as_flaws(answer: object) -> Iterator[Flaw]:
 def _was_added_again(known: DataFile | DeleteFile, stated: DataFile | DeleteFile) -> bool:
     """MT-72: each entry is of a commit of its own, whose number the file has there."""
     return (
-        known.file_sequence_number != stated.file_sequence_number
-        and known.sequence_number == known.file_sequence_number
+        known.sequence_number == known.file_sequence_number
         and stated.sequence_number == stated.file_sequence_number
         and _identity(known)[1:] == _identity(stated)[1:]
     )

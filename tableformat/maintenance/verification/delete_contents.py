@@ -161,11 +161,7 @@ def _span_flaws(delete: DeleteFile, context: RowContext) -> Callable[[OpenedFile
 
 def _carried_flaws(delete: DeleteFile, context: RowContext, spans: SpanArray) -> Iterator[Flaw]:
     (carried,) = decode_spans([delete], history_schema(context.metadata))
-    is_same = (
-        len(carried) == len(spans)
-        and carried.lower.encoded.equals(spans.lower.encoded)
-        and carried.upper.encoded.equals(spans.upper.encoded)
-    )
+    is_same = carried.lower.encoded.equals(spans.lower.encoded) and carried.upper.encoded.equals(spans.upper.encoded)
     if not is_same:
         what = f"its entry carries {len(carried)} spans that are not the {len(spans)} in the file"
         yield Flaw(FindingKind.WRONG_SPANS, delete.file_path, what)

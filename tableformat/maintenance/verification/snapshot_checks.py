@@ -98,7 +98,7 @@ class SnapshotChecks:
         order = np.argsort(starts, kind="stable")
         numbers, starts = numbers[order], starts[order]
         ends = starts + self.columns.record_counts[numbers]
-        overlaps = np.flatnonzero(np.maximum.accumulate(ends)[:-1] > starts[1:]) + 1 if len(ends) else ends
+        overlaps = np.flatnonzero(np.maximum.accumulate(ends)[:-1] > starts[1:]) + 1
         for number in self._new(FindingKind.WRONG_ROW_IDS, numbers[overlaps]):
             what = f"another data file of snapshot {snapshot.snapshot_id} has some of the row ids that it has"
             yield Flaw(FindingKind.WRONG_ROW_IDS, self._path(number), what)

@@ -1,0 +1,138 @@
+"""Verification of delete files as other writers leave them, and of what is told beside another finding (MT-75)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from damaged_tables import alter_files, kinds, rewrite_rows, the_finding
+from maintenance_tables import commit_deletes, keyed_table, rows, unnamed_position_delete
+from test_verify_files import TestSpans as SpanFiles
+
+import tableformat as tf
+from tableformat.maintenance.verification.findings import FindingKind
+from tableformat.metadata.content_file import DeleteFile
+from tableformat.testing.table_files import live_data_files, live_delete_files
+
+
+def two_files(directory: Path, version: str = "2") -> tf.Table:
+    table = keyed_table(directory, properties={"format-version": version})
+    for name in "ab":
+        table.append(rows(name, range(4)))
+    return table
+
+
+def test_rows_of_equality_deletes_are_not_counted(tmp_path: Path) -> None:
+    """MT-70: `row_count` is of data files."""
+    table = two_files(tmp_path)
+    table.delete_rows(rows("a", [1, 2]).select(["id1", "id2"]))
+    found = table.verify(deep=True)
+    assert (found.findings, found.row_count) == ((), 8)
+
+
+def test_position_deletes_without_field_ids_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    """DA-10"""
+    table = two_files(tmp_path)
+    table.delete("id1 = 'a' and id2 = 1", mode="scan")
+    (delete,) = live_delete_files(table)
+    plain = pa.schema([("file_path", pa.string()), ("pos", pa.int64())])
+    rewrite_rows(table, delete, lambda found: pa.table([found["file_path"], found["pos"]], schema=plain))
+    assert table.verify(deep=True).findings == ()
+    assert table.scan().count() == 7
+
+
+def test_positions_of_a_file_that_left_are_no_matter_of_the_others(tmp_path: Path) -> None:
+    """DA-10"""
+    table = two_files(tmp_path)
+    (data, _) = live_data_files(table)
+    gone = replace(data, file_path=f"{data.file_path}-gone")
+    commit_deletes(table, unnamed_position_delete(table, [(data, 1), (gone, 99)]))
+    assert table.verify(deep=True).findings == ()
+    assert table.scan().count() == 7
+
+
+def test_a_position_delete_in_another_partition_is_told_of_once(tmp_path: Path) -> None:
+    """MT-73, DA-1"""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    for name in "ab":
+        table.append(rows(name, range(3)))
+    table.delete("id1 = 'a' AND id2 = 1", mode="scan")
+    alter_files(table, lambda file: replace(file, partition=("b",)) if isinstance(file, DeleteFile) else file)
+    the_finding(table.verify(deep=True), FindingKind.WRONG_PARTITION)
+
+
+def test_every_vector_of_a_file_is_looked_at_whatever_is_wrong_with_the_first(tmp_path: Path) -> None:
+    """DA-7"""
+    table = two_files(tmp_path, "3")
+    table.delete("id2 = 1", mode="scan")
+    first, second = sorted(live_delete_files(table), key=lambda file: file.content_offset or 0)
+    assert first.file_path == second.file_path
+
+    def damage(file: DeleteFile) -> DeleteFile:
+        is_first = file.content_offset == first.content_offset
+        return replace(file, content_offset=5) if is_first else replace(file, record_count=3)
+
+    alter_files(table, lambda file: damage(file) if isinstance(file, DeleteFile) else file)
+    told = str(table.verify(deep=True)).lower()
+    assert "its footer has no deletion vector at 5" in told
+    assert "footer states file and positions" in told
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(("a", 0), ("b", 2)), (("a", 1), ("b", 3)), (("a", 1), ("b", 2))],
+    ids=["another lower cut", "another upper cut", "the same"],
+)
+def test_both_cuts_of_a_carried_span_are_compared(
+    tmp_path: Path, lower: tuple[str, int], upper: tuple[str, int]
+) -> None:
+    """RD-13: a scan goes by the entry."""
+    made = SpanFiles()
+    table = made.made(tmp_path)
+    made.write(table, lower, upper)
+    is_same = (lower, upper) == (("a", 1), ("b", 2))
+    assert ("wrong-spans" in kinds(table.verify(deep=True))) is not is_same
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_the_last_row_of_a_file_is_in_it(tmp_path: Path, version: str) -> None:
+    """MT-75: positions are counted from 0."""
+    table = two_files(tmp_path, version)
+    table.delete("id2 = 3", mode="scan")
+    assert table.verify(deep=True).findings == ()
+
+
+def test_more_positions_than_the_entry_states(tmp_path: Path) -> None:
+    table = two_files(tmp_path)
+    table.delete("id1 = 'a' and id2 in (1, 2)", mode="scan")
+    alter_files(table, lambda file: replace(file, record_count=1) if isinstance(file, DeleteFile) else file)
+    finding = the_finding(table.verify(deep=True), FindingKind.WRONG_COUNT)
+    assert "entry states 1 rows and its footer 2" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("upper", "stated", "told"),
+    [
+        (("b", 2), {}, []),
+        (("b", 2), {"lower": "a", "upper": "b"}, []),
+        (("b", 2), {"lower": "A", "upper": "z"}, []),
+        (("b", 2), {"lower": "b"}, ["lower"]),
+        (("b", 2), {"upper": "a"}, ["upper"]),
+        (("b", 2), {"lower": "aa", "upper": "aa"}, ["lower", "upper"]),
+        (None, {"lower": "a"}, []),
+        (None, {"lower": "a", "upper": "z"}, ["upper"]),
+    ],
+)
+def test_bounds_of_spans_may_be_wider_and_leave_none_out(
+    tmp_path: Path, upper: tuple[str, int] | None, stated: dict[str, str], told: list[str]
+) -> None:
+    """RD-6, FM-15: a side that is open has no bound, and one that says nothing rules nothing out."""
+    table = two_files(tmp_path)
+    table.delete_range(lower=("a", 1), upper=upper)
+    bounds = {f"{side}_bounds": {1: stated[side].encode()} if side in stated else None for side in ("lower", "upper")}
+    alter_files(table, lambda file: replace(file, **bounds) if isinstance(file, DeleteFile) else file)
+    findings = table.verify(deep=True).findings
+    assert [each.kind for each in findings] == [FindingKind.WRONG_BOUNDS] * len(told)
+    assert [side for each in findings for side in ("lower", "upper") if f"{side} bound" in each.what] == told

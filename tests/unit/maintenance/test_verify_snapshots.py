@@ -1,0 +1,150 @@
+"""Verification of the live files of a snapshot together: which file is named, and what of other writers is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from damaged_tables import alter_entries, alter_files, alter_manifests, kinds, the_finding
+from maintenance_tables import keyed_table, rows
+
+import tableformat as tf
+from tableformat.maintenance.verification.census import Census
+from tableformat.maintenance.verification.findings import FindingKind
+from tableformat.metadata.content_file import DataFile, DeleteFile
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import decode_manifest
+from tableformat.testing.table_files import live_data_files, live_delete_files
+
+
+def version_3(directory: Path, *sizes: int) -> tf.Table:
+    """A table with a data file of so many rows for each."""
+    table = keyed_table(directory, properties={"format-version": "3"})
+    for number, size in enumerate(sizes):
+        table.append(rows(str(number), range(size)))
+    return table
+
+
+def first_row_ids(*ids: int) -> Callable[[Any], Any]:
+    """Of the data files of `version_3`, in their order."""
+
+    def change(entry: Any) -> Any:
+        file = entry.file
+        place = int(file.lower_bounds[1])
+        return [replace(entry, file=replace(file, first_row_id=ids[place]))]
+
+    return change
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_any_data_file_with_two_vectors_is_named_with_both(tmp_path: Path, place: int) -> None:
+    """MT-73, DA-7"""
+    table = version_3(tmp_path, 4, 4, 4)
+    table.delete("id2 = 1 and id1 < '2'", mode="scan")
+    twice = live_data_files(table)[place].file_path
+    alter_files(table, lambda file: replace(file, referenced_data_file=twice) if isinstance(file, DeleteFile) else file)
+    finding = the_finding(table.verify(), FindingKind.DUPLICATE_VECTOR)
+    assert finding.file == twice
+    vectors = live_delete_files(table)
+    assert len(vectors) == 2
+    assert finding.what.count(vectors[0].file_path) == 2, "both are in one file"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ids", "wrong"),
+    [
+        ((3, 3, 3), (0, 3, 6), []),
+        ((3, 3, 3), (0, 3, 5), ["2"]),
+        ((3, 3, 3), (6, 0, 2), ["2"]),
+        ((6, 1, 1), (0, 5, 6), ["1"]),
+        ((9, 1, 1), (0, 2, 4), ["1", "2"]),
+        ((1, 1, 1), (0, 1, 1), ["2"]),
+        ((3, 3, 3), (0, 3, 7), ["2"]),
+    ],
+    ids=["one after the other", "near", "in another order", "inside", "two inside", "single rows", "not given out"],
+)
+def test_the_file_whose_row_ids_are_wrong_is_named(
+    tmp_path: Path, sizes: tuple[int, ...], ids: tuple[int, ...], wrong: list[str]
+) -> None:
+    """MT-73: the one that begins later of two, whatever lies between them."""
+    table = version_3(tmp_path, *sizes)
+    alter_entries(table, first_row_ids(*ids))
+    found = table.verify()
+    named = {file.file_path: int(file.lower_bounds[1]) for file in live_data_files(table) if file.lower_bounds}
+    assert {each.kind for each in found.findings} <= {FindingKind.WRONG_ROW_IDS}
+    assert sorted(str(named[each.file]) for each in found.findings) == wrong, str(found)
+
+
+def test_a_summary_without_totals_is_sound(tmp_path: Path) -> None:
+    """MT-73: other writers leave them out."""
+    table = version_3(tmp_path, 4)
+    snapshot = table.view.snapshot
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    for name in [each for each in snapshot.summary.additional_properties if each.startswith("total-")]:
+        del snapshot.summary.additional_properties[name]
+    assert table.verify().findings == ()
+
+
+def test_a_snapshot_that_lists_no_manifest_is_sound(tmp_path: Path) -> None:
+    """MT-73: of a table of version 3 that another writer has emptied."""
+    table = version_3(tmp_path, 4)
+    alter_manifests(table, lambda _: [], lambda _: [])
+    assert live_data_files(tf.read_metadata(table.iceberg.metadata_location)) == []
+    assert table.verify().findings == ()
+
+
+def test_a_vector_whose_data_file_is_gone_says_which_it_was(tmp_path: Path) -> None:
+    """MT-73"""
+    table = version_3(tmp_path, 4, 4)
+    table.delete("id2 = 1", mode="scan")
+    gone = live_data_files(table)[0].file_path
+    alter_entries(table, lambda entry: [] if entry.file.file_path == gone else [entry])
+    (finding,) = (each for each in table.verify().findings if each.kind is FindingKind.DANGLING_VECTOR)
+    assert gone in finding.what
+
+
+def test_position_deletes_of_older_snapshots_are_not_told_of(tmp_path: Path) -> None:
+    """MT-73: dead ones leave with their snapshot; those of the head are told of."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(4)))
+    table.append(rows("b", range(4)))
+    table.delete("id1 = 'a' and id2 = 1", mode="scan")
+    gone = next(file for file in live_data_files(table) if file.sequence_number == 1).file_path
+    alter_entries(table, lambda entry: [] if entry.file.file_path == gone else [entry])
+    assert "dead-delete" in kinds(table.verify())
+    table.maintenance.repair()
+    assert "dead-delete" not in kinds(table.verify())
+    assert all(isinstance(file, DataFile) for file in live_data_files(table))
+
+
+@pytest.mark.parametrize(
+    ("known", "stated", "is_sound"),
+    [
+        ((1, 1, 4), (1, 1, 4), True),
+        ((1, 1, 4), (3, 3, 4), True),
+        ((3, 3, 4), (1, 1, 4), True),
+        ((1, 2, 4), (3, 3, 4), False),
+        ((1, 1, 4), (2, 3, 4), False),
+        ((1, 1, 4), (2, 1, 4), False),
+        ((1, 1, 4), (3, 3, 5), False),
+        ((1, 1, 4), (1, 1, 5), False),
+    ],
+)
+def test_two_manifests_may_differ_about_a_file_that_was_added_by_two_commits(
+    tmp_path: Path, known: tuple[int, int, int], stated: tuple[int, int, int], is_sound: bool
+) -> None:
+    """MT-72, SP-24: data number, number of the commit, rows. Of a picked file each is that of its own commit."""
+    view = version_3(tmp_path, 4).view
+    (manifest,) = manifests_of(view)
+    (entry,) = decode_manifest(view.io, manifest, view.metadata)
+    census = Census(view.metadata)
+    for each in (known, stated):
+        numbers = dict(zip(("sequence_number", "file_sequence_number", "record_count"), each, strict=True))
+        flaws = list(census.add(manifest, [replace(entry, file=replace(entry.file, **numbers))]))
+    assert [flaw.kind for flaw in flaws] == ([] if is_sound else [FindingKind.WRONG_SEQUENCE_NUMBER])
+    if is_sound:
+        assert [file.sequence_number for file in census.files] == [1], "deletes after the first commit are new enough"
