@@ -190,6 +190,26 @@ def _fit_float(literal: Literal[Any], column_type: FloatType | DoubleType) -> Fi
     return Fitted(number, exact=True)
 
 
+def fit_double_among_floats(number: float) -> Fitted:
+    """A number of 64 bits beside a column of 32 is compared as it is; one without a type of its own is the nearest
+    float (`_fit_float`)."""
+    largest = _largest_float(True)
+    if math.isinf(number):
+        return Fitted(number, exact=True)
+    if abs(number) > largest:
+        return Fitted(largest if number > 0 else -math.inf, exact=False)
+    near = nearest_float(number)
+    if near > number:
+        near = float(np.nextafter(np.float32(near), np.float32(-np.inf)))
+    return Fitted(near, exact=near == number)
+
+
+def nearest_float(number: float) -> float:
+    """The float of 32 bits; infinite for a number that is too large."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
 @cache
 def _largest_float(is_single: bool) -> float:
     return float(np.finfo(np.float32 if is_single else np.float64).max)

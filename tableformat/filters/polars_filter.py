@@ -15,7 +15,6 @@ from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 from pyiceberg.expressions import (
@@ -44,6 +43,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import FloatType
 
 from tableformat.errors import InvalidPredicateError
+from tableformat.filters.literals import nearest_float
 from tableformat.keys.exact_decimals import decimal_of
 
 _COMPARISONS: Final[dict[str, Callable[..., BooleanExpression]]] = {
@@ -138,7 +138,7 @@ class _Translation:
         if name not in self._schema.column_names or not isinstance(self._schema.find_type(name), FloatType):
             return
         for value in values:
-            if isinstance(value, float) and math.isfinite(value) and _nearest_float(value) != value:
+            if isinstance(value, float) and math.isfinite(value) and nearest_float(value) != value:
                 raise self._refused(f"{value} is no float of 32 bits, as the column has them; give pl.Float32 values")
 
     def _column(self, node: Any) -> Reference:
@@ -203,8 +203,3 @@ class _Translation:
             f"the Polars expression {self._text} cannot be a filter: {why}. Compare columns with values under &, | and "
             "~, write the filter as SQL text, or read more and filter in Polars."
         )
-
-
-def _nearest_float(value: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any, Final
 
 from pyiceberg.expressions import literals as iceberg
@@ -45,6 +46,8 @@ from tableformat.filters.literals import (
     LocalTime,
     blob_bytes,
     fit,
+    fit_double_among_floats,
+    nearest_float,
     time_micros,
     timestamp_nanos,
     with_offset,
@@ -93,6 +96,14 @@ _KIND_OF_CAST: Final = {
     exp.DataType.Type.DOUBLE: "float",
     exp.DataType.Type.BOOLEAN: "boolean",
 }
+_BITS: Final = {
+    exp.DataType.Type.TINYINT: 8,
+    exp.DataType.Type.SMALLINT: 16,
+    exp.DataType.Type.INT: 32,
+    exp.DataType.Type.BIGINT: 64,
+}
+_DECIMAL_OF_SQL: Final = (18, 3)
+"""Precision and scale of a DECIMAL that states none."""
 _EXAMPLES: Final[dict[type[IcebergType], str]] = {
     BooleanType: "TRUE",
     StringType: "'text'",
@@ -118,6 +129,8 @@ class Constant:
     """bool, int, Decimal or float; for all other kinds the text between the quotes."""
     text: str
     """The SQL that it was written as, for messages."""
+    float_bits: int | None = None
+    """64 of a number that SQL has as a DOUBLE, 32 of a FLOAT; None of others, which take the type of the column."""
 
     @property
     def is_null(self) -> bool:
@@ -138,11 +151,11 @@ def constant_of(node: exp.Expr) -> Constant | None:
     elif isinstance(node, exp.Literal) and node.is_string:
         constant = Constant("string", node.this, text)
     elif isinstance(node, exp.Literal):
-        constant = Constant("number", _number(node.this, text), text)
+        constant = Constant("number", _number(node.this, text), text, 64 if "e" in text.lower() else None)
     elif isinstance(node, exp.Neg):
         inner = constant_of(node.this)
         if inner is not None and inner.kind == "number":
-            constant = Constant("number", _negated(inner.value), text)
+            constant = replace(inner, value=_negated(inner.value), text=text)
     elif isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         inner = constant_of(node.this)
         constant = None if inner is None else _cast(inner, node.to, text)
@@ -172,6 +185,10 @@ def fit_constant(
         )
     if constant.kind == "number" and is_nan_value(constant.value):
         return _fit_nan(column_type)
+    if constant.float_bits == 64 and isinstance(column_type, FloatType):
+        return fit_double_among_floats(float(constant.value))
+    if constant.float_bits == 32 and isinstance(column_type, DoubleType):
+        constant = replace(constant, value=nearest_float(float(constant.value)))
     try:
         if local_time is not None and isinstance(column_type, ZONED_TYPES):
             kind = "string" if constant.kind == "string" else "timestamptz"
@@ -227,13 +244,13 @@ def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
     kind = _KIND_OF_CAST.get(to.this)
     if inner.is_null:
         return inner
+    float_bits = (32 if to.this is exp.DataType.Type.FLOAT else 64) if kind == "float" else None
     if inner.kind == "number" and kind in ("integer", "decimal", "float"):
-        if kind == "integer" and inner.value != int(inner.value):
-            raise InvalidPredicateError(f"{text} rounds a number; write the whole number instead.")
-        return Constant("number", inner.value, text)
+        _refuse_other_number(inner, kind, to, text)
+        return Constant("number", inner.value, text, float_bits)
     if inner.kind == "string" and kind == "float":
         try:
-            return Constant("number", float(inner.value), text)
+            return Constant("number", float(inner.value), text, float_bits)
         except ValueError as error:
             raise InvalidPredicateError(f"{text} is no number.") from error
     if inner.kind == "string" and kind not in (None, "integer", "decimal", "boolean"):
@@ -241,3 +258,24 @@ def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
     if inner.kind == kind:
         return Constant(inner.kind, inner.value, text)
     raise InvalidPredicateError(f"{text} is no literal that a filter can use; write the value in its own type.")
+
+
+def _refuse_other_number(inner: Constant, kind: str, to: exp.DataType, text: str) -> None:
+    """InvalidPredicateError for a cast that gives another number, or none."""
+    value = inner.value
+    if kind == "integer":
+        if value != int(value):
+            raise InvalidPredicateError(f"{text} rounds a number; write the whole number instead.")
+        limit = 1 << (_BITS[to.this] - 1)
+        is_held = -limit <= value < limit
+    elif kind == "decimal":
+        sizes = [int(part.name) for part in to.expressions]
+        precision, scale = (*sizes, 0)[:2] if sizes else _DECIMAL_OF_SQL
+        unscaled = Fraction(value) * 10**scale
+        if unscaled.denominator != 1:
+            raise InvalidPredicateError(f"{text} rounds a number; write the digits that it is to have.")
+        is_held = abs(unscaled) < 10**precision
+    else:
+        is_held = to.this is not exp.DataType.Type.FLOAT or math.isfinite(nearest_float(float(value)))
+    if not is_held:
+        raise InvalidPredicateError(f"{text} is out of the range of its type.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ import pytest
 
 import tableformat as tf
 from tableformat.engines import duckdb as engine
-from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, TableFormatError, UnsupportedFeatureError
+from tableformat.errors import (
+    InvalidArgumentError,
+    InvalidPredicateError,
+    SnapshotNotFoundError,
+    TableFormatError,
+    UnsupportedFeatureError,
+)
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("Name", pa.string()), ("price", pa.float64())])
 
@@ -289,6 +296,57 @@ class TestDelete:
         assert 0 < len(shown) < 48
         attached.run(f"DELETE FROM lake.db.moments WHERE {condition}")
         assert set(table.refresh().scan().to_arrow()["id"].to_pylist()) == set(range(48)) - shown
+
+
+_FLOATS = [0.1, 0.2, 0.7, 1.0, 16777216.0, 1e30, None, -0.1]
+_DOUBLES = [0.1, 0.2, 0.7, 1.0, 0.10000000149011612, 1e30, None, -0.1]
+_PRICES = ["1.25", "1.26", "1.30", "0.10", "-1.25", "100.00", "0.70", "2.26"]
+_NUMBERS = """0.1; 1e-1; 0.1::DOUBLE; '0.1'::DOUBLE; 0.1::FLOAT; '0.1'::FLOAT; -1e-1; 7e-1; 0.7::FLOAT; 16777217;
+    16777217::DOUBLE; 1e30; 1e39; -1e39; 1e-50; -1e-50; 'inf'::DOUBLE; 'nan'::DOUBLE"""
+_KEPT = "1.25::DECIMAL(9, 2); 100::DECIMAL(4, 1); 1.250::DECIMAL; 1::TINYINT"
+
+
+class TestNumbersOfTheirOwnType:
+    """A condition means for `where=`, and so for DELETE, what it means for DuckDB: the rows that are shown go."""
+
+    @pytest.fixture
+    def numbers(self, attached: Attached) -> Attached:
+        schema = pa.schema([("id", pa.int64()), ("f", pa.float32()), ("d", pa.float64()), ("p", pa.decimal128(9, 2))])
+        attached.table = attached.catalog.create_table("db.numbers", schema)
+        columns = [[*range(8)], _FLOATS, _DOUBLES, [Decimal(each) for each in _PRICES]]
+        attached.table.append(pa.table(columns, schema=schema))
+        tf.duckdb.refresh(attached.connection)
+        attached.connection.execute("CREATE TABLE memory.own AS FROM lake.db.numbers")
+        return attached
+
+    @pytest.mark.parametrize(("column", "texts"), [("f", _NUMBERS), ("d", _NUMBERS), ("p", _KEPT)])
+    def test_they_are_compared_as_in_duckdb(self, numbers: Attached, column: str, texts: str) -> None:
+        for number in map(str.strip, texts.split(";")):
+            for condition in (
+                *(f"{column} {operator} {number}" for operator in ("=", "<>", "<", "<=", ">", ">=")),
+                f"{column} IN ({number}, 5)",
+                f"NOT ({column} BETWEEN {number} AND {number})",
+            ):
+                shown = numbers.rows(f"SELECT id FROM memory.own WHERE {condition} ORDER BY id")
+                kept = numbers.table.scan(condition).to_arrow()["id"].to_pylist()
+                assert sorted(kept) == [row[0] for row in shown], condition
+
+    @pytest.mark.parametrize(
+        ("number", "message"),
+        [
+            ("1.255::DECIMAL(9, 2)", "rounds a number"),
+            ("1.25::DECIMAL(9, 1)", "rounds a number"),
+            ("1.2345::DECIMAL", "rounds a number"),
+            ("1000::DECIMAL(4, 1)", "out of the range"),
+            ("300::TINYINT", "out of the range"),
+            ("3000000000::INT", "out of the range"),
+            ("1e39::FLOAT", "out of the range"),
+        ],
+    )
+    def test_casts_to_other_numbers_are_refused(self, numbers: Attached, number: str, message: str) -> None:
+        """They were taken for the number as it was written."""
+        with pytest.raises(InvalidPredicateError, match=message):
+            numbers.table.scan(f"p = {number}")
 
 
 class TestStatesThatAreAttached:
