@@ -7,6 +7,7 @@ is accepted: a string for dates, times, uuids and binary, a date for a timestamp
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -102,6 +103,7 @@ _BITS: Final = {
     exp.DataType.Type.INT: 32,
     exp.DataType.Type.BIGINT: 64,
 }
+_DIGITS_OF_SECONDS: Final = {exp.DataType.Type.TIMESTAMP_S: 0, exp.DataType.Type.TIMESTAMP_MS: 3}
 _DECIMAL_OF_SQL: Final = (18, 3)
 """Precision and scale of a DECIMAL that states none."""
 _EXAMPLES: Final[dict[type[IcebergType], str]] = {
@@ -253,6 +255,10 @@ def _cast(inner: Constant, to: exp.DataType, text: str) -> Constant:
             return Constant("number", float(inner.value), text, float_bits)
         except ValueError as error:
             raise InvalidPredicateError(f"{text} is no number.") from error
+    if inner.kind == "string" and to.this in _DIGITS_OF_SECONDS:
+        fraction = inner.value.partition(".")[2]
+        if re.match(rf"\d{{{_DIGITS_OF_SECONDS[to.this]}}}0*[1-9]", fraction):
+            raise InvalidPredicateError(f"{text} rounds a time; write the digits that it is to have.")
     if inner.kind == "string" and kind not in (None, "integer", "decimal", "boolean"):
         return Constant(kind, inner.value, text)
     if inner.kind == kind:

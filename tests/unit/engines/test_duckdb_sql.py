@@ -332,6 +332,24 @@ class TestNumbersOfTheirOwnType:
                 assert sorted(kept) == [row[0] for row in shown], condition
 
     @pytest.mark.parametrize(
+        ("text", "is_rounded"),
+        [
+            ("'2024-01-01 12:00:00.0005'::TIMESTAMP_MS", True),
+            ("'2024-01-01 12:00:00.5'::TIMESTAMP_S", True),
+            ("'2024-01-01 12:00:00.5000+00'::TIMESTAMP_MS", False),
+            ("'2024-01-01 12:00:00.000'::TIMESTAMP_S", False),
+        ],
+    )
+    def test_times_that_are_rounded_are_refused(self, attached: Attached, text: str, is_rounded: bool) -> None:
+        schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+        table = attached.catalog.create_table("db.times", schema)
+        if is_rounded:
+            with pytest.raises(InvalidPredicateError, match="rounds a time"):
+                table.scan(f'"at" > {text}')
+        else:
+            assert table.scan(f'"at" > {text}').count() == 0
+
+    @pytest.mark.parametrize(
         ("number", "message"),
         [
             ("1.255::DECIMAL(9, 2)", "rounds a number"),
