@@ -115,7 +115,9 @@ def _answer(connection: Connection, session: Session, header: dict[str, Any], pa
         result = answer if isinstance(answer, Answer) else Answer(answer)
         connection.send({"id": header["id"], "result": result.result}, result.parts)
     except Exception as error:  # noqa: BLE001  every failure is reported to the caller, on the other side of the pipe
-        connection.send({"id": header["id"], "error": describe_error(error)})
+        described = describe_error(error)
+        described["message"] = session.staging.in_words_of_users(described["message"])
+        connection.send({"id": header["id"], "error": described})
 
 
 def main() -> None:

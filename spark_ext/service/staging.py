@@ -72,6 +72,12 @@ class StagingCatalog(NoopCatalog):
     def remove(self, identifier: Sequence[str]) -> StagedTable | None:
         return self._tables.pop(tuple(identifier), None)
 
+    def in_words_of_users(self, message: str) -> str:
+        """The message with tables named as they are to be."""
+        for name, table in list(self._tables.items()):
+            message = message.replace(".".join(name), ".".join(table.identifier))
+        return message
+
     def load_table(self, identifier: str | Identifier) -> IcebergTable:
         name = self.identifier_to_tuple(identifier)
         table = self._tables.get(name)

@@ -143,6 +143,8 @@ def test_rename_and_drop(spark: SparkSession, lake: Catalog, namespace: str) -> 
     spark.sql(f"CREATE TABLE lake.{namespace}.taken (a INT)")
     with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
         spark.sql(f"ALTER TABLE lake.{namespace}.old RENAME TO {namespace}.taken")
+    with pytest.raises(AnalysisException, match=r"(?i)SCHEMA_NOT_FOUND.*nowhere"):
+        spark.sql(f"ALTER TABLE lake.{namespace}.old RENAME TO nowhere.new")
     spark.sql(f"ALTER TABLE lake.{namespace}.old RENAME TO {namespace}.new")
     assert names(spark, f"SHOW TABLES IN lake.{namespace}", "tableName") == ["new", "taken"]
     spark.sql(f"DROP TABLE lake.{namespace}.new PURGE")

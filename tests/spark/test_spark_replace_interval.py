@@ -116,5 +116,7 @@ def test_rows_outside_of_the_condition_are_refused(spark: SparkSession, table: T
     writer = frame(spark, (1, 10), (3, 30)).writeTo(name)
     with pytest.raises(AnalysisException, match="1 of 2 rows"):
         writer.overwrite(expr("day >= 2"))
+    with pytest.raises(AnalysisException, match=r"lie outside what is overwritten, FALSE\. Nothing was"):
+        writer.overwrite(expr("false"))
     frame(spark, (1, 10), (3, 30)).writeTo(name).option("allow-outside", "true").overwrite(expr("day >= 2"))
     assert rows(table) == [(0, 0), (1, 1), (1, 10), (3, 30)]

@@ -107,6 +107,10 @@ def test_failed_replace_leaves_the_table_as_it_was(spark: SparkSession, old: Tab
         spark.sql(
             f"REPLACE TABLE lake.{old.name} AS SELECT IF(id = 99, raise_error('no such row'), id) id FROM {ONE_TASK}"
         )
+    with pytest.raises(AnalysisException, match=f"unknown option 'replaceWhere' of a write to {old.name}\\."):
+        spark.table(f"lake.{old.name}").write.mode("overwrite").option("replaceWhere", "id = 1").saveAsTable(
+            f"lake.{old.name}"
+        )
     assert rows(spark, old) == [(1, "a"), (2, "b")]
     assert old.snapshot_id == snapshot_id
     assert files(old.location) == before

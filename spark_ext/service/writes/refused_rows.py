@@ -100,11 +100,13 @@ class Outside:
         some = "; ".join(
             ", ".join(f"{name} = {value}" for name, value in row.items()) for row in self.samples.to_pylist()
         )
+        # A condition without columns has nothing to show.
+        some = f": {some}" if self.samples.column_names else ""
         count = len(self.samples)
         columns = [pa.nulls(count, pa.int64()), pa.nulls(count, pa.large_string())]
         reasons = pa.repeat(pa.scalar(f"lies outside {self.test.told}", pa.large_string()), count)
         return RowsRefusedError(
-            f"{self.row_count:,} of {total:,} rows for {table} lie outside {self.test.told}: {some}. Nothing was "
+            f"{self.row_count:,} of {total:,} rows for {table} lie outside {self.test.told}{some}. Nothing was "
             "committed. Leave them out; the options on-refused = 'divert' and refused-rows-table write the other rows, "
             "and an overwrite by a condition takes them with allow-outside = 'true'.",
             pa.table([*columns, reasons], schema=REPORT_SCHEMA).append_column("row", self.samples.to_struct_array()),

@@ -81,7 +81,7 @@ final class Errors {
     throw translated(error);
   }
 
-  private static RuntimeException noSuchNamespace(String[] namespace) {
+  static RuntimeException noSuchNamespace(String[] namespace) {
     return unchecked(new NoSuchNamespaceException(namespace));
   }
 

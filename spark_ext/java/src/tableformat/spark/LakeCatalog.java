@@ -360,13 +360,15 @@ public final class LakeCatalog
 
   @Override public void renameTable(Identifier from, Identifier to)
       throws NoSuchTableException, TableAlreadyExistsException {
+    Identifier target = withoutCatalog(to);
     try {
-      sidecar.callOnce("rename_table", Json.table(from).set("to", Json.identifier(withoutCatalog(to))));
+      sidecar.callOnce("rename_table", Json.table(from).set("to", Json.identifier(target)));
     } catch (RemoteException error) {
       if (error.is("AlreadyExistsError")) {
         throw new TableAlreadyExistsException(to);
       }
-      throw Errors.forTable(error, from);
+      throw error.is("NamespaceNotFoundError")
+          ? Errors.noSuchNamespace(target.namespace()) : Errors.forTable(error, from);
     }
   }
 
