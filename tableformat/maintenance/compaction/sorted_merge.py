@@ -211,15 +211,20 @@ def _in_order(parts: list[pa.RecordBatch], order: MergeOrder, *, is_sorted: bool
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """A key column whose Python values compare like keys; Python has no nanoseconds, so times become numbers."""
+    """A key column whose Python values compare like keys; Python has no nanoseconds, so times become numbers, and no
+    text that is no UTF-8, which Spark writes, so text becomes its bytes."""
     plain = column.storage if isinstance(column, pa.ExtensionArray) else column
+    if pa.types.is_string(plain.type):
+        return plain.view(pa.binary())
+    if pa.types.is_large_string(plain.type):
+        return plain.view(pa.large_binary())
     if pa.types.is_temporal(plain.type):
         return plain.view(pa.int32() if plain.type.bit_width == 32 else pa.int64())
     return plain
 
 
 def _values(columns: Sequence[pa.Array], row: int) -> KeyValues:
-    """Nulls first. Text compares by code point and binary by unsigned bytes, as keys do (RD-4)."""
+    """Nulls first. Text and binary compare by unsigned bytes, as keys do (RD-4)."""
     values = (column[row].as_py() for column in columns)
     return tuple((0,) if value is None else (1, value) for value in values)
 
