@@ -143,7 +143,7 @@ def _decimals(stored: pa.BinaryArray, is_known: Flags) -> BoundColumn:
 
 
 def _uuids(stored: pa.BinaryArray, is_known: Flags, *, is_upper: bool) -> BoundColumn:
-    """Trusted by half, and only on one side: `file_statistics` says why."""
+    """Trusted by half, and only on one side: `uuid_bound`, for arrays."""
     fits = is_known & (np.asarray(pc.binary_length(stored).fill_null(0)) == 16)
     values = np.zeros((len(stored), 16), np.uint8)
     here = np.flatnonzero(fits)

@@ -13,6 +13,7 @@ from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, U
 
 from tableformat.filters.bound_filter import is_nan_value
 from tableformat.filters.pruning import UNKNOWN, ColumnStatistics
+from tableformat.keys.single_value import uuid_bound
 from tableformat.metadata.column_bounds import from_bound
 from tableformat.metadata.content_file import ContentFile
 from tableformat.metadata.manifests.manifest_entry import PartitionFieldSummary
@@ -90,21 +91,13 @@ def _metric(metrics: Any, field_id: int) -> Any:
 
 
 def _lower_value(bound: bytes, column_type: IcebergType, location: str) -> Any:
-    """Some writers merge the UUID bounds of row groups in signed order. A first byte below 80 is the smallest in both
-    orders only when no negative UUID is there, and the signed minimum would have been that one; its low half may be
-    off all the same."""
     value = _value(bound, column_type, location)
-    if isinstance(column_type, UUIDType):
-        return value[:8] + bytes(8) if value[0] < 0x80 else None
-    return value
+    return uuid_bound(value, is_upper=False) if isinstance(column_type, UUIDType) else value
 
 
 def _upper_value(bound: bytes, column_type: IcebergType, location: str) -> Any:
-    """For UUIDs the mirror image of the lower bound: trusted when the first byte is 80 or more."""
     value = _value(bound, column_type, location)
-    if isinstance(column_type, UUIDType):
-        return value[:8] + b"\xff" * 8 if value[0] >= 0x80 else None
-    return value
+    return uuid_bound(value, is_upper=True) if isinstance(column_type, UUIDType) else value
 
 
 def _value(bound: bytes, column_type: IcebergType, location: str) -> Any:

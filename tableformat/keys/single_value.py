@@ -67,6 +67,18 @@ def encode_bound(bound: bytes, key_type: PrimitiveType, *, is_upper: bool) -> by
             return VALUE_MARKER + bound.ljust(width, b"\xff" if is_upper else b"\x00")
 
 
+def uuid_bound(bound: bytes, *, is_upper: bool) -> bytes | None:
+    """What the bound of a uuid column of several row groups proves in the order of its bytes; None for nothing.
+
+    Some writers merge the bounds of row groups in signed order. A first byte below 80 is the smallest in both orders
+    only when no negative UUID is there, and the signed minimum would have been that one; its low half may be off all
+    the same. For upper bounds the mirror image: trusted when the first byte is 80 or more.
+    """
+    if (bound[0] >= 0x80) != is_upper:
+        return None
+    return bound[:8] + (b"\xff" if is_upper else b"\x00") * 8
+
+
 def _integer(bound: bytes, key_type: PrimitiveType) -> int:
     _check_length(bound, (4,) if isinstance(key_type, DateType) else (4, 8), key_type)
     number = int.from_bytes(bound, "little", signed=True)

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import PrimitiveType
+from pyiceberg.types import PrimitiveType, UUIDType
 
 from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
-from tableformat.keys.encoding import AFTER_MARKER, NULL_MARKER, encode_column
+from tableformat.keys.encoding import AFTER_MARKER, NULL_MARKER, VALUE_MARKER, encode_column
 from tableformat.keys.families import KeyFamily, family_of
 from tableformat.keys.key_columns import KeyColumns
-from tableformat.keys.single_value import MalformedBoundError, encode_bound
+from tableformat.keys.single_value import MalformedBoundError, encode_bound, uuid_bound
 from tableformat.keys.sort_words import number_view
 from tableformat.metadata.column_bounds import to_bound, truncate_lower, truncate_upper
 from tableformat.metadata.content_file import DataFile
@@ -37,7 +37,8 @@ def key_bounds(data: DataFile, key: KeyColumns) -> KeyBounds:
 
     A column is known by its null count (a file written before the column was added has none: it may read as null or as
     a default). With nulls the lower side is null; all null, the upper side too. Floats also need a NaN count: unknown,
-    neither side is known, above 0, NaN tops every bound. CorruptFileError when the bytes of a bound that is needed are
+    neither side is known, above 0, NaN tops every bound. UUIDs of a file that may have several row groups are known as
+    far as `uuid_bound` says. CorruptFileError when the bytes of a bound that is needed are
     no value of the column.
     """
     return KeyBounds(_side(data, key, is_upper=False), _side(data, key, is_upper=True) + AFTER_MARKER)
@@ -74,12 +75,16 @@ def _bound(data: DataFile, field_id: int, key_type: PrimitiveType, *, is_upper: 
     if stored is None:
         return None
     try:
-        return encode_bound(stored, key_type, is_upper=is_upper)
+        encoded = encode_bound(stored, key_type, is_upper=is_upper)
     except MalformedBoundError as error:
         side = "upper" if is_upper else "lower"
         raise CorruptFileError(
             data.file_path, f"the {side} bound of field id {field_id} in its manifest entry is {error}."
         ) from error
+    if encoded is None or not isinstance(key_type, UUIDType) or len(data.split_offsets or ()) == 1:
+        return encoded
+    proved = uuid_bound(encoded[len(VALUE_MARKER) :], is_upper=is_upper)
+    return None if proved is None else VALUE_MARKER + proved
 
 
 def entry_bounds(spans: SpanArray) -> tuple[dict[int, bytes], dict[int, bytes]]:

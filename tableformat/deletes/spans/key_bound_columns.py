@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import BooleanType, PrimitiveType
+from pyiceberg.types import BooleanType, PrimitiveType, UUIDType
 
 from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.filters.bound_columns import bound_column
@@ -81,8 +81,13 @@ def _column(files: DataColumns, field_id: int, key_type: PrimitiveType) -> tuple
     null_count, value_count = (np.asarray(pc.fill_null(metric.values, 0)) for metric in (nulls, values))
     has_nulls = nulls.is_known & (null_count > 0)
     is_all_null = has_nulls & values.is_known & (null_count == value_count)
-    lower = _encoded(files.metric("lower_bounds", field_id).values, key_type, is_upper=False)
-    upper = _encoded(files.metric("upper_bounds", field_id).values, key_type, is_upper=True)
+    lower, upper = (
+        _encoded(files.metric(f"{side}_bounds", field_id).values, key_type, is_upper=side == "upper")
+        for side in ("lower", "upper")
+    )
+    if isinstance(key_type, UUIDType):
+        lower = _as_far_as_proved(lower, files, field_id, is_upper=False)
+        upper = _as_far_as_proved(upper, files, field_id, is_upper=True)
     knows_lower, knows_upper = nulls.is_known & (lower.is_known | has_nulls), nulls.is_known & upper.is_known
     looks_at_lower, looks_at_upper = nulls.is_known & ~has_nulls, nulls.is_known & ~is_all_null
     if family_of(key_type) is KeyFamily.FLOAT:
@@ -100,6 +105,17 @@ def _column(files: DataColumns, field_id: int, key_type: PrimitiveType) -> tuple
             upper.is_odd & looks_at_upper,
         ),
     )
+
+
+def _as_far_as_proved(side: _Side, files: DataColumns, field_id: int, *, is_upper: bool) -> _Side:
+    """Of UUIDs: of files that may have several row groups what `uuid_bound` says."""
+    row_group_counts = pc.fill_null(pc.list_value_length(files.batch["split_offsets"]), 0)
+    is_whole = np.asarray(row_group_counts) == 1
+    stored = files.metric("upper_bounds" if is_upper else "lower_bounds", field_id).values
+    merged = bound_column(stored, UUIDType(), is_upper=is_upper)
+    assert merged is not None, "bounds of UUIDs are ordered"
+    pieces = pc.if_else(pa.array(is_whole), side.pieces, join_pieces([_VALUE, merged.values]))
+    return _Side(pieces, np.where(is_whole, side.is_known, merged.is_known), side.is_odd)
 
 
 def _encoded(stored: pa.BinaryArray, key_type: PrimitiveType, *, is_upper: bool) -> _Side:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType
+from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType, UUIDType
 
 from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
 from tableformat.deletes.spans.coverage import Coverage, classify, classify_many
@@ -101,6 +101,31 @@ def test_float_bounds_need_a_nan_count(
     bounds = key_bounds(data_file(key, lower=(-0.0,), upper=(0.0,), nan_value_counts=nan_counts), key)
     zero = encode_values((0.0,), key.types)
     assert bounds == KeyBounds(zero if lower_is_known else b"", zero + b"\xff" if upper_is_known else b"\xff")
+
+
+def test_bounds_of_uuids_count_only_where_signed_and_unsigned_order_agree() -> None:
+    """RD-10: Iceberg's Java library merges the bounds of row groups in signed order. Of a file with 10.. to 90.. in one
+    row group and a0.. to b0.. in another it says a0.. to b0.., or 90.. to 7f..: no row of it comes back, none is lost.
+    """
+    key = key_of(UUIDType())
+    low, high = (bytes([first]) + bytes(15) for first in (0x10, 0xA0))
+    for lower, upper, spans, verdict in (
+        (high, bytes([0xB0]) + bytes(15), (None, (bytes([0x50]) + bytes(15),)), Coverage.PARTIAL),
+        (high, bytes([0x7F]) + bytes(15), ((bytes([0x80]) + bytes(15),), None), Coverage.PARTIAL),
+        (bytes([0x90]) + bytes(15), high, ((bytes([0x85]) + bytes(15),), None), Coverage.PARTIAL),
+        (low, high, (None, (bytes([0x05]) + bytes(15),)), Coverage.CLEAN),
+        (low, high, ((bytes([0xA1]) + bytes(15),), None), Coverage.CLEAN),
+        (low, high, ((bytes([0x05]) + bytes(15),), (bytes([0xA1]) + bytes(15),)), Coverage.COVERED),
+        # The low half was chosen in signed order as well, among those of one high half.
+        (low, high, (None, (bytes([0x10]) + bytes(14) + b"\1",)), Coverage.PARTIAL),
+    ):
+        data = data_file(key, lower_bounds={1: lower}, upper_bounds={1: upper})
+        fragments = skyline(span_of_bounds(key, *spans).with_sequence_number(5))
+        assert classify(fragments, data)[0] is verdict
+        assert [found[0] for found in classify_many(fragments, [data, data])] == [verdict] * 2
+    whole = data_file(key, lower_bounds={1: high}, upper_bounds={1: high}, split_offsets=(4,))
+    fragments = skyline(span_of_bounds(key, None, (low,)).with_sequence_number(5))
+    assert classify(fragments, whole)[0] is Coverage.CLEAN
 
 
 def test_bounds_from_before_a_promotion_count() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import struct
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ from pyiceberg.types import (
     LongType,
     PrimitiveType,
     StringType,
+    TimestampType,
     UUIDType,
 )
 
@@ -39,6 +42,10 @@ VALUES: Final[dict[PrimitiveType, list[Any]]] = {
     DecimalType(9, 2): [Decimal("-12.34"), Decimal("0.00"), Decimal("9999999.99")],
     DecimalType(38, 0): [Decimal(-(10**37)), Decimal(0), Decimal(10**38 - 1)],
     DateType(): [-719_162, 0, 2_932_896],
+    # Dates from before the column was promoted among them; the first and the last lie beyond all timestamps.
+    TimestampType(): [
+        struct.pack(*each) for each in (("<i", -(1 << 31)), ("<q", -5), ("<i", 40), ("<i", (1 << 31) - 1))
+    ],
 }
 
 
@@ -66,7 +73,8 @@ def random_file(chosen: random.Random, key: KeyColumns) -> DataFile:
                 value = VALUES[key_type][place]
                 is_bytes = isinstance(value, bytes)
                 counts[name][field_id] = value if is_bytes else to_bytes(key_type, value)
-    return file_of(counts)
+    offsets = chosen.choice([None, (), (4,), (4,), (4, 99)])
+    return replace(file_of(counts), split_offsets=offsets)
 
 
 @pytest.mark.parametrize("seed", range(20))
