@@ -6,10 +6,12 @@ import math
 import struct
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.types import BinaryType, DoubleType, LongType, PrimitiveType, StringType, TimestampType
 
 from tableformat.deletes.spans.bounds import entry_bounds
+from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.spans import SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.keys.key_columns import KeyColumns
 
@@ -105,3 +107,11 @@ def test_bytes_that_cannot_be_truncated_upwards_have_no_upper_bound() -> None:
     """FM-15, RD-10: nothing of sixteen bytes is above."""
     spans = spans_of_prefixes(key_of(BinaryType()), pa.table({"k": [b"\xff" * 40]}))
     assert entry_bounds(spans) == ({1: b"\xff" * 16}, {})
+
+
+def test_what_lies_beyond_the_depth_of_a_cut_bounds_nothing() -> None:
+    """FM-15: arrays of cuts may hold anything there, as files of other writers do."""
+    columns = (pa.array(["a", "a"], pa.large_string()), pa.array([3, 7], pa.int64()))
+    depth = np.array([1, 2], np.int8)
+    cuts = [CutArray(KEY, columns, depth, np.full(2, after)) for after in (False, True)]
+    assert entry_bounds(SpanArray(KEY, cuts[0], cuts[1], None)) == ({1: b"a"}, {1: b"a"})

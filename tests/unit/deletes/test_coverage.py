@@ -59,6 +59,15 @@ def test_bounds_of_all_columns_are_one_cut_a_side() -> None:
     assert bounds == KeyBounds(encode_values(("a", 1), KEY.types), encode_values(("b", 7), KEY.types) + b"\xff")
 
 
+def test_an_entry_may_state_nothing_of_its_columns() -> None:
+    """RD-10."""
+    assert key_bounds(data_file(lower_bounds=None, upper_bounds=None), KEY) == OPEN
+    nulls = data_file(lower=("a", 1), upper=("b", 7), value_counts=None, null_value_counts={1: 10, 2: 0})
+    assert key_bounds(nulls, KEY) == KeyBounds(
+        encode_values((None, 1), KEY.types), encode_values(("b", 7), KEY.types) + b"\xff"
+    )
+
+
 def test_a_side_ends_at_the_first_unknown_column() -> None:
     """RD-10: a missing lower bound does not spoil the upper side."""
     bounds = key_bounds(data_file(lower=(None, 1), upper=("b", 7)), KEY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from pyiceberg.types import IntegerType, LongType, StringType
 
 from tableformat.deletes.spans.cuts import CutArray, cut_before
-from tableformat.deletes.spans.spans import INHERITED, SpanArray, span_of_bounds, spans_of_prefixes
+from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.keys.encoding import encode_values
 from tableformat.keys.key_columns import KeyColumns
@@ -33,6 +34,20 @@ def test_prefixes_are_sorted_and_each_kept_once() -> None:
     spans = spans_of_prefixes(KEY, prefixes)
     assert stretches(spans) == [(cut("a\0", 1), cut("a\0", 1) + b"\xff"), (cut("b", 3), cut("b", 3) + b"\xff")]
     assert spans.sequence_numbers is None
+    in_order = spans_of_prefixes(KEY, pa.table({"id1": ["a", "a", "b"]}))
+    assert stretches(in_order) == [(cut("a"), cut("a") + b"\xff"), (cut("b"), cut("b") + b"\xff")]
+
+
+def test_merged_spans_keep_the_number_that_all_have() -> None:
+    """RD-7, RD-8: spans that overlap or touch are one, as old as they were."""
+    bounds = [(("c",), ("d",)), (("a",), ("b",)), (("b",), ("b", 5)), (("d", 2), None)]
+    spans = SpanArray.concat([span_of_bounds(KEY, *each) for each in bounds])
+    for numbers in (None, [4, 4, 4, 4]):
+        merged = sort_and_merge(replace(spans, sequence_numbers=None if numbers is None else np.array(numbers)))
+        assert stretches(merged) == [(cut("a"), cut("b", 5)), (cut("c"), cut("d")), (cut("d", 2), b"\xff")]
+        assert (None if merged.sequence_numbers is None else merged.sequence_numbers.tolist()) == (
+            None if numbers is None else [4, 4, 4]
+        )
 
 
 def test_null_is_a_prefix_value_and_sorts_first() -> None:
@@ -87,6 +102,7 @@ def test_equal_bounds_are_no_span() -> None:
     [
         (("b",), ("a", 3), r"lower bound \('b',\) lies above upper bound \('a', 3\)"),
         ((), ("a",), "an empty tuple bounds nothing"),
+        (("a",), (), "an empty tuple bounds nothing"),
         (("a", 1, 2, 3), None, "4 values given for key"),
         ((1,), None, r"column 'id1' is string, not 1 \(int\)"),
     ],
