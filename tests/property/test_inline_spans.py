@@ -15,7 +15,8 @@ from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from key_cases import Cut, key_of, keyed_cases, span_array
-from pyiceberg.types import LongType, StringType
+from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, LongType, NestedField, PrimitiveType, StringType
 
 from tableformat.deletes.codecs.inline_spans import decode_spans, decode_spans_of_files, encode_spans
 from tableformat.deletes.codecs.packed_spans import MARK, MAX_SPANS, pack_spans
@@ -155,6 +156,47 @@ def test_an_entry_carries_few_spans_as_a_record_more_of_them_packed_and_many_not
     assert encode_spans(numbered, spans_to_parquet_table(numbered)) is None
     inheriting = SpanArray(key, numbered.lower, numbered.upper, np.array([INHERITED, INHERITED]))
     assert encode_spans(inheriting, spans_to_parquet_table(inheriting)) is not None
+
+
+def carried_by(number: int, key_type: PrimitiveType, *values: int) -> DeleteFile:
+    """An entry of the points; the spans are as they come, sorted or not."""
+    points = [spans_of_prefixes(key_of([key_type]), pa.table({"k0": pa.array([value])})) for value in values]
+    spans = SpanArray.concat(points)
+    return entry(spans, encode_spans(spans, spans_to_parquet_table(spans)), number)
+
+
+def test_entries_of_every_form_and_of_keys_that_were_widened_since_are_decoded_together() -> None:
+    """RD-13, RD-8: each with the number of its file, in whatever order their keys are."""
+    entries = [
+        carried_by(3, LongType(), 9, 12),
+        carried_by(4, IntegerType(), 5),
+        carried_by(5, LongType(), *range(20, 30)),
+        carried_by(6, IntegerType(), -4, 3),
+        carried_by(7, LongType(), 1),
+        carried_by(8, LongType(), 0, 2, 4, 6),
+    ]
+    schema = Schema(NestedField(1, "k", LongType()))
+    found = decode_spans_of_files(entries, schema)
+    lowest = [["9", "12"], ["5"], [str(each) for each in range(20, 30)], ["-4", "3"], ["1"], ["0", "2", "4", "6"]]
+    assert [[str(value) for value in spans.lower.columns[0].to_pylist()] for spans in found] == lowest
+    assert [set(spans.sequence_numbers.tolist()) for spans in found if spans.sequence_numbers is not None] == [
+        {number} for number in range(3, 9)
+    ]
+    assert sum(map(len, decode_spans(entries, schema))) == sum(map(len, found))
+    assert {spans.key.types for spans in found} == {(LongType(),)}
+
+
+@pytest.mark.parametrize("beside", [0, 2])
+def test_of_entries_that_are_decoded_together_the_damaged_one_is_named(beside: int) -> None:
+    """DA-8, RD-7: spans out of order, another number of them, columns that are not the key's."""
+    good = [carried_by(number, LongType(), number, number + 1) for number in range(3, 3 + beside)]
+    unsorted = replace(carried_by(9, LongType(), 5, 4), file_path="deletes/wrong.parquet")
+    other_key = replace(carried_by(9, LongType(), 5), file_path="deletes/wrong.parquet", equality_ids=(1, 2))
+    fewer = replace(carried_by(9, LongType(), 5), file_path="deletes/wrong.parquet", record_count=2)
+    # Files are decoded together by their list of columns, so one of another list comes alone.
+    for wrong in (unsorted, fewer, *(() if good else (other_key,))):
+        with pytest.raises(CorruptFileError, match=r"deletes/wrong\.parquet"):
+            decode_spans([*good, wrong, *good], None)
 
 
 def test_packed_values_that_lie_outside_of_their_bytes_are_an_error() -> None:
