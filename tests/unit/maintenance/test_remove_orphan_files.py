@@ -366,6 +366,11 @@ def test_files_that_metadata_names_otherwise(tmp_path: Path) -> None:
     assert unnamed(None, {"b": "a"}, "error") == ["y"]
     named = ["new://a/t/data/x", "new://b/t/data/x"]
     assert unnamed(None, None, "error") == unnamed(None, None, "delete") == ["y"]
+    there, named = [ListedFile("new://a/t/data/1:x", 1, 0)], ["old://a/t/data/1:x"]
+    assert unnamed({"old": "new"}, None, "error") == []
+    for options in (({1: "new"}, None, "error"), (None, {"a": 2}, "error")):
+        with pytest.raises(InvalidArgumentError, match="text"):
+            unnamed(*options)
     for location, spelled in (("s3a://b/t/x", "s3://b/t/x"), ("file:/b/t/x", "///b/t//x")):
         assert not EqualPrefixes().unnamed([ListedFile(location, 1, 0)], [spelled])
     with pytest.raises(InvalidArgumentError, match="one of error, ignore, delete"):

@@ -102,6 +102,7 @@ def test_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     assert files_on_disk(table) == before
     assert planned.dry_run
     done = table.maintenance.rewrite_manifests()
+    assert not done.dry_run
     assert planned.rewritten_manifests_count == done.rewritten_manifests_count > 0
     assert planned.added_manifests_count == done.added_manifests_count
 
@@ -127,6 +128,17 @@ def test_each_spec_has_manifests_of_its_own(tmp_path: Path) -> None:
 def test_unknown_spec_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="no partition spec 17"):
         partitioned(tmp_path).maintenance.rewrite_manifests(spec_id=17)
+
+
+def test_named_fields_may_be_those_of_an_older_spec(tmp_path: Path) -> None:
+    """MT-48: the current one does not have them."""
+    table = partitioned(tmp_path)
+    with table.update_spec() as update:
+        update.remove_field("id1")
+    table.refresh()
+    assert table.maintenance.rewrite_manifests(spec_id=0, sort_by=["id1"]).rewritten_manifests_count > 0
+    with pytest.raises(InvalidArgumentError, match="'id1' is not found in partition spec 1, which has no fields"):
+        table.maintenance.rewrite_manifests(sort_by=["id1"])
 
 
 def test_empty_table(tmp_path: Path) -> None:

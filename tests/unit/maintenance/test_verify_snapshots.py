@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from damaged_tables import alter_entries, alter_files, alter_manifests, kinds, the_finding
 from maintenance_tables import keyed_table, rows
+from pyiceberg.catalog.sql import SqlCatalog
 
 import tableformat as tf
 from tableformat.maintenance.verification.census import Census
@@ -148,3 +150,40 @@ def test_two_manifests_may_differ_about_a_file_that_was_added_by_two_commits(
     assert [flaw.kind for flaw in flaws] == ([] if is_sound else [FindingKind.WRONG_SEQUENCE_NUMBER])
     if is_sound:
         assert [file.sequence_number for file in census.files] == [1], "deletes after the first commit are new enough"
+
+
+def test_tables_that_began_with_version_1_are_sound(tmp_path: Path) -> None:
+    """DA-9: their snapshots, manifests and files have no numbers, which counts as 0."""
+    catalog = SqlCatalog("x", uri=f"sqlite:///{tmp_path}/c.db", warehouse=tmp_path.as_uri())
+    catalog.create_namespace("db")
+    schema = pa.schema({"id": pa.int64()})
+    made = catalog.create_table("db.t", schema, properties={"format-version": "1"})
+    for number in range(2):
+        made.append(pa.table({"id": [number]}, schema=schema))
+    assert tf.read_metadata(made.metadata_location).verify(deep=True).findings == ()
+    with made.transaction() as transaction:
+        transaction.upgrade_table_version(2)
+    assert tf.read_metadata(made.metadata_location).verify(deep=True).findings == ()
+    made.append(pa.table({"id": [2]}, schema=schema))
+    upgraded = tf.read_metadata(made.metadata_location)
+    assert [each.sequence_number for each in upgraded.metadata.snapshots] == [0, 0, 1]
+    found = upgraded.verify(deep=True)
+    assert (found.findings, found.row_count, found.unchecksummed_file_count) == ((), 3, 3)
+    assert upgraded.scan().count() == 3
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"record_count": -1}, {"wrong-count"}),
+        ({"record_count": 0}, set()),
+        ({"file_size_bytes": -1}, {"wrong-count", "wrong-size"}),
+        ({"file_size_bytes": 0}, {"wrong-size"}),
+    ],
+)
+def test_numbers_below_zero_are_none(tmp_path: Path, stated: dict[str, int], told: set[str]) -> None:
+    """MT-72: of rows, where none is a number too, and of bytes."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(4)))
+    alter_files(table, lambda file: replace(file, **stated))
+    assert set(kinds(table.verify())) == told

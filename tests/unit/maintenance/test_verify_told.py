@@ -1,0 +1,202 @@
+"""What verification and repair tell: which summaries are sound, what comes first, what is left and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from damaged_tables import alter_entries, alter_manifests, kinds, path_of, the_finding
+from maintenance_tables import keyed_table, rows
+
+import tableformat as tf
+from tableformat.maintenance.verification.findings import FindingKind
+from tableformat.maintenance.verification.metadata_checks import manifest_flaws
+from tableformat.merge_on_read.delete_columns import field_history
+from tableformat.metadata.manifests.manifest_list import manifests_of
+from tableformat.metadata.manifests.manifest_reader import decode_manifest
+from tableformat.testing.table_files import live_data_files, live_delete_files
+
+
+def two_files(directory: Path, version: str = "2") -> tf.Table:
+    table = keyed_table(directory, properties={"format-version": version})
+    for name in "ab":
+        table.append(rows(name, range(4)))
+    return table
+
+
+def stating(**changes: Any) -> Callable[[Any], list[Any]]:
+    """Of the only partition field of each manifest."""
+
+    def change(manifest: Any) -> list[Any]:
+        (summary,) = manifest.partitions
+        return [replace(manifest, partitions=(replace(summary, **changes),))]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "is_sound"),
+    [
+        (b"b", b"b", True),
+        (b"a", b"c", True),
+        (b"a", None, True),
+        (None, b"c", True),
+        (None, None, False),
+        (b"c", None, False),
+        (None, b"a", False),
+        (b"c", b"d", False),
+        (b"A", b"a", False),
+    ],
+)
+def test_bounds_of_partitions_hold_with_one_side_open(
+    tmp_path: Path, lower: bytes | None, upper: bytes | None, is_sound: bool
+) -> None:
+    """MT-72: a summary without bounds says that all values are null or NaN."""
+    table = keyed_table(tmp_path, partition_by=("id1",))
+    table.append(rows("b", range(3)))
+    alter_manifests(table, stating(lower_bound=lower, upper_bound=upper))
+    assert kinds(table.verify()) == ([] if is_sound else ["wrong-bounds"])
+
+
+@pytest.mark.parametrize(("contains_nan", "is_sound"), [(True, True), (None, True), (False, False)])
+def test_a_partition_of_nan_is_where_the_summary_leaves_room(
+    tmp_path: Path, contains_nan: bool | None, is_sound: bool
+) -> None:
+    """MT-72: bounds leave NaN out, and older writers do not say."""
+    catalog = tf.open_catalog(tmp_path / "lake")
+    catalog.create_namespace("db")
+    schema = pa.schema({"x": pa.float64()})
+    table = catalog.create_table("db.t", schema, partition_by=["x"])
+    table.append(pa.table({"x": [math.nan, 1.0]}, schema=schema))
+    alter_manifests(table, stating(contains_nan=contains_nan))
+    assert kinds(table.verify()) == ([] if is_sound else ["wrong-bounds"])
+
+
+@pytest.mark.parametrize(
+    ("number", "added", "is_sound"),
+    [
+        (1, 1, True),
+        (1, 2, True),
+        (2, 2, True),
+        (1, None, True),
+        (2, 1, False),
+        (0, 1, False),
+        (1, 3, False),
+        (3, None, False),
+    ],
+)
+def test_numbers_rise_from_the_data_to_its_commit_and_the_manifest(
+    tmp_path: Path, number: int, added: int | None, is_sound: bool
+) -> None:
+    """DA-9: in a manifest of number 2 whose smallest is 1."""
+    table = two_files(tmp_path)
+    view = table.view
+    manifest = replace(manifests_of(view)[0], sequence_number=2, min_sequence_number=1)
+    (entry,) = decode_manifest(view.io, manifest, view.metadata)
+    file = replace(entry.file, sequence_number=number, file_sequence_number=added)
+    found = manifest_flaws(manifest, [replace(entry, file=file)], view.metadata, field_history(view.metadata))
+    assert [flaw.kind for flaw in found] == ([] if is_sound else [FindingKind.WRONG_SEQUENCE_NUMBER])
+
+
+def test_errors_come_before_warnings_and_each_says_what_to_do(tmp_path: Path) -> None:
+    """MT-76"""
+    table = two_files(tmp_path)
+    path_of(table.metadata.metadata_log[0].metadata_file).unlink()
+    path_of(live_data_files(table)[0].file_path).unlink()
+    head = table.view.snapshot
+    assert head is not None
+    assert head.summary is not None
+    head.summary.additional_properties["total-records"] = "99"
+    found = table.verify()
+    assert kinds(found)[0] == "missing-file"
+    assert set(kinds(found)[1:]) == {"missing-log", "wrong-total"}
+    steps = {str(each.kind): each.next_step for each in found.findings}
+    assert steps["missing-file"].startswith("Restore the file from a copy")
+    assert steps["missing-log"] == "Nothing: no reader of rows needs it."
+    assert steps["wrong-total"].startswith("Take no counts from summaries")
+    assert all(each.what[0].isupper() for each in found.findings)
+
+
+def test_what_the_last_snapshot_did_may_be_given_up(tmp_path: Path) -> None:
+    """MT-76: what is stated wrongly is compared, not restored."""
+    table = two_files(tmp_path)
+    first = min(table.metadata.snapshots, key=lambda each: each.sequence_number or 0).snapshot_id
+    newest = max(live_data_files(table), key=lambda file: file.sequence_number or 0)
+
+    def damage(entry: Any) -> Any:
+        is_newest = entry.file.file_path == newest.file_path
+        return [replace(entry, file=replace(entry.file, record_count=-4)) if is_newest else entry]
+
+    alter_entries(table, damage)
+    finding = next(each for each in table.verify().errors if each.file == newest.file_path)
+    assert finding.next_step.startswith("Compare it with a copy")
+    assert "give up what the last snapshot did" in finding.next_step
+    assert finding.command == f"table.rollback(snapshot_id={first})"
+
+
+def test_a_table_without_a_catalog_is_verified_as_it_is(tmp_path: Path) -> None:
+    """MT-76: nobody can be asked what happened since."""
+    table = two_files(tmp_path)
+    missing = live_data_files(table)[0].file_path
+    path_of(missing).unlink()
+    read = tf.read_metadata(table.iceberg.metadata_location)
+    assert the_finding(read.verify(), FindingKind.MISSING_FILE).file == missing
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_what_is_left_after_a_repair(tmp_path: Path, version: str) -> None:
+    """MT-77: what older snapshots have, and what no repair mends; a dry run tells the same of the head."""
+    table = two_files(tmp_path, version)
+    table.delete("id2 = 1", mode="scan")
+    gone = live_data_files(table)[0].file_path
+    alter_entries(table, lambda entry: [] if entry.file.file_path == gone else [entry])
+    dead = next(each for each in live_delete_files(table) if each.referenced_data_file == gone)
+    damaged = table.snapshot_id
+    kind = "dangling-vector" if version == "3" else "dead-delete"
+    if version == "2":
+        path_of(dead.file_path).unlink()
+    planned = table.maintenance.repair(dry_run=True)
+    assert {str(each.kind) for each in planned.left} - {"wrong-total"} == (
+        {"missing-file"} if version == "2" else set()
+    )
+    assert str(planned).startswith("would drop 1 delete file that matches nothing")
+    mended = table.maintenance.repair()
+    left = {str(each.kind) for each in mended.left} - {"wrong-total"}
+    assert left == ({"missing-file"} if version == "2" else {kind}), "of the snapshot before"
+    assert kind in kinds(mended.found)
+    assert kind in kinds(table.verify(snapshot_id=damaged)), "of the one that is asked for"
+    assert kind not in kinds(table.verify(snapshot_id=table.snapshot_id))
+    assert str(table.maintenance.repair()).startswith("dropped 0 delete files that match nothing")
+
+
+def test_the_printed_result_has_counts_and_then_each_finding_with_its_call(tmp_path: Path) -> None:
+    table = two_files(tmp_path)
+    assert table.verify(deep=True).__str__().split("\n") == [
+        "db.t (branch main): 2 snapshots, 2 manifests, 2 data files, 0 delete files",
+        "  read 8 rows; 0 files without checksums",
+        "nothing is wrong",
+    ]
+    path = path_of(max(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-7])
+    found = table.verify()
+    (finding,) = found.findings
+    assert str(found).split("\n") == [
+        "db.t (branch main): 2 snapshots, 2 manifests, 2 data files, 0 delete files",
+        "  1 error: wrong-size",
+        f"error: wrong-size: {finding.file}",
+        f"  {finding.what}",
+        f"  {finding.next_step}",
+        f"      {finding.command}",
+    ]
+    assert finding.what.endswith("it was cut off.")
+    path.write_bytes(whole + b"more")
+    assert table.verify().findings[0].what.endswith("it is another file.")
+    path.write_bytes(whole)
+    path_of(table.metadata.metadata_log[0].metadata_file).unlink()
+    assert str(table.verify()).split("\n")[-1] == "  Nothing: no reader of rows needs it."
