@@ -259,7 +259,10 @@ def _parse(expression: pc.Expression, arrow_schema: pa.Schema) -> _Node | None:
     """The tree, or None when it cannot be read safely."""
     if any(_UNREADABLE_NAME.search(name) for name in _names(arrow_schema)):
         return None
-    (serialized,) = expression.__reduce__()[1]
+    try:
+        (serialized,) = expression.__reduce__()[1]
+    except pa.ArrowNotImplementedError:
+        return None  # A column that is named by its place has no serialized form.
     with ipc.open_file(serialized) as file:
         batch = file.get_batch(0)
     text = batch.schema.to_string(show_field_metadata=False, truncate_metadata=False)

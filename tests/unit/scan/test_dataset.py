@@ -19,7 +19,7 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, StructType, TimestamptzType, UUIDType
 from scan_tables import TableBuilder, partitioned
 
-from tableformat.errors import UnknownColumnError, UnsupportedFeatureError
+from tableformat.errors import InvalidArgumentError, InvalidPredicateError, UnknownColumnError, UnsupportedFeatureError
 from tableformat.scan import plan as plan_module
 from tableformat.scan import scan as scan_module
 from tableformat.scan.dataset import LakeDataset
@@ -201,6 +201,50 @@ def test_dataset_methods_of_pyarrow(table: TableBuilder) -> None:
     assert sum(batch.num_rows for batch in dataset.to_batches(columns=[])) == 9
 
 
+EXPRESSIONS = [
+    (pc.field("id") + 1 == 6, [5]),
+    ((pc.field("id") + 1 == 6) | (pc.field("id") > 8), [5, 9]),
+    ((pc.field("id") > 2) & (pc.utf8_length(pc.field("v")) == 2), [5, 6, 8, 9]),
+    (pc.field("st", "x") + pc.field("st", "y") == pc.field("id"), [0]),
+    (pc.field("st", "x") > 7, [8, 9]),
+    (pc.scalar(2) > 1, ALIVE),
+    (pc.scalar(dt.timedelta(1)) == pc.scalar(dt.timedelta(1)), ALIVE),
+    (pc.field(0) > 6, [7, 8, 9]),
+    (pc.field("d") > 1.0, [0, 3, 6, 9]),
+    (pc.field("id") == 77, []),
+]
+
+
+@pytest.mark.parametrize("columns", [["id"], ["id", "v", "d", "u", "at", "st"], ["v", "id"], None])
+@pytest.mark.parametrize(("expression", "ids"), EXPRESSIONS)
+def test_expressions_that_only_arrow_understands_are_applied_to_the_rows(
+    table: TableBuilder, expression: pc.Expression, ids: list[int], columns: list[str] | None
+) -> None:
+    """Whatever columns the query selects, those that the filter reads or not."""
+    dataset = table.scan().to_dataset()
+    for filtered, more in ((dataset, {"filter": expression}), (dataset.filter(expression), {})):
+        found = filtered.to_table(columns=columns, **more)
+        assert sorted(found["id"].to_pylist()) == ids
+        assert found.schema.names == (columns or dataset.schema.names)
+        assert filtered.count_rows(**more) == len(ids)
+        assert filtered.to_table(columns=["v"], **more).num_rows == len(ids)
+        assert filtered.to_table(columns={"twice": pc.field("id") * 2}, **more).num_rows == len(ids)
+    both = dataset.filter(expression).filter(pc.field("id") + 0 < 6)
+    assert sorted(both.to_table()["id"].to_pylist()) == [number for number in ids if number < 6]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 100])
+def test_batches_of_a_size_have_every_row_once(table: TableBuilder, batch_size: int) -> None:
+    batches = list(table.scan().to_dataset().to_batches(batch_size=batch_size))
+    assert sorted(number for batch in batches for number in batch["id"].to_pylist()) == ALIVE
+    assert max(batch.num_rows for batch in batches) <= batch_size
+
+
+def test_a_filter_by_the_place_of_a_column_is_no_filter_of_a_scan(table: TableBuilder) -> None:
+    with pytest.raises(InvalidPredicateError):
+        table.scan(pc.field(0) > 6)
+
+
 def test_struct_cut_down_by_the_scan_stays_cut_down(table: TableBuilder) -> None:
     dataset = table.scan(columns=["id", "st.y"]).to_dataset()
     assert dataset.schema.field("st").type == pa.struct([("y", pa.int64())])
@@ -228,3 +272,51 @@ def test_refusals_say_what_to_do(table: TableBuilder) -> None:
 def test_dataset_travels_to_another_process(table: TableBuilder) -> None:
     copy = pickle.loads(pickle.dumps(table.scan("id > 5").to_dataset()))
     assert sorted(copy.to_table()["id"].to_pylist()) == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "found"),
+    [
+        (None, ["st", "id"], ["st", "id"]),
+        (["id", "st"], ["st"], ["st"]),
+        (["id", "st"], ["st", "id"], ["st", "id"]),
+        (["st.y", "id", "st.x"], ["id", "st"], ["id", "st.y", "st.x"]),
+        (["id", "v"], [], []),
+        (["v", "id"], ["v"], ["v"]),
+    ],
+)
+def test_columns_to_select_of_some_columns(
+    table: TableBuilder, columns: list[str] | None, names: list[str], found: list[str]
+) -> None:
+    scan = table.scan(columns=columns)
+    assert scan.columns_of(names) == found
+    assert scan.select(found).schema.names == names
+
+
+def test_a_column_with_a_dot_in_its_name_is_no_part_of_another(tmp_path: Path) -> None:
+    schema = Schema(
+        NestedField(1, "a", LongType(), required=True),
+        NestedField(2, "a.b", StringType(), required=False),
+    )
+    builder = TableBuilder(tmp_path, schema, key=["a"])
+    builder.append([{"a": 1, "a.b": "x"}])
+    scan = builder.scan(columns=["a", "a.b"])
+    assert (scan.columns_of(["a"]), scan.columns_of(["a.b"])) == (["a"], ["a.b"])
+    assert scan.to_dataset().to_table(columns=["a"]).to_pylist() == [{"a": 1}]
+
+
+@pytest.mark.parametrize("limit", [True, 1.5, -1, "3"])
+def test_a_limit_that_is_no_number_of_rows_is_refused(table: TableBuilder, limit: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="limit must be a whole number of rows"):
+        table.scan(limit=limit)
+
+
+def test_limits_hold_in_duckdb_and_in_the_connection_that_was_given(table: TableBuilder) -> None:
+    for limit, count in ((0, 0), (4, 4), (99, 9), (None, 9)):
+        with duckdb.connect() as connection:
+            relation = table.scan(limit=limit).to_duckdb(connection, name="lake")
+            assert relation.aggregate("count(*)").fetchall() == [(count,)]
+            assert connection.sql("SELECT count(*) FROM lake").fetchall() == [(count,)]
+    with pytest.raises(duckdb.CatalogException):
+        duckdb.default_connection().sql("SELECT * FROM lake")
+    assert table.scan().to_duckdb().aggregate("count(*)").fetchall() == [(9,)]
