@@ -1,0 +1,34 @@
+"""What a change of a table may say of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commit_tables import data_file, new_table, position_delete, range_delete
+from pyiceberg.table.snapshots import Operation
+
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.errors import InvalidArgumentError
+
+
+def test_an_append_adds_rows_alone_and_a_blind_change_removes_no_file(tmp_path: Path) -> None:
+    """CP-3: other engines take an append for rows that were added and nothing else."""
+    table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
+    data, deletes = data_file(table, "a.parquet"), range_delete(table, "r.parquet")
+    removed: list[dict[str, Any]] = [{"removed_data_files": (data,)}, {"removed_delete_files": (deletes,)}]
+    for files in ({"added_delete_files": (deletes,)}, *removed):
+        with pytest.raises(InvalidArgumentError, match="an append adds data files and nothing else"):
+            TableChange(operation=Operation.APPEND, kind=ChangeKind.SCAN_BASED, **files)
+    for files in removed:
+        with pytest.raises(InvalidArgumentError, match="cannot be blind"):
+            TableChange(operation=Operation.DELETE, **files)
+    of_committed = position_delete(table, "p.parquet", data, [0])
+    with pytest.raises(InvalidArgumentError, match="not blind"):
+        TableChange(operation=Operation.DELETE, added_delete_files=(of_committed,))
+    with pytest.raises(InvalidArgumentError, match=r"a\.parquet is added twice"):
+        TableChange(operation=Operation.APPEND, added_data_files=(data, data))
+    own = TableChange(operation=Operation.OVERWRITE, added_data_files=(data,), added_delete_files=(of_committed,))
+    assert own.data_files_named_by_deletes == frozenset()
