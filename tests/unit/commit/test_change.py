@@ -10,7 +10,7 @@ from commit_tables import data_file, new_table, position_delete, range_delete
 from pyiceberg.table.snapshots import Operation
 
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.commit.change import ChangeKind, TableChange
+from tableformat.commit.change import ChangeKind, TableChange, operation_of
 from tableformat.errors import InvalidArgumentError
 
 
@@ -32,3 +32,25 @@ def test_an_append_adds_rows_alone_and_a_blind_change_removes_no_file(tmp_path: 
         TableChange(operation=Operation.APPEND, added_data_files=(data, data))
     own = TableChange(operation=Operation.OVERWRITE, added_data_files=(data,), added_delete_files=(of_committed,))
     assert own.data_files_named_by_deletes == frozenset()
+
+
+def test_rewritten_rows_keep_their_place_in_the_order_of_deletes(tmp_path: Path) -> None:
+    """CP-7: with a newer number they would be older than no delete, and deleted rows would be back."""
+    table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
+    rewrite: dict[str, Any] = {"operation": Operation.REPLACE, "kind": ChangeKind.REWRITE, "planned_snapshot_id": 7}
+    for number in (None, 3, 5):
+        with pytest.raises(InvalidArgumentError, match="must carry sequence number 4"):
+            TableChange(
+                **rewrite,
+                planned_sequence_number=4,
+                added_data_files=(data_file(table, "a.parquet", sequence_number=number),),
+            )
+    rewritten = data_file(table, "a.parquet", sequence_number=4)
+    assert not TableChange(**rewrite, planned_sequence_number=4, added_data_files=(rewritten,)).is_empty
+
+
+def test_an_operation_says_whether_rows_came_and_files_left(tmp_path: Path) -> None:
+    table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
+    data, deletes = data_file(table, "a.parquet"), range_delete(table, "r.parquet")
+    found = [operation_of(*each) for each in (([data], []), ([], [deletes]), ([data], [deletes]))]
+    assert found == [Operation.APPEND, Operation.DELETE, Operation.OVERWRITE]
