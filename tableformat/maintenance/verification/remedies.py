@@ -72,7 +72,7 @@ class Remedies:
         return (_NEXT_STEPS[kind], None) if kind in _NEXT_STEPS else self._way_back(kind, needed_by)
 
     def _way_back(self, kind: FindingKind, needed_by: frozenset[int]) -> tuple[str, str | None]:
-        """The newest snapshot of the branch that does without the file."""
+        """The newest snapshot of the branch that does without the file, which is an error of all that have it."""
         if not needed_by:
             return "Restore the metadata file from a copy, or register an older one of the metadata log.", None
         head = self._head()
@@ -83,7 +83,7 @@ class Remedies:
             return step, f"table.maintenance.expire_snapshots(snapshot_ids={ids})"
         line = ancestors(self.metadata, None if head is None else snapshot_by_id(self.metadata, head))
         for count, snapshot in enumerate(line):
-            if snapshot.snapshot_id not in needed_by and snapshot.snapshot_id not in self.broken:
+            if snapshot.snapshot_id not in self.broken:
                 lost = "what the last snapshot did" if count == 1 else f"what the last {count} snapshots did"
                 step = f"{restore}; or give up {lost}: the one before is the newest of {self.branch} without an error."
                 return step, f"table.rollback(snapshot_id={snapshot.snapshot_id})"

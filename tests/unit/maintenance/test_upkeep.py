@@ -500,3 +500,9 @@ def test_a_conversion_of_some_kinds_leaves_no_record(tmp_path: Path) -> None:
     assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
     assert table.maintenance.convert_deletes().removed_range_delete_file_count == 1
     assert found(table).keys() == {("a", each) for each in range(40) if each % 3 and each != 25}
+
+
+@pytest.mark.parametrize(("factor", "left"), [(1.0, 0), (1.3, 0), (1.5, 20), (2.0, 70), (4.0, 270)])
+def test_bytes_that_may_be_rewritten_are_those_of_the_factor_less_what_was(factor: float, left: int) -> None:
+    """MT-84: of all that is written, for 100 bytes of writers and 30 that were rewritten."""
+    assert Ledger(written_bytes=100, rewritten_bytes=30).bytes_left(factor) == left

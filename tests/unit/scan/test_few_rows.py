@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -10,6 +11,7 @@ import pytest
 
 import tableformat as tf
 from tableformat.scan import reader
+from tableformat.scan.arrow_rows import limited
 
 _ROWS, _GROUP = 200_000, 5_000
 
@@ -84,3 +86,20 @@ def test_row_groups_that_are_decoded_together_follow_each_other(
     assert found == [number for number in range(_ROWS) if number not in deleted]
     assert 2 not in [group for run in decoded for group in run]
     assert all(run == tuple(range(run[0], run[-1] + 1)) for run in decoded)
+
+
+@pytest.mark.parametrize("limit", [None, 0, 1, 2, 3, 4, 5, 8, 9, 10, 99])
+def test_a_limit_is_over_all_tables_and_reads_none_that_it_does_not_need(limit: int | None) -> None:
+    parts = [[0, 1, 2], [], [3, 4], [5, 6, 7, 8]]
+    read = []
+
+    def tables() -> Iterator[pa.Table]:
+        for part in parts:
+            read.append(part)
+            yield pa.table({"x": pa.array(part, pa.int64())})
+
+    found = [number for table in limited(tables(), limit) for number in table["x"].to_pylist()]
+    wanted = 9 if limit is None else min(limit, 9)
+    assert found == list(range(wanted))
+    assert sum(map(len, read[:-1])) < wanted or wanted == 0
+    assert bool(read) is (limit != 0)
