@@ -11,7 +11,8 @@ import pytest
 from pyiceberg.conversions import to_bytes
 from pyiceberg.types import DoubleType, LongType, PrimitiveType, StringType, TimestampType
 
-from tableformat.maintenance.verification.row_checks import ColumnCheck, OrderCheck, first_fall
+from tableformat.keys.rising_rows import first_fall
+from tableformat.maintenance.verification.row_checks import ColumnCheck, OrderCheck
 from tableformat.metadata.content_file import DataFile
 
 NAN = math.nan
@@ -26,7 +27,7 @@ def entry(field_type: PrimitiveType, **stated: Any) -> DataFile:
         file_format="PARQUET",
         spec_id=0,
         partition=(),
-        record_count=1,
+        record_count=0,
         file_size_bytes=1,
         sequence_number=1,
         value_counts={1: stated["values"]} if "values" in stated else None,
