@@ -62,9 +62,8 @@ def _statistics_columns(files: DataColumns, field_id: int, column_type: IcebergT
     upper = bound_column(files.metric("upper_bounds", field_id).values, column_type, is_upper=True)
     if lower is None or upper is None:
         return None
-    nulls, nans, values = (
-        files.metric(name, field_id) for name in ("null_value_counts", "nan_value_counts", "value_counts")
-    )
+    nulls, values = files.null_counts(field_id), files.value_counts(field_id)
+    nans = files.metric("nan_value_counts", field_id)
     null_count, nan_count, value_count = (
         np.asarray(pc.fill_null(metric.values, 0)) for metric in (nulls, nans, values)
     )

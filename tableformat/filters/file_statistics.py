@@ -15,7 +15,7 @@ from tableformat.filters.bound_filter import is_nan_value
 from tableformat.filters.pruning import UNKNOWN, ColumnStatistics
 from tableformat.keys.single_value import uuid_bound
 from tableformat.metadata.column_bounds import from_bound
-from tableformat.metadata.content_file import ContentFile
+from tableformat.metadata.content_file import ContentFile, null_count, value_count
 from tableformat.metadata.manifests.manifest_entry import PartitionFieldSummary
 
 _REMEMBERED_FACTS = 50_000
@@ -32,9 +32,9 @@ def column_statistics(file: ContentFile, field_id: int, column_type: IcebergType
     return _column_statistics(
         file.file_path,
         column_type,
-        nulls=_metric(file.null_value_counts, field_id),
+        nulls=null_count(file, field_id),
         nans=_metric(file.nan_value_counts, field_id),
-        values=_metric(file.value_counts, field_id),
+        values=value_count(file, field_id),
         lower=_metric(file.lower_bounds, field_id),
         upper=_metric(file.upper_bounds, field_id),
     )

@@ -13,7 +13,7 @@ from tableformat.keys.table_key import key_field_ids
 from tableformat.layers.axis import Axis
 from tableformat.merge_on_read.applicable_deletes import ApplicableDeletes
 from tableformat.metadata.column_bounds import from_bound
-from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile, DeleteKind, null_count
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -121,7 +121,7 @@ def _live_files(view: SnapshotView) -> Iterator[DataFile | DeleteFile]:
 def _ends(file: ContentFile, field_id: int, value_type: PrimitiveType) -> Ends:
     """The bounds of the column. Null lies below every value: a file that may have it has no lower end."""
     lower, upper = ((bounds or {}).get(field_id) for bounds in (file.lower_bounds, file.upper_bounds))
-    has_nulls = (file.null_value_counts or {}).get(field_id, 0) > 0
+    has_nulls = (null_count(file, field_id) or 0) > 0
     return (
         None if lower is None or has_nulls else from_bound(lower, value_type, location=file.file_path),
         None if upper is None else from_bound(upper, value_type, location=file.file_path),

@@ -100,3 +100,19 @@ class DeleteFile(ContentFile):
         if self.content is FileContent.POSITION_DELETES:
             return DeleteKind.DELETION_VECTOR if self.file_format == PUFFIN else DeleteKind.POSITION
         return DeleteKind.RANGE if self.file_format == RANGE_DELETES_PARQUET else DeleteKind.EQUALITY
+
+
+def value_count(file: ContentFile, field_id: int) -> int | None:
+    """FM-8: how many values the rows have in a column outside lists and maps, nulls counted; None where the entry does
+    not say."""
+    stated = (file.value_counts or {}).get(field_id)
+    return None if stated is None else max(stated, file.record_count)
+
+
+def null_count(file: ContentFile, field_id: int) -> int | None:
+    """FM-8: in how many rows a column outside lists and maps is null; None where the entry does not say.
+
+    Iceberg's Java library counts neither values nor nulls of a float or double where the struct that it is in is null.
+    """
+    stated, values = (file.null_value_counts or {}).get(field_id), (file.value_counts or {}).get(field_id)
+    return stated if stated is None or values is None else stated + max(file.record_count - values, 0)

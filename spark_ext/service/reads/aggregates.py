@@ -38,7 +38,7 @@ from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_ar
 from spark_ext.service.wire.spark_types import spark_type
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.column_bounds import from_bound
-from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.content_file import DataFile, null_count
 
 Aggregate: TypeAlias = Mapping[str, Any]
 """A function and its column: {"function": "min", "column": ["a", "b"]} of the field b of a struct a."""
@@ -142,10 +142,10 @@ def _value_count(rows: _Rows, column: NestedField) -> int:
 
 
 def _null_count(file: DataFile, column: NestedField) -> int:
-    counts = file.null_value_counts or {}
-    if column.field_id not in counts:
+    nulls = null_count(file, column.field_id)
+    if nulls is None:
         raise _UnknownError
-    return counts[column.field_id]
+    return nulls
 
 
 def _lowest(rows: Sequence[_Rows], column: NestedField) -> Any:

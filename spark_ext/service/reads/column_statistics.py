@@ -23,7 +23,7 @@ from pyiceberg.types import (
 )
 
 from tableformat.metadata.column_bounds import from_bound
-from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.content_file import DataFile, null_count
 from tableformat.metadata.sketches.theta_sketch import NDV, THETA_V1
 from tableformat.metadata.snapshot_choice import ancestors
 
@@ -76,7 +76,7 @@ def _is_of_one(blob: BlobMetadata) -> bool:
 
 def _of_column(field: NestedField, files: Sequence[DataFile]) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    nulls = [(file.null_value_counts or {}).get(field.field_id) for file in files]
+    nulls = [null_count(file, field.field_id) for file in files]
     if None not in nulls:
         told["nulls"] = sum(count for count in nulls if count is not None)
     if isinstance(field.field_type, _ORDERED):

@@ -20,7 +20,7 @@ from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.single_value import MalformedBoundError, encode_bound, uuid_bound
 from tableformat.keys.sort_words import number_view
 from tableformat.metadata.column_bounds import to_bound, truncate_lower, truncate_upper
-from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.content_file import DataFile, null_count, value_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ def _side(data: DataFile, key: KeyColumns, *, is_upper: bool) -> bytes:
 
 def _column_bound(data: DataFile, field_id: int, key_type: PrimitiveType, *, is_upper: bool) -> bytes | None:
     """Encoded smallest or largest value of a column, None where unknown."""
-    null_count = (data.null_value_counts or {}).get(field_id)
-    if null_count is None:
+    nulls = null_count(data, field_id)
+    if nulls is None:
         return None
-    is_all_null = null_count > 0 and null_count == (data.value_counts or {}).get(field_id)
-    if is_all_null or (null_count and not is_upper):
+    is_all_null = nulls > 0 and nulls == value_count(data, field_id)
+    if is_all_null or (nulls and not is_upper):
         return NULL_MARKER
     if family_of(key_type) is KeyFamily.FLOAT:
         nan_count = (data.nan_value_counts or {}).get(field_id)

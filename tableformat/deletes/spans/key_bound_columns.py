@@ -77,7 +77,7 @@ def _with_odd(
 
 
 def _column(files: DataColumns, field_id: int, key_type: PrimitiveType) -> tuple[_Side, _Side]:
-    nulls, values = files.metric("null_value_counts", field_id), files.metric("value_counts", field_id)
+    nulls, values = files.null_counts(field_id), files.value_counts(field_id)
     null_count, value_count = (np.asarray(pc.fill_null(metric.values, 0)) for metric in (nulls, values))
     has_nulls = nulls.is_known & (null_count > 0)
     is_all_null = has_nulls & values.is_known & (null_count == value_count)

@@ -29,7 +29,7 @@ from tableformat.keys.encoding import VALUE_MARKER, encode_column, join_pieces
 from tableformat.keys.families import family_of
 from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.column_bounds import from_bound
-from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.content_file import DataFile, null_count
 
 ORDER_COLUMN: Final = "__tableformat_order"
 _PLACE_BYTES: Final = 8
@@ -277,7 +277,7 @@ def _ordered_type(field: NestedField) -> PrimitiveType:
 
 
 def _has_only_nulls(data: DataFile, field_id: int) -> bool:
-    return (data.null_value_counts or {}).get(field_id, -1) == data.record_count
+    return null_count(data, field_id) == data.record_count
 
 
 def _common_length(lowest: bytes, highest: bytes) -> int:

@@ -22,7 +22,7 @@ from tableformat.keys.families import arrow_type_of
 from tableformat.keys.internal_values import internal_values_of
 from tableformat.keys.rising_rows import RisingRows
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
-from tableformat.metadata.content_file import ContentFile, DataFile
+from tableformat.metadata.content_file import ContentFile, DataFile, null_count, value_count
 from tableformat.parquet.projection import FileProjection
 from tableformat.write.data_files.partitions import PartitionValues, SpecRouter
 
@@ -74,12 +74,11 @@ class ColumnCheck:
         self._highest = highest if self._highest is None else max(self._highest, highest)
 
     def flaws(self) -> Iterator[Flaw]:
-        for stated, found, unit in (
-            (self._file.value_counts, self._row_count, "values"),
-            (self._file.null_value_counts, self._null_count, "nulls"),
-            (self._file.nan_value_counts, self._nan_count, "NaNs"),
+        for count, found, unit in (
+            (value_count(self._file, self._field_id), self._row_count, "values"),
+            (null_count(self._file, self._field_id), self._null_count, "nulls"),
+            ((self._file.nan_value_counts or {}).get(self._field_id), self._nan_count, "NaNs"),
         ):
-            count = None if stated is None else stated.get(self._field_id)
             if count is not None and count != found:
                 what = f"its entry states {count:,} {unit} in column {self._name!r}, which has {found:,}"
                 yield Flaw(FindingKind.WRONG_COUNT, self._file.file_path, what)

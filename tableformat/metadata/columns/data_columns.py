@@ -97,6 +97,17 @@ class DataColumns:
             found = self._metrics[key] = Metric(_of_field(self.batch[name], field_id))
         return found
 
+    def value_counts(self, field_id: int) -> Metric:
+        """FM-8: `content_file.value_count` of each file."""
+        stated = self.metric("value_counts", field_id).values
+        return Metric(pc.max_element_wise(stated, self.batch["record_count"], skip_nulls=False))
+
+    def null_counts(self, field_id: int) -> Metric:
+        """FM-8: `content_file.null_count` of each file."""
+        stated, values = self.metric("null_value_counts", field_id).values, self.metric("value_counts", field_id).values
+        uncounted = pc.max_element_wise(pc.subtract(self.batch["record_count"], values), pa.scalar(0, pa.int64()))
+        return Metric(pc.add(stated, uncounted))
+
     def take(self, rows: Indices) -> DataColumns:
         """The files at the given indexes."""
         files = None if self.files is None else [self.files[row] for row in rows.tolist()]
