@@ -9,6 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 
+def without_finer_digits(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """DA-6: nanoseconds that a column of microseconds reads as, in whatever array they stand; any other array is given
+    back as it is."""
+    if pa.types.is_dictionary(column.type):
+        values = without_finer_digits(column.dictionary, wanted)
+        return column if values is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, values)
+    is_finer = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+    is_cut = is_finer and pa.types.is_timestamp(wanted) and wanted.unit == "us"
+    return whole_microseconds(column) if is_cut else column
+
+
 def whole_microseconds(nanoseconds: pa.Array) -> pa.Array:
     """Rounded down, before 1970 too; nulls stay.
 

@@ -25,6 +25,7 @@ from pyiceberg.types import DecimalType, PrimitiveType
 from tableformat.errors import SchemaMismatchError
 from tableformat.keys.arrow_columns import single_array
 from tableformat.keys.families import KeyFamily, arrow_type_of, family_of, fixed_width_bytes
+from tableformat.keys.microseconds import without_finer_digits
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -252,8 +253,8 @@ def _comparable(array: pa.Array, key_type: PrimitiveType, family: KeyFamily) -> 
     try:
         if is_other_kind:
             raise pa.ArrowInvalid("text has another order than the type of the key")
-        # Unsafe for timestamps only: finer units of other writers are cut to the table's, as the reader does.
-        return array.cast(wanted, safe=not types.is_timestamp(given))
+        # Finer units of other writers are cut to the table's, as the reader does.
+        return without_finer_digits(array, wanted).cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(f"values of Arrow type {given} cannot be compared as {key_type}: {error}") from error
 

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from tableformat.errors import CorruptFileError
-from tableformat.keys.microseconds import whole_microseconds
+from tableformat.keys.microseconds import without_finer_digits
 from tableformat.parquet.parquet_columns import field_id_of
 
 Conversion = Callable[[pa.Array], pa.Array]
@@ -191,10 +191,8 @@ class _Cast:
             array = array.dictionary_decode()
         if isinstance(self._target_type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(self._target_type, array.cast(self._target_type.storage_type))
-        if pat.is_timestamp(array.type) and array.type.unit == "ns" and self._target_type.unit == "us":
-            # Digits that the table's type has no room for are cut off downwards, also before 1970.
-            array = whole_microseconds(array)
-        return array.cast(self._target_type)
+        # Digits that the table's type has no room for are cut off downwards, also before 1970.
+        return without_finer_digits(array, self._target_type).cast(self._target_type)
 
     def _check(self, source_type: pa.DataType) -> None:
         """Only casts that keep the value: anything else means that the file is not what the metadata says."""

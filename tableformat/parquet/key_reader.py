@@ -16,6 +16,7 @@ from pyiceberg.types import PrimitiveType
 
 from tableformat.keys.encoding import AFTER_MARKER, encode_column
 from tableformat.keys.families import KeyFamily, arrow_type_of, family_of
+from tableformat.keys.microseconds import without_finer_digits
 from tableformat.parquet.parquet_columns import LeafColumn
 from tableformat.parquet.parquet_file import OpenedFile
 
@@ -128,7 +129,7 @@ def _array(values: list[Any], stored_type: pa.DataType, arrow_type: pa.DataType)
         stored_type = stored_type.storage_type
     if pat.is_temporal(stored_type):
         integers = pa.array(values, pa.int32() if stored_type.bit_width == 32 else pa.int64())
-        return integers.cast(stored_type).cast(arrow_type)
+        return without_finer_digits(integers.cast(stored_type), arrow_type).cast(arrow_type)
     if pat.is_dictionary(stored_type):
         stored_type = stored_type.value_type
     return pa.array(values, stored_type).cast(arrow_type)

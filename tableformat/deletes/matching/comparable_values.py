@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyiceberg.types import PrimitiveType
 
 from tableformat.keys.families import arrow_type_of
+from tableformat.keys.microseconds import without_finer_digits
 
 
 def comparable_type(iceberg_type: PrimitiveType) -> pa.DataType:
@@ -27,6 +28,8 @@ def comparable(column: pa.ChunkedArray, iceberg_type: PrimitiveType) -> pa.Chunk
     Raises pyarrow.ArrowInvalid or pyarrow.ArrowNotImplementedError for a column that the type was not promoted from.
     """
     target = arrow_type_of(iceberg_type)
+    if pa.types.is_timestamp(target) and column.num_chunks:
+        column = pa.chunked_array([without_finer_digits(chunk, target) for chunk in column.chunks])
     if pa.types.is_floating(target):
         return _float_bits(column.cast(pa.float64()))
     if pa.types.is_dictionary(column.type):

@@ -20,6 +20,7 @@ from tableformat.filters.file_statistics import column_statistics
 from tableformat.keys.arrow_columns import plain_values
 from tableformat.keys.families import arrow_type_of
 from tableformat.keys.internal_values import internal_values_of
+from tableformat.keys.microseconds import without_finer_digits
 from tableformat.keys.rising_rows import RisingRows
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
 from tableformat.metadata.content_file import ContentFile, DataFile, null_count, value_count
@@ -68,8 +69,9 @@ class ColumnCheck:
         if (self._statistics.lower is None and self._statistics.upper is None) or column.null_count == len(column):
             return
         extremes = pc.min_max(column)
-        pair = pa.array([extremes["min"], extremes["max"]], column.type)
-        lowest, highest = internal_values_of(pair.cast(arrow_type_of(self._type), safe=False), self._type)
+        wanted = arrow_type_of(self._type)
+        pair = without_finer_digits(pa.array([extremes["min"], extremes["max"]], column.type), wanted)
+        lowest, highest = internal_values_of(pair.cast(wanted, safe=False), self._type)
         self._lowest = lowest if self._lowest is None else min(self._lowest, lowest)
         self._highest = highest if self._highest is None else max(self._highest, highest)
 

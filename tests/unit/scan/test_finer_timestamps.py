@@ -1,0 +1,83 @@
+"""Data files of other writers with nanoseconds in a column of microseconds: deletes take a row by what it reads as."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table.snapshots import Operation
+
+import tableformat as tf
+from tableformat.commit.change import TableChange
+from tableformat.commit.transaction import commit_change
+from tableformat.metadata.content_file import PARQUET, DataFile
+from tableformat.table import Table
+
+SCHEMA = pa.schema([("at", pa.timestamp("us")), ("n", pa.int64())])
+NANOSECONDS = [-(2**63), -2_001, -2_000, -1_999, -1_000, -999, -1, 0, 1, 999, 1_000, 1_999, 2_001, 5_999]
+MICROSECONDS = [each // 1000 for each in NANOSECONDS]
+ROWS_OF_A_FILE_READ_IN_PARTS = 30_000
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+def moment(microseconds: int) -> dt.datetime:
+    return EPOCH + dt.timedelta(microseconds=microseconds)
+
+
+@pytest.fixture(params=["small", "large", "codes"])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
+    """One file, two rows of those that matter in a row group; a large one has many more behind them, of later."""
+    more = ROWS_OF_A_FILE_READ_IN_PARTS if request.param == "large" else 0
+    numbers = pa.array([*NANOSECONDS, *range(10**18, 10**18 + more)], pa.int64())
+    at = numbers.cast(pa.timestamp("ns"))
+    n = pa.array(np.random.default_rng(0).permutation(len(NANOSECONDS) + more) + 100)
+    columns = [at.dictionary_encode() if request.param == "codes" else at, n]
+    fields = [
+        pa.field(name, column.type, metadata={b"PARQUET:field_id": str(field_id).encode()})
+        for field_id, (name, column) in enumerate(zip(["at", "n"], columns, strict=True), 1)
+    ]
+    path = tmp_path / "theirs.parquet"
+    with pq.ParquetWriter(path, pa.schema(fields), version="2.6") as writer:
+        rows = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+        writer.write_table(rows.slice(0, len(NANOSECONDS)), row_group_size=2)
+        if more:
+            writer.write_table(rows.slice(len(NANOSECONDS)))
+    data = DataFile(
+        file_path=f"file://{path}",
+        file_format=PARQUET,
+        spec_id=0,
+        record_count=len(numbers),
+        file_size_bytes=path.stat().st_size,
+    )
+    with tf.open_catalog(str(tmp_path / "lake")) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA, key=["at"])
+        commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=(data,)))
+        table.refresh()
+        yield table
+
+
+def read(table: Table) -> list[int]:
+    """The moments of the rows that matter, in the order of the file."""
+    rows = table.scan().to_arrow()["at"].cast(pa.int64()).to_pylist()
+    return [each for each in rows if each < 10**12]
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-2, 0), (-1, 1), (0, 2), (0, 10), (-3, -1), (-10, -2)])
+def test_a_range_delete_takes_the_moments_in_it(table: Table, lower: int, upper: int) -> None:
+    """RD-1, DA-6: digits that the column has no room for are cut off downwards, before 1970 too."""
+    assert read(table) == MICROSECONDS
+    table.delete_range(lower=(moment(lower),), upper=(moment(upper),))
+    assert read(table) == [each for each in MICROSECONDS if not lower <= each < upper]
+
+
+@pytest.mark.parametrize("deleted", [-3, -2, -1, 0, 1, 5, 7])
+def test_an_equality_delete_takes_its_moment(table: Table, deleted: int) -> None:
+    """DA-2, DA-6."""
+    table.delete_rows([{"at": moment(deleted)}])
+    assert read(table) == [each for each in MICROSECONDS if each != deleted]
