@@ -14,7 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 from pyiceberg.schema import Schema
-from pyiceberg.types import DecimalType, DoubleType, FloatType, IcebergType, NestedField, PrimitiveType, UUIDType
+from pyiceberg.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    NestedField,
+    PrimitiveType,
+    UUIDType,
+)
 
 from tableformat.filters.bound_filter import is_nan_value
 from tableformat.filters.pruning import UNKNOWN, ColumnStatistics
@@ -51,7 +60,7 @@ def _value(raw: Any, stored: pa.DataType, column_type: PrimitiveType) -> Any:
         is_same_scale = pat.is_decimal(stored) and stored.scale == column_type.scale
         return decimal_of(unscaled, column_type.scale) if is_same_scale else None
     if pat.is_string(stored) or pat.is_large_string(stored):
-        return _text(raw)
+        return raw if isinstance(column_type, BinaryType) else _text(raw)
     wanted = _arrow_type(column_type)
     is_promoted = (pat.is_signed_integer(stored) and pat.is_signed_integer(wanted)) or (
         pat.is_floating(stored) and pat.is_floating(wanted)
