@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import ListType, MapType, NestedField, PrimitiveType
+from pyiceberg.types import ListType, MapType, NestedField, PrimitiveType, StructType
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.keys.families import arrow_type_of
@@ -36,6 +36,17 @@ def field_history(metadata: TableMetadata) -> dict[int, NestedField]:
         }
         fields |= {field_id: field for field_id, field in by_id.items() if field_id not in repeated}
     return fields
+
+
+def struct_history(metadata: TableMetadata) -> dict[int, int]:
+    """DA-6: the id of the struct that a field is in, by the field's, in every schema that the table has had."""
+    return {
+        child.field_id: field.field_id
+        for schema in metadata.schemas
+        for field in index_by_id(schema).values()
+        if isinstance(field.field_type, StructType)
+        for child in field.field_type.fields
+    }
 
 
 def history_schema(metadata: TableMetadata) -> Schema:
@@ -74,7 +85,7 @@ def delete_column_types(
 
 def value_where_missing(metadata: TableMetadata, data: DataFile, field: NestedField) -> pa.Scalar:
     """DA-6: what every row of a data file without the column holds: its identity partition value, the column's initial
-    default, or null. In the column's Arrow type.
+    default, or null. Of a field of a struct, every row that has the struct. In the column's Arrow type.
 
     Source: Iceberg table specification, "Column Projection".
     """

@@ -10,7 +10,6 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final
 
-import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
@@ -24,7 +23,12 @@ from tableformat.deletes.spans.coverage import Coverage, classify
 from tableformat.deletes.spans.fragment_range import FragmentRange, RangeDeletes, spans_of
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
-from tableformat.merge_on_read.delete_columns import delete_column_types, field_history, value_where_missing
+from tableformat.merge_on_read.delete_columns import (
+    delete_column_types,
+    field_history,
+    struct_history,
+    value_where_missing,
+)
 from tableformat.merge_on_read.delete_index import ColumnTypes
 from tableformat.merge_on_read.delete_loader import DeleteCaches, DeleteLoader
 from tableformat.merge_on_read.equality_positions import equality_positions
@@ -34,6 +38,7 @@ from tableformat.merge_on_read.task import FileScanTask, NarrowedTask, RowTask, 
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
 from tableformat.parquet.bloom_filters.held_filters import HeldFilters
 from tableformat.parquet.key_reader import KeyReader
+from tableformat.parquet.missing_column import MissingColumn
 from tableformat.parquet.parquet_columns import NAME_MAPPING_PROPERTY
 from tableformat.parquet.parquet_file import FooterCache, OpenedFile, footer_size_bytes, open_parquet, read_parquet
 from tableformat.properties import (
@@ -159,6 +164,11 @@ class MergeContext:
         return field_history(self.metadata)
 
     @cached_property
+    def structs(self) -> dict[int, int]:
+        """DA-6: by id of a field of a struct the id of the struct."""
+        return struct_history(self.metadata)
+
+    @cached_property
     def column_types(self) -> ColumnTypes:
         """DA-6: the type of every field that the table has had, by id."""
         return ColumnTypes.of_fields(self.fields)
@@ -228,15 +238,16 @@ def _value_positions(task: FileScanTask, context: MergeContext) -> PositionSet:
     return PositionSet.union_of([by_equality, *found])
 
 
-def missing_values(data: DataFile, context: MergeContext) -> Callable[[int], pa.Scalar]:
+def missing_values(data: DataFile, context: MergeContext) -> Callable[[int], MissingColumn]:
     """DA-6: for a field id what the rows of a data file without the column read as."""
 
-    def missing(field_id: int) -> pa.Scalar:
+    def missing(field_id: int) -> MissingColumn:
         if field_id not in context.fields:
             raise CorruptFileError(
                 data.file_path, f"a delete that applies to it names field id {field_id}, which the table never had."
             )
-        return value_where_missing(context.metadata, data, context.fields[field_id])
+        value = value_where_missing(context.metadata, data, context.fields[field_id])
+        return MissingColumn(value, context.structs.get(field_id) if value.is_valid else None)
 
     return missing
 

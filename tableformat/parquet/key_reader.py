@@ -17,6 +17,7 @@ from pyiceberg.types import PrimitiveType
 from tableformat.keys.encoding import AFTER_MARKER, encode_column
 from tableformat.keys.families import KeyFamily, arrow_type_of, family_of
 from tableformat.keys.microseconds import without_finer_digits
+from tableformat.parquet.missing_column import MissingColumn
 from tableformat.parquet.parquet_columns import LeafColumn
 from tableformat.parquet.parquet_file import OpenedFile
 
@@ -28,8 +29,8 @@ class KeyReader:
     """One opened data file, with the values that columns have which it was written without."""
 
     file: OpenedFile
-    missing: Callable[[int], pa.Scalar]
-    """DA-6: field id to the value of every row, for a column that the file does not have."""
+    missing: Callable[[int], MissingColumn]
+    """DA-6: by field id, of a column that the file does not have."""
     last_read: dict[int, tuple[tuple[int, ...], pa.ChunkedArray]] = field(default_factory=dict)
     """By field id the row groups that were read last and their values: what equality deletes of the file look at is
     what range deletes look at next."""
@@ -51,10 +52,8 @@ class KeyReader:
         return field_id in self.last_read and set(row_groups) <= set(self.last_read[field_id][0])
 
     def _read(self, field_ids: Sequence[int], row_groups: tuple[int, ...]) -> Iterator[pa.ChunkedArray]:
-        starts = self.file.row_group_starts
-        row_count = int(sum(starts[group + 1] - starts[group] for group in row_groups))
         for field_id, column in zip(field_ids, self.file.read(field_ids, row_groups), strict=True):
-            yield pa.chunked_array([pa.repeat(self.missing(field_id), row_count)]) if column is None else column
+            yield self.missing(field_id).read(self.file, row_groups) if column is None else column
 
     def _part(self, held: tuple[int, ...], column: pa.ChunkedArray, row_groups: Sequence[int]) -> pa.ChunkedArray:
         """The rows of some of the row groups that a column is held of."""
@@ -91,8 +90,10 @@ class KeyReader:
         arrow_type = arrow_type_of(key_type)
         leaf = self.file.leaves.get(field_id)
         if leaf is None:
-            every = pa.repeat(self.missing(field_id), self.file.row_group_count).cast(arrow_type)
-            return every, every, np.ones(self.file.row_group_count, np.bool_)
+            missing, count = self.missing(field_id), self.file.row_group_count
+            every = pa.repeat(missing.value, count).cast(arrow_type)
+            lowest = every if missing.struct_id is None else pa.nulls(count, arrow_type)
+            return lowest, every, np.ones(count, np.bool_)
         has_bounds = family_of(key_type) is not KeyFamily.FLOAT
         pairs = [
             _statistics_bounds(self.file.metadata.row_group(group).column(leaf.index), leaf, has_bounds=has_bounds)

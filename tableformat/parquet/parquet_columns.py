@@ -73,6 +73,29 @@ def leaf_columns(schema: pa.Schema, leaf_count: int, location: str) -> dict[int,
     return found
 
 
+def struct_columns(schema: pa.Schema) -> dict[int, LeafColumn]:
+    """Structs outside of lists and maps by field id, each with the number of the first Parquet column in it."""
+    found: dict[int, LeafColumn] = {}
+    index = 0
+    for field in schema:
+        found.update(_structs(field, (), index))
+        index += sum(1 for _ in _leaves(field, ()))
+    return found
+
+
+def _structs(field: pa.Field, above: tuple[str, ...], index: int) -> Iterator[tuple[int, LeafColumn]]:
+    path = (*above, field.name)
+    storage = _storage(field.type)
+    if not pat.is_struct(storage):
+        return
+    field_id = field_id_of(field)
+    if field_id is not None:
+        yield field_id, LeafColumn(index, path, field.type)
+    for child in storage:
+        yield from _structs(child, path, index)
+        index += sum(1 for _ in _leaves(child, path))
+
+
 def _leaves(field: pa.Field, above: tuple[str, ...]) -> Iterator[tuple[int | None, tuple[str, ...], pa.DataType]]:
     """Leaves in Parquet's order; without an id where they lie in a list or a map."""
     path = (*above, field.name)

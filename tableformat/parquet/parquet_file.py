@@ -19,7 +19,7 @@ from pyiceberg.table.name_mapping import NameMapping
 from tableformat.errors import CorruptFileError, TableFormatError, UnsupportedFeatureError
 from tableformat.keys.sort_marker import sorted_by
 from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, ContentFile, DeleteFile
-from tableformat.parquet.parquet_columns import LeafColumn, leaf_columns, with_field_ids
+from tableformat.parquet.parquet_columns import LeafColumn, leaf_columns, struct_columns, with_field_ids
 from tableformat.storage.loading_cache import LoadingCache
 from tableformat.storage.outage import is_outage, storage_error
 from tableformat.storage.storage import open_input, read_bytes
@@ -82,6 +82,11 @@ class OpenedFile:
     def leaves(self) -> dict[int, LeafColumn]:
         """Primitive columns outside of lists and maps, by field id."""
         return leaf_columns(self.schema, self.metadata.num_columns, self.location)
+
+    @cached_property
+    def structs(self) -> dict[int, LeafColumn]:
+        """Structs outside of lists and maps, by field id."""
+        return struct_columns(self.schema)
 
     def reader(self, dictionary_columns: Sequence[str] = (), *, buffer_bytes: int = 0) -> pq.ParquetFile:
         """A pyarrow reader of the file; the footer is not read again.

@@ -51,7 +51,7 @@ def key_rows_of(
     columns = {
         field_id: leaf_values(rows, leaves[field_id].path)
         if field_id in leaves
-        else pa.chunked_array([pa.repeat(missing(field_id), file.row_count)])
+        else missing(field_id).read(file, range(file.row_group_count))
         for field_id in field_ids
     }
     return KeyRows(task, file.row_count, file.sorted_by or (), columns)
