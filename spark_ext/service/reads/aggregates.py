@@ -143,7 +143,8 @@ def _value_count(rows: _Rows, column: NestedField) -> int:
 
 def _null_count(file: DataFile, column: NestedField) -> int:
     nulls = null_count(file, column.field_id)
-    if nulls is None:
+    if nulls is None or (file.value_counts or {}).get(column.field_id, file.record_count) != file.record_count:
+        # What the entry leaves out (FM-8) is null by all that is known of writers; a count has to be exact.
         raise _UnknownError
     return nulls
 
