@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, cast
 
 from pyiceberg.catalog import Catalog
@@ -14,6 +14,8 @@ from pyiceberg.table.update import (
     AssertLastAssignedFieldId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    SetPartitionStatisticsUpdate,
+    SetStatisticsUpdate,
     TableRequirement,
     TableUpdate,
     ValidatableTableRequirement,
@@ -25,6 +27,8 @@ from tableformat.commit.rest_catalog import is_rest
 from tableformat.commit.retry import retry_lost_races
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.newest import move_to_newest
+from tableformat.properties import is_synced
+from tableformat.storage.storage import sync_files
 
 PrepareUpdates: TypeAlias = Callable[[Table], tuple[Sequence[TableUpdate], Sequence[TableRequirement]]]
 """(the table as the catalog has it now) -> updates and what they take for granted; no updates: nothing to commit."""
@@ -50,6 +54,8 @@ def commit_metadata(
         if not updates:
             return base, base
         guarded = (AssertTableUUID(uuid=base.table_uuid), *requirements)
+        if is_synced(base.properties):
+            sync_files(table.io, _statistics_files(updates))
         fate.sent = Sent.IN_FLIGHT
         try:
             response = table.catalog.commit_table(table, guarded, tuple(updates))
@@ -75,6 +81,15 @@ def commit_metadata(
             f"the change of {'.'.join(table.name())} lost the race against other writers: {error}. Nothing was "
             "changed. Run the job again."
         ) from error
+
+
+def _statistics_files(updates: Sequence[TableUpdate]) -> Iterator[str]:
+    """The files beside snapshots that the updates name for the first time."""
+    for update in updates:
+        if isinstance(update, SetStatisticsUpdate):
+            yield update.statistics.statistics_path
+        elif isinstance(update, SetPartitionStatisticsUpdate):
+            yield update.partition_statistics.statistics_path
 
 
 def refresh(table: Table) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import event
 import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.errors import InvalidArgumentError
+from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.properties import WRITE_SYNC
 from tableformat.storage import storage
@@ -77,6 +79,9 @@ COMMITS: dict[str, Callable[[tf.Table], Any]] = {
     "compaction": lambda table: table.maintenance.compact(rewrite_all=True),
     "manifests": lambda table: table.maintenance.rewrite_manifests(),
     "tag": lambda table: table.create_tag("first"),
+    "statistics": lambda table: table.maintenance.compute_table_stats(),
+    "statistics of partitions": lambda table: compute_partition_statistics(table.iceberg, table.snapshot_id or 0),
+    "expiry": lambda table: table.maintenance.expire_snapshots(older_than=timedelta(0)),
 }
 
 
