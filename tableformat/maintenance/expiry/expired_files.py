@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 _REMOTE_REMOVERS: Final = 16
 """Files of an object store that are removed at the same time."""
+UNNEEDED_FILES: Final = "unneeded files"
+"""What the progress of a removal counts."""
 
 
 class FileRole(Enum):
@@ -104,14 +106,14 @@ def remove_files(
     left: list[UnneededFile] = []
     done = 0
     tell = progress or silent
-    tell(0, len(files), "unneeded files")
+    tell(0, len(files), UNNEEDED_FILES)
     with ThreadPoolExecutor(_REMOTE_REMOVERS) as pool:
         for batch in _batches_of_one_role(files):
             is_local = all(local_path(file.location) is not None for file in batch)
             removed = (map if is_local else pool.map)(partial(_remove, owned), batch)
             left.extend(file for file, is_removed in zip(batch, removed, strict=True) if not is_removed)
             done += len(batch)
-            tell(done, len(files), "unneeded files")
+            tell(done, len(files), UNNEEDED_FILES)
     return tuple(left)
 
 

@@ -5,7 +5,8 @@
     thread                                 +-- round -- round --+-- round -- idle -- ends
 
 One thread for all tables of the process, started when there is something to do. It ends when nothing was due for a
-while, and with the main thread: the round is cancelled, which removes what it had written.
+while, and with the main thread: the round is cancelled, which removes what it had written. A fork cancels it too, and
+it begins anew behind the fork: a child would wait for ever for a lock that the thread holds in that moment.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from uuid import UUID
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.commit.commit_queue import QueuesCommits
+from tableformat.maintenance.expiry.expired_files import UNNEEDED_FILES
 from tableformat.maintenance.running.executors import LOCAL, Executor, ExecutorChoice
 from tableformat.maintenance.upkeep.metrics import metrics_of
 from tableformat.maintenance.upkeep.rounds import rounds_asked_for
@@ -32,6 +34,8 @@ _IDLE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
 _PAUSE_SECONDS_MAX: Final = 60.0
 """Between a failure and the next try, which is twice as long after each failure in a row."""
+_FORK_PATIENCE_SECONDS: Final = 10.0
+"""How long a fork waits for a round to be cancelled; a file that is read from far away may take longer."""
 
 
 _Waiting: TypeAlias = "tuple[IcebergTable, Executor | ExecutorChoice]"
@@ -42,6 +46,10 @@ class _ProcessEndsError(Exception):
     """Raised in a job's progress call when the main thread has ended."""
 
 
+class _ProcessForksError(Exception):
+    """Raised in a job's progress call when a thread of the process wants to fork."""
+
+
 class Background:
     """The tables that wait for upkeep, and the thread that does it."""
 
@@ -50,6 +58,8 @@ class Background:
         self._waiting: dict[tuple[UUID, str], _Waiting] = {}
         self._thread: threading.Thread | None = None
         self._is_busy = False
+        self._fork_count = 0
+        """Threads that fork, or wait to."""
         self._failures: dict[UUID, tuple[int, float]] = {}
 
     def notify(self, iceberg: IcebergTable, branch: str, executor: Executor | ExecutorChoice = LOCAL) -> None:
@@ -73,6 +83,24 @@ class Background:
         with self._changed:
             return self._changed.wait_for(lambda: not (self._waiting or self._is_busy), timeout_seconds)
 
+    def stop_for_a_fork(self) -> None:
+        """No round runs from now on until `go_on`: the one that does is cancelled, and begins anew then.
+
+        A removal of files is waited for, since nobody would take it up again.
+        """
+        with self._changed:
+            self._fork_count += 1
+            if threading.current_thread() is self._thread:
+                return
+            if not self._changed.wait_for(lambda: not self._is_busy, _FORK_PATIENCE_SECONDS):
+                logger.warning("a fork has waited %s s for the upkeep of a table, and goes on", _FORK_PATIENCE_SECONDS)
+
+    def go_on(self) -> None:
+        """The fork has happened."""
+        with self._changed:
+            self._fork_count = max(self._fork_count - 1, 0)  # Ctrl-C may have come before it was counted.
+            self._changed.notify_all()
+
     def _run(self) -> None:
         while (task := self._next()) is not None:
             (table_uuid, branch), (iceberg, executor) = task
@@ -87,8 +115,8 @@ class Background:
         """The next table; None, after which a new thread is needed, when none came for a while."""
         idle_until = time.monotonic() + _IDLE_SECONDS
         with self._changed:
-            while not self._waiting:
-                if time.monotonic() >= idle_until or not threading.main_thread().is_alive():
+            while not self._waiting or (self._fork_count and threading.main_thread().is_alive()):
+                if not self._waiting and (time.monotonic() >= idle_until or not threading.main_thread().is_alive()):
                     self._thread = None
                     return None
                 self._changed.wait(_LOOK_SECONDS)
@@ -110,11 +138,14 @@ class Background:
                 if not is_free:
                     metrics.skipped_count += 1
                     return
-                for result in rounds_asked_for(iceberg, branch, executor=executor, progress=_unless_the_process_ends):
+                for result in rounds_asked_for(iceberg, branch, executor=executor, progress=self._unless_cancelled):
                     metrics.add(result)
             self._failures.pop(table_uuid, None)
         except _ProcessEndsError:
             return
+        except _ProcessForksError:
+            with self._changed:
+                self._waiting.setdefault((table_uuid, branch), (iceberg, executor))
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to: it is logged, and counted
             if not threading.main_thread().is_alive():
                 return
@@ -124,6 +155,12 @@ class Background:
             logger.warning(
                 "upkeep of %s failed, and is tried again after %s s: %s", ".".join(iceberg.name()), pause, error
             )
+
+    def _unless_cancelled(self, done: int, total: int, what: str) -> None:
+        if not threading.main_thread().is_alive():
+            raise _ProcessEndsError(f"{done} of {total} {what}")
+        if self._fork_count and what != UNNEEDED_FILES:
+            raise _ProcessForksError(f"{done} of {total} {what}")
 
 
 @contextmanager
@@ -143,11 +180,6 @@ def _the_only_one(iceberg: IcebergTable) -> Iterator[bool]:
             ticket.give_back()
 
 
-def _unless_the_process_ends(done: int, total: int, what: str) -> None:
-    if not threading.main_thread().is_alive():
-        raise _ProcessEndsError(f"{done} of {total} {what}")
-
-
 BACKGROUND: Final = Background()
 
 
@@ -157,4 +189,6 @@ def _forget_in_the_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_the_child)
+    os.register_at_fork(
+        before=BACKGROUND.stop_for_a_fork, after_in_parent=BACKGROUND.go_on, after_in_child=_forget_in_the_child
+    )
