@@ -43,6 +43,12 @@ def one_spelling(location: str) -> str:
     return f"s3{separator}{rest}" if scheme in ("s3a", "s3n") else location
 
 
+def place_of(location: str) -> str:
+    """One text for a file, however it is spelt and through whatever links of directories."""
+    path = local_path(location)
+    return one_spelling(location) if path is None else os.path.realpath(path)
+
+
 def is_below(location: str, root: str) -> bool:
     """Whether the location is inside of the directory or prefix, however both are spelt."""
     return one_spelling(location).startswith(f"{one_spelling(root).rstrip('/')}/")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from tableformat.errors import AlreadyExistsError, CorruptFileError, InvalidArgumentError, TableFormatError
-from tableformat.storage.location import local_path
+from tableformat.storage.location import local_path, place_of
 from tableformat.storage.outage import is_outage, missing_file, storage_error
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import is_unknown, unknown_scheme
@@ -33,6 +33,12 @@ same."""
 def actual_location(io: FileIO, location: str) -> str:
     """Where the file that metadata calls `location` really is: another place only for a table that was moved."""
     return io.actual(location) if isinstance(io, RelocatedFileIO) else location
+
+
+def same_places(io: FileIO, locations: Iterable[str], others: Iterable[str]) -> frozenset[str]:
+    """Those of the locations that lead to the file that one of the others leads to."""
+    taken = {place_of(actual_location(io, each)) for each in others}
+    return frozenset(each for each in locations if taken and place_of(actual_location(io, each)) in taken)
 
 
 def _inner(io: FileIO) -> FileIO:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from tableformat.metadata.manifests.manifest_list import read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.owned_files import OwnedFiles
 from tableformat.storage.location import local_path
-from tableformat.storage.storage import size_bytes
+from tableformat.storage.storage import same_places, size_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,8 @@ def unneeded_files(
 
     A retained snapshot needs its live files, the change feed too (CF-8); a file that it lists as deleted is needed by
     older snapshots only. Data and delete files come first and manifest lists last, so that what a removal that stopped
-    half-way leaves is found in the same order. Raises CorruptFileError when a manifest cannot be read: what it named is
+    half-way leaves is found in the same order. A file that was added again by another spelling of its location, or
+    through a link, is the one that it was. Raises CorruptFileError when a manifest cannot be read: what it named is
     not known.
     """
     lists = {snapshot.manifest_list for snapshot in before.snapshots if snapshot.snapshot_id in expired}
@@ -71,9 +73,15 @@ def unneeded_files(
         entry.file.file_path: entry.file for manifest in gone_manifests for entry in read_manifest(io, manifest, before)
     }
     if content:
+        names = {posixpath.basename(path) for path in content}
+        others: set[str] = set()
         for manifest in kept_manifests.values():
             for entry in live_entries(read_manifest(io, manifest, after)):
-                content.pop(entry.file.file_path, None)
+                path = entry.file.file_path
+                if content.pop(path, None) is None and posixpath.basename(path) in names:
+                    others.add(path)
+        for path in same_places(io, content, others):
+            del content[path]
     return (
         *(UnneededFile(path, _role(file), file.file_size_bytes) for path, file in content.items()),
         *_statistics(before, after),

@@ -29,7 +29,7 @@ from tableformat.metadata.owned_files import PATH_PROPERTIES, OwnedFiles
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.storage.listing import ListedFile, list_files
 from tableformat.storage.location import is_below, one_spelling
-from tableformat.storage.storage import size_bytes
+from tableformat.storage.storage import same_places, size_bytes
 
 DEFAULT_AGE_MS: Final = 3 * 24 * 60 * 60 * 1000
 """Files of commits that take longer than this to come about are taken for orphans."""
@@ -92,7 +92,7 @@ def remove_orphan_files(
     if iceberg.metadata.table_uuid != uuid:
         raise TableNotFoundError(f"table {'.'.join(iceberg.name())} was dropped and created anew; load it again.")
     named = reachable_files(iceberg.metadata, iceberg.metadata_location, iceberg.io)
-    unnamed = prefixes.unnamed(listed, named)
+    unnamed = _not_named_through_links(iceberg, prefixes.unnamed(listed, named), listed, named)
     unknown = check_no_metadata_of_others(iceberg, unnamed)
     own, ignored = _in_own_directories(iceberg, unnamed)
     candidates = [file for file in own if file.location not in unknown and not _is_kept(iceberg, file)]
@@ -130,6 +130,19 @@ def _listed(iceberg: IcebergTable, location: str, file_list: pa.Table | None) ->
     return (
         ListedFile(path, -1, each) for path, each in files if path and each is not None and is_below(path, location)
     )
+
+
+def _not_named_through_links(
+    iceberg: IcebergTable, unnamed: list[ListedFile], listed: list[ListedFile], named: Iterable[str]
+) -> list[ListedFile]:
+    """MT-50: a file that was added through a link to the table's directory is named by another path than it is listed
+    by."""
+    if not unnamed:
+        return []
+    found = {one_spelling(file.location) for file in listed}
+    elsewhere = [each for each in named if one_spelling(each) not in found]
+    same = same_places(iceberg.io, (file.location for file in unnamed), elsewhere)
+    return [file for file in unnamed if file.location not in same]
 
 
 def _moment(older_than: datetime | timedelta | str | int | None, *, allow_recent: bool) -> int:

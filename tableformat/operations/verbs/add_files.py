@@ -30,7 +30,7 @@ from tableformat.parquet.julian_dates import has_julian_dates
 from tableformat.parquet.parquet_file import open_parquet
 from tableformat.parquet.parquet_output import entry_metrics
 from tableformat.properties import name_mapping
-from tableformat.storage.location import from_anywhere, local_path, one_spelling
+from tableformat.storage.location import from_anywhere, local_path, place_of
 from tableformat.storage.storage import actual_location, open_input, size_bytes
 from tableformat.write.rows.checks import row_checks
 from tableformat.write.staged import StagedFiles
@@ -56,7 +56,7 @@ def add_files(
             f"partitions has {len(partitions)} values for {len(file_paths)} files; give one for each, {{}} for none."
         )
     file_paths = [from_anywhere(path or os.curdir) for path in file_paths]
-    if len(set(map(_place, file_paths))) != len(file_paths):
+    if len(set(map(place_of, file_paths))) != len(file_paths):
         raise InvalidArgumentError("file_paths names a file twice. Nothing was changed.")
     draft.begin_verb()
     draft.name_columns()
@@ -71,20 +71,14 @@ def add_files(
     draft.adopt_files(staged, since=since, held_against=draft.context.properties)
 
 
-def _place(location: str) -> str:
-    """One text for a file, however it is spelt and through whatever links of directories."""
-    local = local_path(location)
-    return one_spelling(location) if local is None else os.path.realpath(local)
-
-
 def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
     """LK-10: AlreadyExistsError for a file that is live, and for one that a retained snapshot of the branch had, unless
     it left with all of its rows: they may be in other files by now."""
-    given = {_place(path): path for path in file_paths}
+    given = {place_of(path): path for path in file_paths}
     names = {os.path.basename(path) for path in given}
 
     def among(paths: Iterable[str]) -> list[str]:
-        found = {_place(path) for path in paths if os.path.basename(path) in names}
+        found = {place_of(path) for path in paths if os.path.basename(path) in names}
         return sorted(given[place] for place in given.keys() & found)
 
     if present := among(file.file_path for file in live_data_files(draft.view)):

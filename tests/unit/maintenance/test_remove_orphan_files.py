@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import KEYED, another_handle, keyed_table, rows
 from pyiceberg.io import FileIO
@@ -57,6 +58,22 @@ def busy_table(tmp_path: Path) -> tf.Table:
     table.create_branch("side")
     age_everything(table)
     return table
+
+
+def test_a_file_that_was_added_through_a_link_is_named(tmp_path: Path) -> None:
+    """MT-50: it is listed by another path than metadata has."""
+    table = keyed_table(tmp_path / "real")
+    table.append(rows("a", range(3)))
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    added = local(table) / "data" / "added.parquet"
+    pq.write_table(rows("b", range(4)), added)
+    table.add_files([str(added).replace(str(tmp_path / "real"), str(tmp_path / "link"))])
+    age_everything(table)
+    os.utime(added, (0, 0))
+    orphan = leave(local(table) / "data" / "dead.parquet")
+    result = table.maintenance.remove_orphan_files()
+    assert result.orphan_file_locations == (orphan,)
+    assert table.refresh().scan().to_arrow().num_rows == 7
 
 
 def test_only_what_nothing_names_goes(tmp_path: Path) -> None:

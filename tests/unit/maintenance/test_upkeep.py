@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,7 @@ def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> 
         finally:
             BACKGROUND.go_on()
         assert BACKGROUND.wait(60)
-    assert table.maintenance.remove_orphan_files(allow_recent=True, older_than=0).orphan_file_locations == ()
+    assert table.maintenance.remove_orphan_files(allow_recent=True, older_than=timedelta(0)).orphan_file_locations == ()
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
