@@ -39,6 +39,7 @@ from pyiceberg.types import (
 from tableformat.arguments import shown
 from tableformat.errors import InvalidKeyError
 from tableformat.keys.families import arrow_type_of
+from tableformat.keys.microseconds import without_finer_digits
 
 _LARGE_OFFSET_LIMIT_BYTES: Final = 1 << 31
 _LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
@@ -106,6 +107,18 @@ def as_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *,
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
         raise InvalidKeyError(f"column {name!r} is {key_type} in the key, a value does not fit: {error}") from error
+
+
+def stored_key_array(column: pa.Array | pa.ChunkedArray, key_type: PrimitiveType, *, name: str) -> pa.Array:
+    """DA-6: a column of a data file in the key's Arrow type, as scans read it: dates that were promoted, and the
+    timestamps of other writers. InvalidKeyError names a column that cannot be of the type."""
+    array, wanted = single_array(column), arrow_type_of(key_type)
+    if array.type == wanted or not pa.types.is_timestamp(wanted):
+        return as_key_array(array, key_type, name=name)
+    values = plain_values(array)
+    if not (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)):
+        return as_key_array(values, key_type, name=name)
+    return without_finer_digits(values, wanted).cast(wanted)
 
 
 def array_of_values(values: Sequence[Any], key_type: PrimitiveType, *, name: str) -> pa.Array:

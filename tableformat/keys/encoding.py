@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyiceberg.types import PrimitiveType
 
 from tableformat.errors import InvalidKeyError
-from tableformat.keys.arrow_columns import array_of_values, as_key_array
+from tableformat.keys.arrow_columns import array_of_values, as_key_array, stored_key_array
 from tableformat.keys.families import KeyFamily, family_of, fixed_width_bytes
 from tableformat.keys.sort_words import decimal_halves, number_codes, number_view, value_bytes
 
@@ -67,7 +67,7 @@ def encode_runs(
     types: Sequence[PrimitiveType],
     borders: npt.NDArray[np.int64] = _NO_BORDERS,
 ) -> tuple[pa.LargeBinaryArray, npt.NDArray[np.int64]]:
-    """RD-4: the keys of runs of equal rows that follow each other, and where each run begins.
+    """RD-4: the keys of runs of equal rows of data files that follow each other, and where each run begins.
 
     Rows of one prefix mostly stand together. Two runs that touch may have one key; no run goes on over one of the
     `borders`.
@@ -78,7 +78,7 @@ def encode_runs(
     (4, [0, 2, 4, 5])
     """
     arrays = [
-        as_key_array(column, key_type, name=f"column {position}")
+        stored_key_array(column, key_type, name=f"column {position}")
         for position, (column, key_type) in enumerate(zip(columns, types, strict=True))
     ]
     is_first = np.zeros(len(arrays[0]), np.bool_)

@@ -16,6 +16,7 @@ import tableformat as tf
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
 from tableformat.metadata.content_file import PARQUET, DataFile
+from tableformat.scan.planner import plan_scan
 from tableformat.table import Table
 
 SCHEMA = pa.schema([("at", pa.timestamp("us")), ("n", pa.int64())])
@@ -29,7 +30,7 @@ def moment(microseconds: int) -> dt.datetime:
     return EPOCH + dt.timedelta(microseconds=microseconds)
 
 
-@pytest.fixture(params=["small", "large", "codes"])
+@pytest.fixture(params=["small", "large", "codes", "several"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
     """One file, two rows of those that matter in a row group; a large one has many more behind them, of later."""
     more = ROWS_OF_A_FILE_READ_IN_PARTS if request.param == "large" else 0
@@ -47,25 +48,35 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
         writer.write_table(rows.slice(0, len(NANOSECONDS)), row_group_size=2)
         if more:
             writer.write_table(rows.slice(len(NANOSECONDS)))
-    data = DataFile(
-        file_path=f"file://{path}",
-        file_format=PARQUET,
-        spec_id=0,
-        record_count=len(numbers),
-        file_size_bytes=path.stat().st_size,
-    )
+    copies = [path.with_name(f"{number}.parquet") for number in range(2 if request.param == "several" else 1)]
+    added = []
+    for copy in copies:
+        copy.write_bytes(path.read_bytes())
+        added.append(
+            DataFile(
+                file_path=f"file://{copy}",
+                file_format=PARQUET,
+                spec_id=0,
+                record_count=len(numbers),
+                file_size_bytes=path.stat().st_size,
+            )
+        )
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")
         table = catalog.create_table("db.t", SCHEMA, key=["at"])
-        commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=(data,)))
+        commit_change(table.iceberg, TableChange(operation=Operation.APPEND, added_data_files=tuple(added)))
         table.refresh()
         yield table
 
 
 def read(table: Table) -> list[int]:
-    """The moments of the rows that matter, in the order of the file."""
+    """The moments of the rows that matter, in the order of the file; each of several files has the same."""
     rows = table.scan().to_arrow()["at"].cast(pa.int64()).to_pylist()
-    return [each for each in rows if each < 10**12]
+    found = [each for each in rows if each < 10**12]
+    count = len({task.data_file.file_path for task in plan_scan(table.view).tasks})
+    one = found[: len(found) // count]
+    assert found == one * count
+    return one
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(-2, 0), (-1, 1), (0, 2), (0, 10), (-3, -1), (-10, -2)])
@@ -74,6 +85,15 @@ def test_a_range_delete_takes_the_moments_in_it(table: Table, lower: int, upper:
     assert read(table) == MICROSECONDS
     table.delete_range(lower=(moment(lower),), upper=(moment(upper),))
     assert read(table) == [each for each in MICROSECONDS if not lower <= each < upper]
+
+
+def test_the_change_feed_has_the_rows_that_a_range_delete_took(table: Table) -> None:
+    """CF-3, DA-6."""
+    before = table.scan().count()
+    table.delete_range(lower=(moment(-1),), upper=(moment(1),))
+    deleted = [each for each in table.changes().to_arrow().to_pylist() if each["_change_type"] == "delete"]
+    assert {each["at"] for each in deleted} == {moment(-1), moment(0)}
+    assert len(deleted) == before - table.scan().count()
 
 
 @pytest.mark.parametrize("deleted", [-3, -2, -1, 0, 1, 5, 7])
