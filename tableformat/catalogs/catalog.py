@@ -490,6 +490,9 @@ class Catalog:
             if not purge:
                 self.iceberg.drop_table(identifier_parts(identifier))
                 return
+            if isinstance(self.iceberg, EmbeddedCatalog):
+                self.iceberg.purge_table(identifier_parts(identifier))
+                return
             table = self.iceberg.load_table(identifier_parts(identifier))
             refuse_read_only(table)
             locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=dotted(identifier))

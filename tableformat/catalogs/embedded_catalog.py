@@ -43,6 +43,7 @@ from tableformat.catalogs.followed_file import FollowedFile
 from tableformat.catalogs.lake_directory import local_directory, make_directory, refuse_table_directory, sqlite_uri
 from tableformat.catalogs.metadata_places import is_taken, refuse_second_name
 from tableformat.catalogs.moved_lake import LakePlace
+from tableformat.catalogs.purging import purge
 from tableformat.catalogs.read_only_sqlite import connect_read_only, is_writable
 from tableformat.catalogs.sqlite_engine import prepare_engine
 from tableformat.catalogs.unreachable import unreachable
@@ -60,8 +61,6 @@ from tableformat.errors import (
 )
 from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
-from tableformat.metadata.owned_files import OwnedFiles
-from tableformat.metadata.reachable_files import files_to_purge
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.properties import is_synced
@@ -383,13 +382,9 @@ class EmbeddedCatalog(SqlCatalog):
 
     def purge_table(self, identifier: str | Identifier) -> None:
         """Drop the table and delete the files of its own that its snapshots name, range deletes included (MT-53); MT-65
-        may forbid it."""
-        table = self.load_table(identifier)
-        refuse_read_only(table)
-        name = ".".join(table.name())
-        locations = files_to_purge(table.metadata, table.metadata_location, table.io, table=name)
-        self.drop_table(identifier)
-        OwnedFiles.of(table).purge(locations)
+        may forbid it. What was committed meanwhile goes along: nothing that is left would name its files."""
+        self.refuse_read_only()
+        purge(self, identifier)
 
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:

@@ -20,7 +20,7 @@ from pyiceberg.table import Table as IcebergTable
 from tableformat.commit.metadata_commit import refresh
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.table_diff import live_files
-from tableformat.errors import CommitConflictError, SnapshotNotFoundError, TableNotFoundError
+from tableformat.errors import CommitConflictError, SnapshotNotFoundError, TableFormatError, TableNotFoundError
 from tableformat.maintenance.compaction.compact import CompactResult, compact_planned
 from tableformat.maintenance.compaction.levels import BASE_REASON, LevelOptions, full_levels, plan_levels
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
@@ -127,6 +127,20 @@ def rounds_asked_for(
         yield from _rounds(iceberg, branch, executor=executor, dry_run=False, progress=progress, is_asked_for=True)
     except (TableNotFoundError, SnapshotNotFoundError):
         return
+    except TableFormatError:
+        if not _is_gone(iceberg):
+            raise
+
+
+def _is_gone(iceberg: IcebergTable) -> bool:
+    """Whether the table was dropped: with its files, where it was purged, in the middle of a round."""
+    try:
+        refresh(iceberg)
+    except TableNotFoundError:
+        return True
+    except TableFormatError:
+        return False
+    return False
 
 
 def run_rounds(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import multiprocessing
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commit_tables import SCHEMA, append, data_file, live, metadata_files, new_table, range_delete
@@ -17,7 +19,8 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, UpgradeFormatVersionUpdate
 
-from tableformat import open_catalog
+from tableformat import Catalog, open_catalog
+from tableformat.catalogs import purging
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.change import TableChange
 from tableformat.commit.transaction import commit_change
@@ -227,6 +230,32 @@ def test_purge_removes_every_file_of_the_table(catalog: EmbeddedCatalog) -> None
     assert local(table.location()).parent.exists(), "the namespace's is not the table's"
     with pytest.raises(NoSuchTableError, match=r"db\.t"):
         catalog.load_table("db.t")
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_purge_removes_what_was_committed_meanwhile(
+    catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch, is_ours: bool
+) -> None:
+    """MT-53: its files are named by nothing that is left, and would stay for ever."""
+    table = new_table(catalog)
+    table = commit_change(table, append(data_file(table, "a.parquet", [1]))).table
+    listing = purging.files_to_purge
+    meanwhile = iter(["b.parquet", "c.parquet"])
+
+    def committing(*arguments: Any, **keywords: Any) -> frozenset[str]:
+        found: frozenset[str] = listing(*arguments, **keywords)
+        for name in itertools.islice(meanwhile, 1):
+            handle = catalog.load_table("db.t")
+            commit_change(handle, append(data_file(handle, name, [2])))
+        return found
+
+    monkeypatch.setattr(purging, "files_to_purge", committing)
+    if is_ours:
+        Catalog(catalog).drop_table("db.t", purge=True)
+    else:
+        catalog.purge_table("db.t")
+    assert next(meanwhile, None) is None
+    assert not local(table.location()).exists()
 
 
 def test_table_whose_files_others_may_use_is_not_purged(catalog: EmbeddedCatalog, tmp_path: Path) -> None:

@@ -176,6 +176,30 @@ def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> 
     assert table.maintenance.remove_orphan_files(allow_recent=True, older_than=timedelta(0)).orphan_file_locations == ()
 
 
+@pytest.mark.parametrize("mode", ["writer", "background"])
+def test_a_table_that_is_purged_in_the_middle_of_a_round_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    """MT-101: what the round was about to read is gone."""
+    table = table_of(tmp_path, mode)
+    replace_often(table, 3)
+    plan = rounds.plan_levels
+
+    def purging(*arguments: Any, **keywords: Any) -> Any:
+        planned = plan(*arguments, **keywords)
+        assert planned.groups
+        table.catalog.drop_table("db.t", purge=True)
+        return planned
+
+    monkeypatch.setattr(rounds, "plan_levels", purging)
+    table.replace(rows("a", [0]), prefix=["id1", "id2"])
+    assert BACKGROUND.wait(60)
+    metrics = table.maintenance.upkeep_metrics
+    assert (metrics.failure_count, metrics.last_failure, caplog.messages) == (0, "", [])
+    assert not table.catalog.list_tables("db")
+    assert not Path(str(local_path(table.location))).exists()
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     """MT-86."""
     table = table_of(tmp_path, "off")
