@@ -5,7 +5,8 @@
     thread                                 +-- round -- round --+-- round -- idle -- ends
 
 One thread for all tables of the process, started when there is something to do. It ends when nothing was due for a
-while, and with the main thread: the round is cancelled, which removes what it had written. A fork cancels it too, and
+while, and with the main thread: the round is cancelled, which removes what it had written, but files
+of snapshots that have expired go first: nobody would take that up again. A fork cancels it too, and
 it begins anew behind the fork: a child would wait for ever for a lock that the thread holds in that moment.
 """
 
@@ -36,7 +37,8 @@ _PAUSE_SECONDS_MAX: Final = 60.0
 """Between a failure and the next try, which is twice as long after each failure in a row."""
 _FORK_PATIENCE_SECONDS: Final = 10.0
 """How long a fork waits for a round to be cancelled; a file that is read from far away may take longer."""
-
+_REMOVAL_SECONDS_AT_EXIT: Final = 10.0
+"""How long a removal of files goes on when the main thread has ended; what is left is found as orphans."""
 
 _Waiting: TypeAlias = "tuple[IcebergTable, Executor | ExecutorChoice]"
 """A table, and where its files are rewritten."""
@@ -60,6 +62,7 @@ class Background:
         self._is_busy = False
         self._fork_count = 0
         """Threads that fork, or wait to."""
+        self._ends_since: float | None = None
         self._failures: dict[UUID, tuple[int, float]] = {}
 
     def notify(self, iceberg: IcebergTable, branch: str, executor: Executor | ExecutorChoice = LOCAL) -> None:
@@ -158,8 +161,11 @@ class Background:
 
     def _unless_cancelled(self, done: int, total: int, what: str) -> None:
         if not threading.main_thread().is_alive():
-            raise _ProcessEndsError(f"{done} of {total} {what}")
-        if self._fork_count and what != UNNEEDED_FILES:
+            if self._ends_since is None:
+                self._ends_since = time.monotonic()
+            if what != UNNEEDED_FILES or time.monotonic() - self._ends_since > _REMOVAL_SECONDS_AT_EXIT:
+                raise _ProcessEndsError(f"{done} of {total} {what}")
+        elif self._fork_count and what != UNNEEDED_FILES:
             raise _ProcessForksError(f"{done} of {total} {what}")
 
 

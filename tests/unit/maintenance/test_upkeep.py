@@ -176,6 +176,26 @@ def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> 
     assert table.maintenance.remove_orphan_files(allow_recent=True, older_than=timedelta(0)).orphan_file_locations == ()
 
 
+def test_files_of_expired_snapshots_go_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: they would be orphans for ever after."""
+    table = table_of(tmp_path, "off", **{"tableformat.history.max-snapshots": "3"})
+    replace_often(table, 40)
+    table.set_properties({"tableformat.upkeep": "background"})
+    expire = rounds.expire_snapshots
+
+    def ending(*arguments: Any, **keywords: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(threading, "main_thread", threading.Thread)
+            return expire(*arguments, **keywords)
+
+    monkeypatch.setattr(rounds, "expire_snapshots", ending)
+    BACKGROUND.notify(another_handle(table).iceberg, "main")
+    assert BACKGROUND.wait(60)
+    assert len(table.refresh().metadata.snapshots) < 40
+    listed = table.maintenance.remove_orphan_files(allow_recent=True, older_than=timedelta(0))
+    assert (listed.orphan_file_locations, listed.recent_files_count) == ((), 0)
+
+
 @pytest.mark.parametrize("mode", ["writer", "background"])
 def test_a_table_that_is_purged_in_the_middle_of_a_round_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
