@@ -114,7 +114,8 @@ class ParquetOutput:
 
     def abandon(self) -> None:
         """Close after a failure elsewhere, so that the file can be removed."""
-        with contextlib.suppress(pa.ArrowException, OSError):
+        # RuntimeError: pyarrow asks for the footer, which a disk that is full did not take.
+        with contextlib.suppress(pa.ArrowException, OSError, RuntimeError):
             self._writer.close()
         with contextlib.suppress(OSError):
             self._exits.close()
