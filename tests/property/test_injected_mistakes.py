@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from fast_lake import fast_lake
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 from long_forms import every
 
@@ -29,5 +32,16 @@ nothing. A mistake takes a few tables, one that needs a race or a file of severa
 @pytest.mark.parametrize("mistake", every(3, MISTAKES), ids=lambda mistake: mistake.name)
 def test_mistake_is_found_within_the_budget(mistake: Mistake) -> None:
     """RD-1, RD-2, RD-4, DA-1, DA-2, DA-4, DA-7, CP-3, CP-7, CP-11, CP-22, CF-3, FM-20: broken, the two differ."""
-    with fast_lake() as catalog, mistake.made(), pytest.raises(AssertionError):
+    with fast_lake() as catalog, mistake.made(), pytest.raises((AssertionError, Flaky)) as found:
         run_state_machine_as_test(machine_on(catalog), settings=BUDGET)
+    # A mistake may show in one run of an example and not in the next: threads share what they have found.
+    assert any(isinstance(each, AssertionError) for each in _chain(found.value))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, those that it is about, and those that were handled when it was raised."""
+    while error is not None:
+        yield error
+        for each in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+            yield from _chain(each)
+        error = error.__cause__ or error.__context__
