@@ -5,8 +5,8 @@ whole byte, so they may stand anywhere in a stream:
 
     header | blocks of what is new | blocks of the older snapshots | blocks of what is new | ... | checksum, size
 
-That is one gzip member (RFC 1952), as every reader takes it; several members would be simpler, and some readers stop
-after the first.
+That is one gzip member (RFC 1952), which gzip, Java, DuckDB and PyIceberg were seen to read; several members would be
+simpler, and some readers stop after the first.
 """
 
 from __future__ import annotations

@@ -142,11 +142,11 @@ def _value_count(rows: _Rows, column: NestedField) -> int:
 
 
 def _null_count(file: DataFile, column: NestedField) -> int:
-    nulls = null_count(file, column.field_id)
-    if nulls is None or (file.value_counts or {}).get(column.field_id, file.record_count) != file.record_count:
+    stated = (file.null_value_counts or {}).get(column.field_id)
+    if stated is None or stated != null_count(file, column.field_id):
         # What the entry leaves out (FM-8) is null by all that is known of writers; a count has to be exact.
         raise _UnknownError
-    return nulls
+    return stated
 
 
 def _lowest(rows: Sequence[_Rows], column: NestedField) -> Any:
