@@ -99,7 +99,8 @@ def run_part(name: str, part: Part, budget_seconds: float, first_seed: int, dire
         longest = max(longest, time.monotonic() - round_started)
         outcome.rounds += 1
         outcome.seeds.append(seed)
-    outcome.seconds = time.monotonic() - started
+        outcome.seconds = time.monotonic() - started
+        print(outcome.line(name), file=sys.stderr, flush=True)
     return outcome
 
 
@@ -158,7 +159,6 @@ def main(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="soak-") as directory:
         for name, part in parts.items():
             outcomes[name] = run_part(name, part, minutes * 60 * part.share / whole, seed, Path(directory))
-            print(outcomes[name].line(name), file=sys.stderr, flush=True)
     print(f"SOAK_MINUTES={minutes:g} {SEED}={seed} python tests/soak/run_soak.py {' '.join(names)}".rstrip())
     print("| part | rounds | seconds | done | seeds | failures |\n|---|---|---|---|---|---|")
     for name, outcome in outcomes.items():
