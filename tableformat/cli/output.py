@@ -46,12 +46,13 @@ class Output:
             self._render(rendering())
 
     def _render(self, rendering: RenderableType) -> None:
+        # What does not wrap is longer than the screen, and nothing is cut off.
         at = console(sys.stdout)
         if at.is_terminal:
-            at.print(rendering)
+            at.print(rendering, crop=False)
             return
         with at.capture() as captured:
-            at.print(rendering)
+            at.print(rendering, crop=False)
         # The padding of the last column is for screens.
         self.write(*(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 

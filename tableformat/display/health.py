@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tableformat.display import text
+from tableformat.display.command_line import command_line
 from tableformat.display.grid import QUIET_STYLE, Column, facts, grid
 from tableformat.maintenance.health.health import DeleteFileCounts, TableHealth
 
@@ -105,5 +106,6 @@ def _to_do(health: TableHealth) -> RenderableType:
         reasons.setdefault(finding.command, []).append(finding.what[0].upper() + finding.what[1:])
     lines: list[RenderableType] = [Text("To do", style="bold")]
     for command, whats in reasons.items():
-        lines += [*(Text(f"- {what}.") for what in whats), Text(f"    {command}", style="cyan")]
+        lines += (Text(f"- {what}.") for what in whats)
+        lines.append(command_line(command))
     return Group(*lines)

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tableformat.display import text
+from tableformat.display.command_line import command_line
 from tableformat.display.grid import QUIET_STYLE, facts
 from tableformat.maintenance.verification.findings import Severity, VerificationFinding, VerifyResult
 
@@ -60,7 +61,7 @@ def _of_one_kind(findings: Sequence[VerificationFinding]) -> list[RenderableType
     ]
     for each in findings[:SHOWN_OF_A_KIND]:
         lines += [Text(f"- {each.file}"), Text(f"  {each.what}"), Text(f"  {each.next_step}", style=QUIET_STYLE)]
-        lines += [Text(f"    {each.command}", style="cyan")] if each.command is not None else []
+        lines += [command_line(each.command)] if each.command is not None else []
     if len(findings) > SHOWN_OF_A_KIND:
         lines.append(Text(f"  and {len(findings) - SHOWN_OF_A_KIND:,} more; -o json has all", style=QUIET_STYLE))
     return lines

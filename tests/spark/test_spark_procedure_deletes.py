@@ -204,6 +204,7 @@ def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str)
     table = lake.create_table((namespace, "bare"), SCHEMA)
     assert "has no key" in failure(spark, f"delete_prefix('{table.name}', map('id1', 'a'))")
     assert "has no key" in failure(spark, f"delete_range('{table.name}', lower => 'a')")
+    assert "an empty array names none" in failure(spark, f"delete_range('{table.name}', on => array(), lower => 'a')")
     table.append(pa.Table.from_pylist([{"id1": "a", "id2": 1}, {"id1": "b", "id2": 1}], schema=SCHEMA))
     call(spark, f"delete_range('{table.name}', on => array('id1'), lower => 'a', upper => 'b')")
     assert left(spark, table) == "b1"

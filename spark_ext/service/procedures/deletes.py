@@ -58,7 +58,8 @@ def delete_range(
         raise InvalidArgumentError("delete_range: give lower or upper. TRUNCATE TABLE deletes every row.")
     columns = _known_columns(table, table.key if on is None else on)
     if not columns:
-        raise InvalidArgumentError(f"delete_range: name columns, on => array('a', 'b'); {table.name} has no key.")
+        why = f"{table.name} has no key" if on is None else "an empty array names none"
+        raise InvalidArgumentError(f"delete_range: name columns, on => array('a', 'b'); {why}.")
     result = table.delete_range(
         on=None if on is None else list(columns),
         lower=bound(table, lower, columns, argument="lower"),

@@ -155,6 +155,12 @@ class TestHealth:
         assert max(map(len, page.splitlines())) <= 100
         assert lake.run("health", "db.empty").stdout.endswith("\nNothing to do.\n")
 
+    def test_a_command_is_one_line_on_a_narrow_screen(self, ill: Lake) -> None:
+        lines = ill.run("health", "db.t", columns=30).stdout.splitlines()
+        told = {finding["command"] for finding in ill.json("health", "db.t")["findings"]}
+        assert max(map(len, told)) > 30
+        assert {line.strip() for line in lines if line.startswith("    tableformat")} == told
+
     def test_commands_name_the_catalog_and_the_branch_they_were_asked_for(self, tmp_path: Path) -> None:
         """MT-20, MT-30"""
         table = keyed_table(tmp_path)
