@@ -18,6 +18,7 @@ from tableformat.commit.change import TableChange
 from tableformat.commit.environment import environment
 from tableformat.errors import InvalidArgumentError
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.partition_identity import partition_of
 
 ROWS_UNCHANGED: Final = "tableformat.rows-unchanged"
 """`true`: the snapshot has the rows of its parent, although its operation is not `replace` (CF-4)."""
@@ -99,7 +100,7 @@ def build_summary(change: TableChange, parent_totals: Mapping[str, int], propert
     added: tuple[DataFile | DeleteFile, ...] = (*change.added_data_files, *change.added_delete_files)
     removed: tuple[DataFile | DeleteFile, ...] = (*change.removed_data_files, *change.removed_delete_files)
     counts = _count(added, added=True) + _count(removed, added=False)
-    partitions = {(file.spec_id, file.partition) for file in (*added, *removed)}
+    partitions = {partition_of(file) for file in (*added, *removed)}
     totals = {
         # A negative total means that a foreign writer's totals were off; zero is nearer to the truth and readers expect
         # a count.

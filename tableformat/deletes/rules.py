@@ -8,7 +8,7 @@ Rules DA-1, DA-2, DA-3, DA-7 (`specs/delete-application.md`) and RD-2, RD-3 (`sp
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.transforms import VoidTransform
 
 from tableformat.metadata.content_file import ContentFile, DataFile, DeleteFile
+from tableformat.metadata.partition_identity import partition_of
 
 
 @overload
@@ -95,21 +96,6 @@ def is_global(delete: DeleteFile, delete_spec: PartitionSpec) -> bool:
     """DA-3, RD-3: an equality or range delete written under an unpartitioned spec applies to every partition."""
     assert delete.equality_ids is not None, "only equality and range deletes have a global scope"
     return is_unpartitioned(delete_spec)
-
-
-def partition_of(file: ContentFile) -> tuple[int, tuple[Any, ...]]:
-    """DA-3: what identifies a partition, as a key of a dictionary: the spec and the values.
-
-    All NaNs are one value, and -0.0 is not 0.0, which Python sees the other way round; as text they are.
-    """
-    return partition_identity(file.spec_id, file.partition)
-
-
-def partition_identity(spec_id: int, values: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
-    """DA-3: what identifies a partition of a spec; see `partition_of`."""
-    if any(isinstance(value, float) for value in values):
-        values = tuple(value.hex() if isinstance(value, float) else value for value in values)
-    return spec_id, values
 
 
 def shares_partition(delete: ContentFile, data: DataFile) -> bool:

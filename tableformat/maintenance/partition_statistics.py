@@ -25,6 +25,7 @@ from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestE
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import read_manifest
 from tableformat.metadata.partition_column import partition_column
+from tableformat.metadata.partition_identity import partition_of
 from tableformat.metadata.snapshot_choice import view_at
 from tableformat.metadata.snapshot_index import snapshot_by_id, snapshots_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
@@ -110,7 +111,7 @@ def partition_statistics(view: SnapshotView) -> pa.Table:
     for manifest in manifests_of(view):
         for entry in read_manifest(view.io, manifest, view.metadata):
             if entry.file.partition:
-                groups.setdefault((entry.file.spec_id, entry.file.partition), []).append(entry)
+                groups.setdefault(partition_of(entry.file), []).append(entry)
     by_id = snapshots_by_id(view.metadata)
     columns = [each for each in _COLUMNS if each[1] != "dv_count" or view.metadata.format_version >= _OF_VECTORS]
     schema = pa.schema(

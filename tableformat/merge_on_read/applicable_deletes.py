@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from pyiceberg.table.metadata import TableMetadata
 
-from tableformat.deletes.rules import partition_of
 from tableformat.merge_on_read.delete_columns import field_history
 from tableformat.merge_on_read.delete_index import (
     ColumnTypes,
@@ -19,6 +18,7 @@ from tableformat.merge_on_read.delete_index import (
 )
 from tableformat.merge_on_read.key_overlap import KeyOverlap
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.partition_identity import partition_of
 
 _POSITIONAL = (DeleteKind.POSITION, DeleteKind.DELETION_VECTOR)
 

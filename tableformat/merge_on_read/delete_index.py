@@ -30,8 +30,6 @@ from tableformat.deletes.rules import (
     committed_sequence_number,
     is_global,
     keyed_delete_is_new_enough,
-    partition_identity,
-    partition_of,
     position_delete_is_new_enough,
     shares_partition,
 )
@@ -41,6 +39,7 @@ from tableformat.merge_on_read.key_overlap import KeyOverlap, files_in_reach, ha
 from tableformat.merge_on_read.newer_deletes import NewerDeletes, SharedDeletes
 from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.partition_identity import partition_identity, partition_of
 
 Partition = tuple[int, tuple[Any, ...]]
 """Spec id and partition values."""

@@ -25,6 +25,7 @@ from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
 from tableformat.metadata.manifests.manifest_schema import partition_types
 from tableformat.metadata.partition_column import partition_column, schemas_newest_first
+from tableformat.metadata.partition_identity import partition_of
 from tableformat.metadata.partition_text import human_text
 from tableformat.metadata.readable_metrics import READABLE_METRICS, readable_metrics
 from tableformat.metadata.snapshot_choice import ancestors
@@ -214,7 +215,7 @@ def partitions_table(view: SnapshotView) -> pa.Table:
     """
     groups: dict[tuple[int, tuple[Any, ...]], list[ManifestEntry]] = {}
     for entry in _live_entries(view):
-        groups.setdefault((entry.file.spec_id, entry.file.partition), []).append(entry)
+        groups.setdefault(partition_of(entry.file), []).append(entry)
     if any(spec.fields for spec in view.metadata.partition_specs):
         groups = {group: entries for group, entries in groups.items() if group[1] or _has_data(entries)}
     merged: dict[tuple[tuple[int, Any], ...], list[ManifestEntry]] = {}

@@ -25,7 +25,7 @@ from told_conditions import (
     values_of,
 )
 
-from tableformat.deletes.rules import partition_identity
+from tableformat.metadata.partition_identity import partition_identity
 from tableformat.testing.key_order import Row
 from tableformat.testing.model import ModelVerbs
 

@@ -21,13 +21,14 @@ from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.deletes.matching.range_match import deleted_mask
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.rules import is_unpartitioned, partition_identity, partition_of
+from tableformat.deletes.rules import is_unpartitioned
 from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.errors import CommitConflictError
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.merge_on_read.deleted_positions import deleted_positions
 from tableformat.merge_on_read.task import RowTask
 from tableformat.metadata.content_file import DataFile
+from tableformat.metadata.partition_identity import partition_identity, partition_of
 from tableformat.operations.drafts.draft import Draft
 from tableformat.range_partitions.cuts import Range, spans_of
 from tableformat.range_partitions.defined import DefinedPartitions, unite

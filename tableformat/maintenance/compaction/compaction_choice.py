@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tableformat.deletes.rules import partition_of
 from tableformat.maintenance.compaction.compaction_plan import (
     CompactionGroup,
     CompactionOptions,
@@ -17,6 +16,7 @@ from tableformat.maintenance.compaction.compaction_plan import (
 from tableformat.maintenance.compaction.compaction_statistics import FileStatistics, file_statistics
 from tableformat.maintenance.compaction.group_output import output_file_count
 from tableformat.maintenance.compaction.key_widths import KeySpace, worth_merging
+from tableformat.metadata.partition_identity import partition_of
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT, positive_int
 from tableformat.range_partitions.files import PartitionPlaces, Straddling

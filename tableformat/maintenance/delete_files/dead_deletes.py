@@ -15,7 +15,7 @@ import numpy as np
 from pyiceberg.partitioning import PartitionSpec
 
 from tableformat.commit.change import FileKey, file_key
-from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough, partition_of
+from tableformat.deletes.rules import committed_sequence_number, keyed_delete_is_new_enough
 from tableformat.deletes.spans.needed_spans import needed_fragments, spans_still_needed
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.merge_on_read.delete_index import (
@@ -31,6 +31,7 @@ from tableformat.merge_on_read.delete_index import (
 )
 from tableformat.merge_on_read.deleted_positions import MergeContext
 from tableformat.metadata.content_file import PARQUET, DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.partition_identity import partition_of
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import RANGE_SPAN_BUDGET, RANGE_SPAN_BUDGET_DEFAULT, positive_int
 

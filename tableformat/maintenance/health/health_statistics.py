@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from pyiceberg.table.metadata import TableMetadata
 
-from tableformat.deletes.rules import partition_of
 from tableformat.deletes.spans.bounds import KeyBounds, key_bounds
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.keys.table_key import key_field_ids
@@ -23,6 +22,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestEntry
 from tableformat.metadata.manifests.manifest_list import manifests_of
 from tableformat.metadata.manifests.manifest_reader import live_entries, read_manifest
+from tableformat.metadata.partition_identity import partition_of
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.properties import OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT, positive_int
 from tableformat.scan.context import merge_context

@@ -156,7 +156,10 @@ class Background:
             pause = min(2.0**count, _PAUSE_SECONDS_MAX)
             self._failures[table_uuid] = (count + 1, time.monotonic() + pause)
             logger.warning(
-                "upkeep of %s failed, and the next commit after %s s tries again: %s", ".".join(iceberg.name()), pause, error
+                "upkeep of %s failed, and the next commit after %s s tries again: %s",
+                ".".join(iceberg.name()),
+                pause,
+                error,
             )
 
     def _unless_cancelled(self, done: int, total: int, what: str) -> None:

@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from tableformat.commit.change import FileKey, file_key
 from tableformat.commit.snapshot_summary import count_totals
-from tableformat.deletes.rules import committed_sequence_number, partition_of
+from tableformat.deletes.rules import committed_sequence_number
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
 from tableformat.maintenance.running.tasks import ResultT, TaskT, in_threads
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
@@ -28,6 +28,7 @@ from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
 from tableformat.metadata.manifests.manifest_entry import ManifestEntry, ManifestFile
 from tableformat.metadata.manifests.manifest_list import decode_manifest_list
 from tableformat.metadata.manifests.manifest_reader import decode_manifest, live_entries
+from tableformat.metadata.partition_identity import partition_of
 
 ManifestKey: TypeAlias = tuple[str, int | None, int | None]
 """A manifest and the numbers that its entries inherit from the list: those of another list may differ."""

@@ -15,7 +15,6 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import PrimitiveType
 
-from tableformat.deletes.rules import partition_of
 from tableformat.filters.file_statistics import column_statistics
 from tableformat.keys.arrow_columns import plain_values
 from tableformat.keys.families import arrow_type_of
@@ -24,6 +23,7 @@ from tableformat.keys.microseconds import without_finer_digits
 from tableformat.keys.rising_rows import RisingRows
 from tableformat.maintenance.verification.findings import FindingKind, Flaw
 from tableformat.metadata.content_file import ContentFile, DataFile, null_count, value_count
+from tableformat.metadata.partition_identity import partition_of
 from tableformat.parquet.projection import FileProjection
 from tableformat.write.data_files.partitions import PartitionValues, SpecRouter
 

@@ -21,7 +21,6 @@ from tableformat.deletes.matching.numbered_spans import NumberedSpans
 from tableformat.deletes.rules import (
     committed_sequence_number,
     equality_delete_is_new_enough,
-    partition_of,
     range_delete_is_new_enough,
 )
 from tableformat.deletes.spans.spans import SpanArray
@@ -31,6 +30,7 @@ from tableformat.merge_on_read.delete_index import EVERYWHERE, Scope, by_scope_a
 from tableformat.merge_on_read.deleted_positions import MergeContext, equality_ids
 from tableformat.merge_on_read.equality_positions import groups_in_reach
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
+from tableformat.metadata.partition_identity import partition_of
 from tableformat.parquet.key_reader import KeyReader
 
 _PAIRS_MAX: Final = 1 << 22

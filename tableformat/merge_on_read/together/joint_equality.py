@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tableformat.deletes.matching.equality import EqualityKeys
 from tableformat.deletes.positions import PositionSet
-from tableformat.deletes.rules import committed_sequence_number, partition_of
+from tableformat.deletes.rules import committed_sequence_number
 from tableformat.merge_on_read.delete_columns import delete_column_types
 from tableformat.merge_on_read.delete_index import EVERYWHERE, Scope, scope_of
 from tableformat.merge_on_read.deleted_positions import MergeContext, equality_ids, shared_keys
@@ -25,6 +25,7 @@ from tableformat.merge_on_read.span_positions import positions_in_file
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.merge_on_read.together.key_rows import KeyRows, end_to_end, starts_of
 from tableformat.metadata.content_file import DeleteFile
+from tableformat.metadata.partition_identity import partition_of
 
 _Group = tuple[Scope, tuple[int, ...]]
 """A scope and the delete columns in rising order of their ids."""

@@ -42,10 +42,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tableformat.deletes.rules import partition_identity
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.metadata.column_bounds import from_bound
+from tableformat.metadata.partition_identity import partition_identity
 from tableformat.parquet.metrics_modes import MetricsMode
 from tableformat.parquet.parquet_columns import field_id_of, with_field_ids
 from tableformat.parquet.parquet_metrics import Metrics, data_file_metrics

@@ -29,9 +29,10 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from tableformat.deletes.rules import is_unpartitioned, partition_identity
+from tableformat.deletes.rules import is_unpartitioned
 from tableformat.errors import InvalidArgumentError, UnsupportedFeatureError
 from tableformat.keys.microseconds import whole_microseconds
+from tableformat.metadata.partition_identity import partition_identity
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.layout import is_aligned
 from tableformat.range_partitions.rows import partitions_of_rows

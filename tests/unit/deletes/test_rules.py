@@ -9,12 +9,12 @@ import pytest
 
 from tableformat.deletes.rules import (
     equality_delete_is_new_enough,
-    partition_of,
     position_delete_is_new_enough,
     range_delete_is_new_enough,
     shares_partition,
 )
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
+from tableformat.metadata.partition_identity import partition_of
 
 DATA = DataFile(file_path="data", file_format="PARQUET", spec_id=1, partition=(1.0,), record_count=1, file_size_bytes=1)
 DELETE = DeleteFile(

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from maintenance_tables import commit_deletes
 
 import tableformat as tf
 from tableformat.errors import CommitConflictError
 from tableformat.maintenance import partition_statistics
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
+from tableformat.testing.raw_files import foreign_equality_delete
+from tableformat.write.context import WriteContext
+
+
+def _computed(table: tf.Table) -> pa.Table:
+    """The file that the metadata names for the newest snapshot, as Parquet has it."""
+    assert table.snapshot_id is not None
+    location = compute_partition_statistics(table.iceberg, table.snapshot_id)
+    (named,) = table.iceberg.metadata.partition_statistics
+    assert (named.statistics_path, named.snapshot_id) == (location, table.snapshot_id)
+    path = named.statistics_path.removeprefix("file://")
+    assert named.file_size_in_bytes == Path(path).stat().st_size
+    return pq.read_table(path)
 
 
 def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,5 +48,80 @@ def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest
         compute_partition_statistics(table.iceberg, snapshot_id)
     assert list(tmp_path.rglob("partition-stats-*")) == []
     monkeypatch.undo()
-    compute_partition_statistics(table.iceberg, snapshot_id)
+    location = compute_partition_statistics(table.iceberg, snapshot_id)
+    assert compute_partition_statistics(table.iceberg, snapshot_id) == location, "it is there already"
+    (written,) = tmp_path.rglob("partition-stats-*")
+    written.unlink()
+    assert compute_partition_statistics(table.iceberg, snapshot_id) != location
     assert len(list(tmp_path.rglob("partition-stats-*"))) == 1
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
+    """SP-33: live files and rows of each partition by what they are, and the snapshot that came to it last."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    schema = pa.schema([pa.field("part", pa.int64(), nullable=False), pa.field("v", pa.int64(), nullable=False)])
+    properties = {"format-version": str(version)}
+    table = catalog.create_table("db.t", schema, key=["part", "v"], partition_by=["part"], properties=properties)
+    first = table.append(pa.table({"part": [1, 1, 1, 2], "v": [1, 2, 3, 4]}, schema=schema)).snapshot_id
+    table.append(pa.table({"part": [1], "v": [9]}, schema=schema))
+    table.delete("part = 1 AND v IN (2, 3)", mode="scan")
+    table.append(pa.table({"part": [3], "v": [1]}, schema=schema))
+    table.delete("part = 3", mode="scan")
+    of_emptied = partition_statistics.partition_statistics(table.view).to_pylist()[-1]
+    assert (of_emptied["partition"], of_emptied["data_file_count"]) == ({"part": 3}, 0)
+    assert of_emptied["last_updated_snapshot_id"] == table.snapshot_id, "what leaves is an update too"
+    context = WriteContext.of(table.metadata, table.iceberg.io)
+    gone = [{"v": 1}, {"v": 9}]
+    scope = {"spec_id": 0, "partition": (1,)}
+    commit_deletes(
+        table, foreign_equality_delete(context, gone, table.metadata.schema(), equality_columns=["v"], **scope)
+    )
+    table.refresh()
+    rows = {row["partition"]["part"]: row for row in _computed(table).to_pylist()}
+    assert list(rows) == [1, 2]
+    data = [file for file in table.inspect.data_files().to_pylist() if file["partition"]["part"] == 1]
+    vectors = {"dv_count": 1} if version == 3 else {}
+    assert rows[1] == {
+        "partition": {"part": 1},
+        "spec_id": 0,
+        "data_record_count": 4,
+        "data_file_count": 2,
+        "total_data_file_size_in_bytes": sum(file["file_size_in_bytes"] for file in data),
+        "position_delete_record_count": 2,
+        "position_delete_file_count": 0 if version == 3 else 1,
+        "equality_delete_record_count": 2,
+        "equality_delete_file_count": 1,
+        "total_record_count": None,
+        "last_updated_at": table.iceberg.metadata.snapshots[-1].timestamp_ms,
+        "last_updated_snapshot_id": table.snapshot_id,
+        **vectors,
+    }
+    assert (rows[2]["data_record_count"], rows[2]["last_updated_snapshot_id"]) == (1, first)
+
+
+def test_values_that_python_takes_for_others(tmp_path: Path) -> None:
+    """DA-3: one partition of NaN, two of 0.0 and -0.0; in the metadata table and the summary too."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    rows = pa.table({"part": [math.nan, 0.0, -0.0], "v": [1, 2, 3]})
+    table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
+    for _ in range(2):
+        table.append(rows)
+    counted = _computed(table).select(["partition", "data_file_count"]).to_pylist()
+    assert sorted((str(row["partition"]["part"]), row["data_file_count"]) for row in counted) == [
+        ("-0.0", 2),
+        ("0.0", 2),
+        ("nan", 2),
+    ]
+    told = table.inspect.partitions().select(["partition", "file_count"]).to_pylist()
+    assert sorted((str(row["partition"]["part"]), row["file_count"]) for row in told) == [
+        ("-0.0", 2),
+        ("0.0", 2),
+        ("nan", 2),
+    ]
+    table.delete("v > 0")
+    summary = table.iceberg.metadata.snapshots[-1].summary
+    assert summary is not None
+    assert summary.additional_properties["changed-partition-count"] == "3"
