@@ -12,7 +12,6 @@ from tableformat.commit.planned_change import PlannedChange
 from tableformat.commit.transaction import CommitOutcome
 from tableformat.errors import CommitConflictError
 from tableformat.metadata.snapshot_view import SnapshotView
-from tableformat.storage.storage import delete_if_present
 
 
 class OnlyInVersion(PlannedChange):
@@ -67,11 +66,6 @@ class ChangeByFormatVersion(PlannedChange):
         used = {delete.file_path for delete in outcome.change.added_delete_files}
         remove_leftovers(io, self._made_but(used))
         return outcome.change
-
-    def discard(self, io: FileIO) -> None:
-        """Remove the delete files of every version, for a change that was certainly not committed."""
-        for location in self._made_but(set()):
-            delete_if_present(io, location)
 
     def _made_but(self, used: set[str]) -> list[str]:
         made = {delete.file_path for change in self._made.values() for delete in change.added_delete_files}

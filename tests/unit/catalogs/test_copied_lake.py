@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +141,30 @@ def test_a_place_in_another_lake_that_has_no_such_table_is_written(tmp_path: Pat
         other.create_table("db.t", table.schema, location=f"{table.location}-of-others").append(rows("a", [1]))
 
 
-def test_a_file_that_is_no_catalog_is_no_lake(tmp_path: Path) -> None:
-    """CP-25: of the same name, by accident."""
-    (tmp_path / "catalog.db").write_text("a list of books")
-    keyed_table(tmp_path).append(rows("a", [1]))
+@pytest.mark.parametrize(
+    ("statements", "is_refused"),
+    [
+        (None, False),
+        (["CREATE TABLE books (title TEXT)"], False),
+        (["CREATE TABLE iceberg_tables (metadata_location TEXT)", "INSERT INTO iceberg_tables VALUES (NULL)"], False),
+        (["CREATE TABLE iceberg_tables (place TEXT)"], True),
+    ],
+    ids=["no database", "no catalog", "a table without metadata", "a catalog that cannot be read"],
+)
+def test_a_file_above_that_is_called_as_a_catalog_is(
+    tmp_path: Path, statements: list[str] | None, is_refused: bool
+) -> None:
+    """CP-25: what has no table there stops nobody; one that cannot be read may have it."""
+    if statements is None:
+        (tmp_path / "catalog.db").write_text("a list of books")
+    else:
+        with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection, connection:
+            for statement in statements:
+                connection.execute(statement)
+    with tf.open_catalog(str(tmp_path / "tables"), catalog_file=str(tmp_path / "files" / "x.db")) as catalog:
+        catalog.create_namespace("db")
+        with pytest.raises(CopiedLakeError) if is_refused else nullcontext():
+            catalog.create_table("db.t", rows("a", [1]).schema).append(rows("a", [1]))
 
 
 def test_other_catalogs_in_sqlite_are_held_to_it(copy: tf.Table, tmp_path: Path) -> None:
