@@ -74,7 +74,7 @@ class Mutant:
         return Mutant(name, module, first_line, first_line + place, text.strip())
 
 
-@dataclass
+@dataclass(eq=False)
 class MutantRuns:
     """A plugin of pytest: the tests are collected by then, and are run once for each change."""
 
