@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,11 @@ from tableformat.maintenance import partition_statistics
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.testing.raw_files import foreign_equality_delete
 from tableformat.write.context import WriteContext
+
+COUNTED = ("spec_id", "data_record_count", "data_file_count", "total_data_file_size_in_bytes")
+OF_DELETES = tuple(f"{kind}_delete_{what}_count" for kind in ("position", "equality") for what in ("record", "file"))
+REQUIRED = {2: COUNTED, 3: (*COUNTED, *OF_DELETES, "dv_count")}
+"""By format version, as Iceberg's specification has them."""
 
 
 def _computed(table: tf.Table) -> pa.Table:
@@ -79,7 +85,12 @@ def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
         table, foreign_equality_delete(context, gone, table.metadata.schema(), equality_columns=["v"], **scope)
     )
     table.refresh()
-    rows = {row["partition"]["part"]: row for row in _computed(table).to_pylist()}
+    computed = _computed(table)
+    required = {"partition", *REQUIRED[version]}
+    assert [(each.metadata[b"PARQUET:field_id"], each.nullable) for each in computed.schema] == [
+        (str(number).encode(), name not in required) for number, name in enumerate(computed.column_names, 1)
+    ]
+    rows = {row["partition"]["part"]: row for row in computed.to_pylist()}
     assert list(rows) == [1, 2]
     data = [file for file in table.inspect.data_files().to_pylist() if file["partition"]["part"] == 1]
     vectors = {"dv_count": 1} if version == 3 else {}
@@ -125,3 +136,17 @@ def test_values_that_python_takes_for_others(tmp_path: Path) -> None:
     summary = table.iceberg.metadata.snapshots[-1].summary
     assert summary is not None
     assert summary.additional_properties["changed-partition-count"] == "3"
+
+
+def test_of_what_expired_nobody_knows_when_it_came(tmp_path: Path) -> None:
+    """SP-33"""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    rows = pa.table({"part": [1], "v": [3]})
+    table = catalog.create_table("db.t", rows.schema, partition_by=["part"])
+    table.append(rows)
+    table.append(rows.set_column(0, "part", pa.array([2])))
+    table.maintenance.expire_snapshots(retain_last=1, older_than=timedelta(0))
+    of_first, of_second = _computed(table.refresh()).to_pylist()
+    assert (of_first["last_updated_at"], of_first["last_updated_snapshot_id"]) == (None, None)
+    assert of_second["last_updated_snapshot_id"] == table.snapshot_id

@@ -22,8 +22,9 @@ from tableformat.storage.location import local_path
 from tableformat.testing.table_rows import live_tuples
 
 FUTURE = 10**15
+ASKS = "write.metadata.delete-after-commit.enabled"
 LOG_OF_ONE = {
-    "write.metadata.delete-after-commit.enabled": "true",
+    ASKS: "true",
     "write.metadata.previous-versions-max": "1",
 }
 
@@ -45,6 +46,11 @@ def tampered(table: tf.Table, change: Callable[[dict[str, Any]], None]) -> tf.Ta
     return tf.open_catalog(warehouse).load_table("db.t")
 
 
+def metadata_files(table: tf.Table) -> set[str]:
+    """Those in the table's directory."""
+    return {f"file://{each}" for each in Path(local_path(table.location), "metadata").glob("*.metadata.json")}
+
+
 def named_metadata(table: tf.Table) -> set[str]:
     """The current metadata file and the one that a log of one entry holds."""
     (logged,) = table.metadata.metadata_log
@@ -63,8 +69,7 @@ def test_a_commit_leaves_a_foreign_file_in_the_metadata_log(tmp_path: Path, capl
         table.append(rows("a", [3]))
     assert path.read_text() == "mine"
     assert str(path) in caplog.text
-    metadata_files = {f"file://{each}" for each in Path(local_path(table.location), "metadata").glob("*.metadata.json")}
-    assert metadata_files == named_metadata(table), "logged-out metadata of the table itself still goes"
+    assert metadata_files(table) == named_metadata(table), "logged-out metadata of the table itself still goes"
 
 
 def test_pyiceberg_commits_leave_it_too(tmp_path: Path) -> None:
@@ -76,6 +81,20 @@ def test_pyiceberg_commits_leave_it_too(tmp_path: Path) -> None:
     for number in range(3):
         table.iceberg.transaction().set_properties({"by": str(number)}).commit_transaction()
     assert path.read_text() == "mine"
+    assert metadata_files(table) == named_metadata(table), "logged-out metadata of the table itself still goes"
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_logged_out_metadata_stays_where_the_table_does_not_ask(tmp_path: Path, is_named: bool) -> None:
+    """MT-53: by Iceberg's default it stays."""
+    table = keyed_table(tmp_path, properties={**LOG_OF_ONE, ASKS: "false"})
+    if not is_named:
+        table.remove_properties(ASKS)
+    before = metadata_files(table)
+    for number in range(3):
+        table.append(rows("a", [number]))
+        table.iceberg.transaction().set_properties({"by": str(number)}).commit_transaction()
+    assert len(metadata_files(table)) == len(before) + 6
 
 
 def test_other_catalogs_leave_it_too(tmp_path: Path) -> None:

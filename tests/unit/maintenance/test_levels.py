@@ -1,0 +1,94 @@
+"""Which files upkeep merges (MT-80, MT-81, MT-84), by their sizes and places in the key space alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tableformat.deletes.spans.bounds import KeyBounds
+from tableformat.maintenance.compaction import levels
+from tableformat.maintenance.compaction.compaction_statistics import FileStatistics
+from tableformat.maintenance.compaction.levels import LevelOptions, bases_and_above
+from tableformat.merge_on_read.task import FileScanTask
+from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
+
+OPTIONS = LevelOptions(fan_in=4, base_share=0.5, target_file_size_bytes=1 << 30)
+
+
+def file(first: str, last: str, size: int, *, is_deleted_from: bool = False) -> FileStatistics:
+    """A file of keys that begin with letters; `is_deleted_from` gives it a delete that is pending."""
+    same = {"file_format": "PARQUET", "spec_id": 0}
+    data = DataFile(file_path=f"{first}-{last}-{size}", record_count=size, file_size_bytes=size, **same)
+    delete = DeleteFile(
+        content=FileContent.POSITION_DELETES, file_path="delete", record_count=1, file_size_bytes=1, **same
+    )
+    task = FileScanTask(data_file=data, position_deletes=(delete,) if is_deleted_from else ())
+    bounds = KeyBounds(first.encode(), last.encode() + b"\xff")
+    return FileStatistics(task, (), bounds, deleted_row_count=0, is_exact=True)
+
+
+def test_a_base_is_due_when_what_lies_over_it_has_its_share() -> None:
+    """MT-81: half of its bytes here, and no other file is taken along."""
+    small = [file("a", "b", 10), file("a", "b", 20), file("y", "z", 30)]
+    base = file("a", "b", 60, is_deleted_from=True)
+    assert bases_and_above([*small, base], OPTIONS) == [[0, 1, 3]]
+    heavier = file("a", "b", 61, is_deleted_from=True)
+    assert bases_and_above([*small, heavier], OPTIONS) == []
+    assert bases_and_above([*small, file("a", "b", 60)], OPTIONS) == [], "without deletes there is nothing to gain"
+
+
+def test_a_file_that_is_no_larger_than_a_level_is_no_base() -> None:
+    """MT-81: its share is reached with every commit."""
+    small = [file("a", "b", 15), file("a", "b", 20)]
+    assert bases_and_above([*small, file("a", "b", 60, is_deleted_from=True)], OPTIONS) == [[0, 1, 2]]
+    assert bases_and_above([*small, file("a", "b", 59, is_deleted_from=True)], OPTIONS) == []
+
+
+def test_what_lies_over_a_base_for_the_most_part_is_none() -> None:
+    """MT-81: it is written again with the base soon."""
+    over = [file("a", "b", 10), file("a", "b", 20), file("a", "b", 50, is_deleted_from=True)]
+    base = file("a", "b", 1_000, is_deleted_from=True)
+    assert bases_and_above([*over, base], OPTIONS) == []
+    elsewhere = file("y", "z", 1_000, is_deleted_from=True)
+    assert bases_and_above([*over, elsewhere], OPTIONS) == [[0, 1, 2]]
+
+
+def test_bases_apart_are_merged_apart_and_with_a_file_in_common_together() -> None:
+    """MT-81"""
+    files = [
+        file("a", "b", 20),
+        file("y", "z", 21),
+        file("a", "b", 40, is_deleted_from=True),
+        file("y", "z", 41, is_deleted_from=True),
+    ]
+    options = LevelOptions(fan_in=2, base_share=0.5, target_file_size_bytes=1 << 30)
+    assert bases_and_above(files, options) == [[0, 2], [1, 3]]
+    across = file("a", "z", 1)
+    options = LevelOptions(fan_in=2, base_share=0.5, target_file_size_bytes=1 << 30)
+    assert bases_and_above([across, *files], options) == [[0, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(("max_bytes", "is_base"), [(90, True), (89, False)])
+def test_a_file_that_would_not_fit_with_its_share_is_no_base(max_bytes: int, is_base: bool) -> None:
+    """MT-84"""
+    options = LevelOptions(fan_in=4, base_share=0.5, target_file_size_bytes=1 << 30, max_bytes=max_bytes)
+    files = [file("a", "b", 10), file("a", "b", 20), file("a", "b", 60, is_deleted_from=True)]
+    assert bool(bases_and_above(files, options)) is is_base
+
+
+def test_merges_that_fit_are_taken_from_the_smallest_on() -> None:
+    """MT-84: and where a base does not fit, the levels over it are merged as if it was not due."""
+    small = [file("a", "b", 10 + number) for number in range(4)]
+    large = [file("m", "n", 100 + number) for number in range(4)]
+    base = file("a", "b", 80, is_deleted_from=True)
+    due = list(levels._due([*small, *large, base], OPTIONS))
+    assert [(each.has_base, each.group.rewritten_bytes) for each in due] == [(True, 126), (False, 406)]
+
+    def fitting(room: int | None) -> tuple[list[int], list[int]]:
+        chosen, left_out = levels._fitting(reversed(due), OPTIONS, room)
+        return [each.rewritten_bytes for each in chosen], [each.rewritten_bytes for each in left_out]
+
+    assert fitting(None) == ([126, 406], [])
+    assert fitting(532) == ([126, 406], [])
+    assert fitting(531) == ([126], [406])
+    assert fitting(125) == ([46], [126, 406])
+    assert fitting(45) == ([], [126, 46, 406])
