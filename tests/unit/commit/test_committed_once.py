@@ -244,6 +244,18 @@ def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf
     assert live_values(table.refresh(), "id") == [5]
 
 
+def test_an_empty_table_has_lost_no_history(table: tf.Table) -> None:
+    """CP-34, CP-55: its first snapshot comes after the files, and none before it has expired."""
+    assert table.catalog is not None
+    empty = table.catalog.create_table("db.empty", table.schema, key=table.key)
+    write = empty.new_write()
+    staged = [write.write(rows_of(1))]
+    empty.append(rows_of(2))
+    Path(local_path(staged[0].file_paths[0]) or "").unlink()
+    with pytest.raises(InvalidArgumentError, match="Stage the rows again"):
+        empty.commit(write, staged)
+
+
 def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.Table) -> None:
     """CP-55: the table named files that were gone."""
     write = table.new_write()

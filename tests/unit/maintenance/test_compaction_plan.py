@@ -217,7 +217,11 @@ def test_plan_explains_itself(tmp_path: Path) -> None:
     [
         ({"depth": "deep"}, InvalidArgumentError, 'depth must be "merge" or "fold"'),
         ({"delete_ratio_threshold": 0}, InvalidArgumentError, "delete_ratio_threshold must be above 0"),
+        ({"delete_ratio_threshold": 1.01}, InvalidArgumentError, "at most 1, not 1.01"),
+        ({"delete_ratio_threshold": "0.5"}, InvalidArgumentError, "delete_ratio_threshold must be a number"),
         ({"min_input_files": 0}, InvalidArgumentError, "min_input_files must be a whole number above 0"),
+        ({"min_input_files": True}, InvalidArgumentError, "min_input_files must be a whole number"),
+        ({"max_rewritten_bytes": "9"}, InvalidArgumentError, "max_rewritten_bytes must be a whole number"),
         ({"max_rewritten_bytes": 1.5}, InvalidArgumentError, "max_rewritten_bytes must be a whole number"),
         ({"where": "nonsense = 1"}, UnknownColumnError, "nonsense"),
         ({"min_inputs": 3}, UnknownOptionError, "min_input_files"),
@@ -229,3 +233,9 @@ def test_options_that_are_wrong_are_named(
     table = keyed_table(tmp_path)
     with pytest.raises(error, match=text):
         table.maintenance.plan_compaction(**options)
+
+
+def test_options_at_their_borders_are_taken(tmp_path: Path) -> None:
+    table = keyed_table(tmp_path)
+    borders = {"delete_ratio_threshold": 1, "min_input_files": 1, "max_rewritten_bytes": 1}
+    assert table.maintenance.plan_compaction(**borders).groups == ()

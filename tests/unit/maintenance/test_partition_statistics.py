@@ -80,10 +80,10 @@ def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
     assert of_emptied["last_updated_snapshot_id"] == table.snapshot_id, "what leaves is an update too"
     context = WriteContext.of(table.metadata, table.iceberg.io)
     gone = [{"v": 1}, {"v": 9}]
-    scope = {"spec_id": 0, "partition": (1,)}
-    commit_deletes(
-        table, foreign_equality_delete(context, gone, table.metadata.schema(), equality_columns=["v"], **scope)
+    deletes = foreign_equality_delete(
+        context, gone, table.metadata.schema(), equality_columns=["v"], spec_id=0, partition=(1,)
     )
+    commit_deletes(table, deletes)
     table.refresh()
     computed = _computed(table)
     required = {"partition", *REQUIRED[version]}

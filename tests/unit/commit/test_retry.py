@@ -1,0 +1,73 @@
+"""How often, and after what waits, a commit that lost a race is tried again (`commit.retry.*`)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.exceptions import CommitFailedException
+
+import tableformat as tf
+from tableformat.commit.retry import retry_lost_races
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that were slept."""
+    slept: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", slept.append)
+    return slept
+
+
+def always_lost(properties: Mapping[str, str]) -> int:
+    """Attempts of a commit that loses every race, in a catalog without a queue."""
+    catalog = tf.Catalog(InMemoryCatalog("other"))
+    catalog.create_namespace("db")
+    options = {f"commit.retry.{name}": value for name, value in properties.items()}
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties=options)
+    attempts = 0
+
+    def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+        raise CommitFailedException(f"lost {attempts}")
+
+    with pytest.raises(CommitFailedException, match=r"lost \d+") as lost:
+        retry_lost_races(attempt, table.iceberg)
+    assert str(lost.value) == f"lost {attempts}", "the last one is told"
+    return attempts
+
+
+def test_a_try_more_than_there_are_retries(waits: list[float]) -> None:
+    assert always_lost({"num-retries": "3"}) == 4
+    assert len(waits) == 3
+    assert always_lost({"num-retries": "0"}) == 1
+
+
+def test_waits_double_up_to_the_largest(waits: list[float]) -> None:
+    """Between zero and the bound: 0.1 s, 0.2, and 0.25 from then on."""
+    random.seed(1)
+    for _ in range(40):
+        always_lost({"num-retries": "4", "min-wait-ms": "100", "max-wait-ms": "250"})
+    bounds = [max(waits[place::4]) for place in range(4)]
+    assert 0.09 < bounds[0] < 0.1
+    assert 0.18 < bounds[1] < 0.2
+    assert all(0.23 < bound < 0.25 for bound in bounds[2:])
+    assert min(waits) < 0.01
+
+
+def test_no_try_begins_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("tenacity.nap.time.sleep", sleep)
+    monkeypatch.setattr("tenacity.nap.time.monotonic", lambda: now)
+    most = {"num-retries": "1000", "min-wait-ms": "100", "max-wait-ms": "100", "total-timeout-ms": "2000"}
+    assert 20 < always_lost(most) < 100
+    assert 1.9 < now < 2.1
