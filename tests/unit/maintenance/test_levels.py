@@ -7,7 +7,7 @@ import pytest
 from tableformat.deletes.spans.bounds import KeyBounds
 from tableformat.maintenance.compaction import levels
 from tableformat.maintenance.compaction.compaction_statistics import FileStatistics
-from tableformat.maintenance.compaction.levels import LevelOptions, bases_and_above
+from tableformat.maintenance.compaction.levels import LevelOptions, bases_and_above, full_levels
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.content_file import DataFile, DeleteFile, FileContent
 
@@ -28,12 +28,12 @@ def file(first: str, last: str, size: int, *, is_deleted_from: bool = False) -> 
 
 def test_a_base_is_due_when_what_lies_over_it_has_its_share() -> None:
     """MT-81: half of its bytes here, and no other file is taken along."""
-    small = [file("a", "b", 10), file("a", "b", 20), file("y", "z", 30)]
-    base = file("a", "b", 60, is_deleted_from=True)
-    assert bases_and_above([*small, base], OPTIONS) == [[0, 1, 3]]
-    heavier = file("a", "b", 61, is_deleted_from=True)
+    small = [file("m", "n", 10), file("m", "n", 20), file("a", "b", 25), file("y", "z", 30)]
+    base = file("m", "n", 60, is_deleted_from=True)
+    assert bases_and_above([*small, base], OPTIONS) == [[0, 1, 4]]
+    heavier = file("m", "n", 61, is_deleted_from=True)
     assert bases_and_above([*small, heavier], OPTIONS) == []
-    assert bases_and_above([*small, file("a", "b", 60)], OPTIONS) == [], "without deletes there is nothing to gain"
+    assert bases_and_above([*small, file("m", "n", 60)], OPTIONS) == [], "without deletes there is nothing to gain"
 
 
 def test_a_file_that_is_no_larger_than_a_level_is_no_base() -> None:
@@ -92,3 +92,11 @@ def test_merges_that_fit_are_taken_from_the_smallest_on() -> None:
     assert fitting(531) == ([126], [406])
     assert fitting(125) == ([46], [126, 406])
     assert fitting(45) == ([], [126, 46, 406])
+
+
+def test_a_level_goes_by_the_mean_of_its_own_files() -> None:
+    """MT-80"""
+    assert levels.LEVEL_SPREAD == 4
+    assert full_levels([1, 4, 10], fan_in=3) == [range(3)]
+    assert full_levels([1, 4, 11], fan_in=2) == [range(2)]
+    assert full_levels([1, 1, 100, 100, 300], fan_in=2) == [range(2), range(2, 5)]

@@ -114,6 +114,11 @@ def test_other_catalogs_leave_it_too(tmp_path: Path) -> None:
             update.add_column(f"c{number}", LongType())
         table.refresh()
     assert path.read_text() == "mine"
+    before = metadata_files(table)
+    for number in range(3):
+        table.iceberg.transaction().set_properties({"by": str(number)}).commit_transaction()
+    assert path.read_text() == "mine"
+    assert len(metadata_files(table)) == len(before), "what PyIceberg's own commits log out goes"
 
 
 def with_foreign_manifest_list(path: Path) -> Callable[[dict[str, Any]], None]:
