@@ -233,6 +233,20 @@ def test_explain_of_deletes(spark: SparkSession, lake: Catalog, namespace: str) 
     assert "deletion vectors: " in told(spark, f"DELETE FROM {name} WHERE id % 2 = 1")
 
 
+def test_a_partition_of_nan_is_one_and_is_dropped(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+    """SQ-8, DA-3: 0.0 and -0.0 are two."""
+    name = f"lake.{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) PARTITIONED BY (x)")
+    for _ in range(2):
+        spark.sql(f"INSERT INTO {name} VALUES (1, 2.0D), (2, double('NaN')), (3, NULL), (4, 0.0D), (5, -0.0D)")
+    listed = [row.partition for row in spark.sql(f"SHOW PARTITIONS {name}").collect()]
+    assert listed == sorted(["x=null", "x=0.0", "x=-0.0", "x=2.0", "x=NaN"])
+    counted = spark.sql(f"SELECT file_count FROM {name}.partitions").collect()
+    assert [row.file_count for row in counted] == [2, 2, 2, 2, 2]
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION (x = 'NaN')")
+    assert sorted(row.id for row in spark.table(name).collect()) == [1, 1, 3, 3, 4, 4, 5, 5]
+
+
 def test_partitions_are_listed_and_dropped(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-8."""
     name = f"lake.{namespace}.t"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import reduce
@@ -15,6 +16,7 @@ from pyiceberg.expressions import (
     BooleanExpression,
     EqualTo,
     GreaterThanOrEqual,
+    IsNaN,
     IsNull,
     LessThan,
     Or,
@@ -31,15 +33,25 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
-from pyiceberg.types import DateType, IntegerType, LongType, StringType, TimestamptzNanoType, TimestamptzType
+from pyiceberg.types import (
+    DateType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
 
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.arrow_stream import arrow_stream
-from spark_ext.service.wire.expressions import SparkExpression, literal_value
+from spark_ext.service.wire.expressions import NoValueError, SparkExpression, literal_value
 from spark_ext.service.wire.partition_type import default_fields, default_partition_type
 from spark_ext.service.writes.whole_files import takes_whole_files
 from tableformat.errors import UnsupportedFeatureError
+from tableformat.metadata.partition_identity import partition_identity
 
 _UNITS: Final[dict[type, Literal["Y", "M", "D", "h"]]] = {
     YearTransform: "Y",
@@ -50,6 +62,7 @@ _UNITS: Final[dict[type, Literal["Y", "M", "D", "h"]]] = {
 
 _Comparison: TypeAlias = Callable[..., BooleanExpression]
 _IS_NULL: Final[_Comparison] = IsNull
+_IS_NAN: Final[_Comparison] = IsNaN
 _EQUAL: Final[_Comparison] = EqualTo
 _AT_LEAST: Final[_Comparison] = GreaterThanOrEqual
 _BELOW: Final[_Comparison] = LessThan
@@ -64,17 +77,22 @@ def list_partitions(session: Session, request: Request) -> Answer:
     spec = view.metadata.spec()
     places = [spec.fields.index(field) for field in default_fields(view.metadata)]
     struct = default_partition_type(view.metadata)
-    found = {
+    found = (
         tuple(task.data_file.partition[place] for place in places)
         for task in session.plan(pin, AlwaysTrue()).tasks
         if task.data_file.spec_id == spec.spec_id
-    }
-    ordered = sorted(
-        found, key=lambda values: [(value is not None, value if value is not None else 0) for value in values]
     )
+    distinct = {partition_identity(spec.spec_id, values): values for values in found}.values()
+    ordered = sorted(distinct, key=lambda values: [_rank(value) for value in values])
     columns = list(zip(*ordered, strict=True)) or [()] * len(struct)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, struct, strict=True)]
     return Answer(None, [arrow_stream(pa.table(arrays, schema=pa.schema(list(struct))))])
+
+
+def _rank(value: Any) -> tuple[bool, bool, Any]:
+    """Nulls first, NaN last, as Spark orders them."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is not None, is_nan, 0 if value is None or is_nan else value
 
 
 @method("drop_partitions")
@@ -107,8 +125,16 @@ def _rows_with(field: PartitionField, literal: SparkExpression, schema: Schema) 
     name = Reference(column)
     if literal["literal"] is None:
         return _IS_NULL(name)
-    value, source = literal_value(literal), schema.find_field(field.source_id).field_type
-    transform = field.transform
+    transform, source = field.transform, schema.find_field(field.source_id).field_type
+    try:
+        value = literal_value(literal)
+    except NoValueError as error:
+        if isinstance(source, FloatType | DoubleType):
+            return _IS_NAN(name)  # The one value that no literal of a filter has.
+        raise UnsupportedFeatureError(
+            f"no comparison takes the value {literal['literal']} of the partition field {field.name!r}. DELETE by the "
+            "columns instead. Nothing was changed."
+        ) from error
     if isinstance(transform, IdentityTransform):
         return _EQUAL(name, value)
     unit = _UNITS.get(type(transform))
