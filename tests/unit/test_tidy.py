@@ -213,7 +213,6 @@ def test_what_metadata_names_is_removed_in_one_place_only() -> None:
     assert removers == {
         "spark_ext/service/ddl/staged_tables.py",
         "spark_ext/service/writes/commits.py",
-        "tableformat/commit/by_format_version.py",
         "tableformat/commit/leftovers.py",
         "tableformat/catalogs/embedded_catalog.py",
         "tableformat/catalogs/views/sql_views.py",  # whose metadata files no table's metadata names

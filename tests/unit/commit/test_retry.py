@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -16,9 +17,9 @@ from tableformat.commit.retry import retry_lost_races
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds that were slept."""
+    """Seconds that were slept between attempts; other threads sleep as ever."""
     slept: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", slept.append)
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=slept.append))
     return slept
 
 
@@ -66,8 +67,8 @@ def test_no_try_begins_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) ->
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr("tenacity.nap.time.sleep", sleep)
-    monkeypatch.setattr("tenacity.nap.time.monotonic", lambda: now)
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("tenacity.time", SimpleNamespace(monotonic=lambda: now))
     most = {"num-retries": "1000", "min-wait-ms": "100", "max-wait-ms": "100", "total-timeout-ms": "2000"}
     assert 20 < always_lost(most) < 100
     assert 1.9 < now < 2.1
