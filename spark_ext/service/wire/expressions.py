@@ -181,8 +181,8 @@ def _leaf(predicate: SparkExpression) -> BooleanExpression | None:
         return None
     column, literals = _reference(arguments[0]), arguments[1:]
     has_null = any(map(_is_null, literals))
-    if not has_null and any(_is_nan(each) for each in literals):
-        return _leaf_with_nan(operator, column, [literal_value(each) for each in literals if not _is_nan(each)])
+    if not has_null and any(is_nan_literal(each) for each in literals):
+        return _leaf_with_nan(operator, column, [literal_value(each) for each in literals if not is_nan_literal(each)])
     if operator == "<=>":
         # Never unknown, so that its negation matches nulls.
         is_null, is_not_null = _PREDICATES["IS_NULL"](column), _PREDICATES["IS_NOT_NULL"](column)
@@ -260,7 +260,7 @@ def _reference(expression: SparkExpression) -> Reference:
     return Reference(".".join(expression["column"]))
 
 
-def _is_nan(literal: SparkExpression) -> bool:
+def is_nan_literal(literal: SparkExpression) -> bool:
     return literal["type"] in ("float", "double") and literal["literal"] == "NaN"
 
 

@@ -35,8 +35,6 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import (
     DateType,
-    DoubleType,
-    FloatType,
     IntegerType,
     LongType,
     StringType,
@@ -47,7 +45,7 @@ from pyiceberg.types import (
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.arrow_stream import arrow_stream
-from spark_ext.service.wire.expressions import NoValueError, SparkExpression, literal_value
+from spark_ext.service.wire.expressions import NoValueError, SparkExpression, is_nan_literal, literal_value
 from spark_ext.service.wire.partition_type import default_fields, default_partition_type
 from spark_ext.service.writes.whole_files import takes_whole_files
 from tableformat.errors import UnsupportedFeatureError
@@ -90,9 +88,9 @@ def list_partitions(session: Session, request: Request) -> Answer:
 
 
 def _rank(value: Any) -> tuple[bool, bool, Any]:
-    """Nulls first, NaN last, as Spark orders them."""
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return value is not None, is_nan, 0 if value is None or is_nan else value
+    """Nulls first, NaN last."""
+    is_last = isinstance(value, float) and math.isnan(value)
+    return value is not None, is_last, 0 if value is None or is_last else value
 
 
 @method("drop_partitions")
@@ -125,12 +123,12 @@ def _rows_with(field: PartitionField, literal: SparkExpression, schema: Schema) 
     name = Reference(column)
     if literal["literal"] is None:
         return _IS_NULL(name)
+    if is_nan_literal(literal):
+        return _IS_NAN(name)
     transform, source = field.transform, schema.find_field(field.source_id).field_type
     try:
         value = literal_value(literal)
     except NoValueError as error:
-        if isinstance(source, FloatType | DoubleType):
-            return _IS_NAN(name)  # The one value that no literal of a filter has.
         raise UnsupportedFeatureError(
             f"no comparison takes the value {literal['literal']} of the partition field {field.name!r}. DELETE by the "
             "columns instead. Nothing was changed."

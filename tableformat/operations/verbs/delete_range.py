@@ -71,7 +71,7 @@ def named_columns(schema: Schema, on: Sequence[str]) -> KeyColumns:
         if name not in names:
             raise UnknownColumnError(name, names, where="on=")
     if not on:
-        raise InvalidKeyError("on=[] names no column; leave it out to go by the key.")
+        raise InvalidKeyError("on=[] names no column: name those of the range, the most significant first.")
     return KeyColumns.of(schema, [schema.find_field(name).field_id for name in on])
 
 

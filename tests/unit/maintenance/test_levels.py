@@ -63,7 +63,6 @@ def test_bases_apart_are_merged_apart_and_with_a_file_in_common_together() -> No
     options = LevelOptions(fan_in=2, base_share=0.5, target_file_size_bytes=1 << 30)
     assert bases_and_above(files, options) == [[0, 2], [1, 3]]
     across = file("a", "z", 1)
-    options = LevelOptions(fan_in=2, base_share=0.5, target_file_size_bytes=1 << 30)
     assert bases_and_above([across, *files], options) == [[0, 1, 2, 3, 4]]
 
 
