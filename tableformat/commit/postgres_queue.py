@@ -43,10 +43,11 @@ _of_the_parent: Final[list[PoolProxiedConnection]] = []
 
 
 def _leave_connections_to_the_parent() -> None:
-    """A connection must not cross a fork; the child opens its own."""
-    for engines in list(_queueing.items()):
-        for engine in engines:
-            engine.dispose(close=False)
+    """A connection must not cross a fork; the child opens its own. Those of the queue first: when the catalog's are
+    disposed of, what is then in the queue's pool is closed, which would end the parent's connection."""
+    for of_catalog, of_queue in list(_queueing.items()):
+        of_queue.dispose(close=False)
+        of_catalog.dispose(close=False)
 
 
 if hasattr(os, "register_at_fork"):

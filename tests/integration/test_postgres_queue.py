@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -144,6 +145,77 @@ def test_child_of_a_fork_does_not_end_the_turn(engine: Engine) -> None:
     assert time.monotonic() - started >= 0.05
     behind.give_back()
     place.give_back()
+
+
+def test_child_of_a_fork_queues_on_a_connection_of_its_own(engine: Engine) -> None:
+    """Two processes on one connection would have each other's turn, and who closes it would end both."""
+    queue = PostgresQueue(engine, UUID_OF_TABLE)
+    warm = queue.take()
+    warm.wait(60)
+    warm.give_back()
+    from_child, to_parent = os.pipe()
+    from_parent, to_child = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(to_child)
+        place = queue.take()
+        place.wait(60)
+        os.write(to_parent, b"turn")
+        os.read(from_parent, 1)
+        place.give_back()
+        os._exit(0)
+    assert os.read(from_child, 4) == b"turn"
+    behind = queue.take()
+    started = time.monotonic()
+    behind.wait(0.05)
+    assert time.monotonic() - started >= 0.05
+    os.write(to_child, b".")
+    assert os.waitpid(child, 0)[1] == 0
+    after = queue.take()
+    after.wait(60)
+    after.give_back()
+
+
+def test_who_is_interrupted_while_it_waits_leaves_the_queue(engine: Engine) -> None:
+    queue = PostgresQueue(engine, UUID_OF_TABLE)
+    first = queue.take()
+    first.wait(60)
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            queue.take().wait(60)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    until_waiting(engine, 0)
+    first.give_back()
+    last = queue.take()
+    last.wait(60)
+    last.give_back()
+
+
+def test_connections_of_the_queue_go_with_those_of_the_catalog(uri: str, engine: Engine) -> None:
+    mine = create_engine(f"{uri}{'&' if '?' in uri else '?'}application_name=queueing")
+    named = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'queueing'"
+
+    def count() -> int:
+        with engine.connect() as connection:
+            return int(connection.execute(text(named)).scalar_one())
+
+    place = PostgresQueue(mine, UUID_OF_TABLE).take()
+    place.wait(60)
+    place.give_back()
+    assert count() == 1
+    mine.dispose()
+    deadline = time.monotonic() + 60
+    while count():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -150,6 +150,17 @@ class TestRowDelta:
         with pytest.raises(CommitConflictError, match=r"ours\.puffin deletes rows by position that the new deletion"):
             commit_change(v3, again)
 
+    def test_vector_beside_deletes_of_values(self, catalog: EmbeddedCatalog, table: Table) -> None:
+        """CP-10: of positions alone. Those who delete by value go on to, whatever vectors there are."""
+        v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
+        target = data_file(v3, "a.parquet")
+        v3 = theirs(v3, append(target, data_file(v3, "b.parquet")))
+        ours = planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(vector(v3, "ours.puffin", target),))
+        other = vector(v3, "other.puffin", data_file(v3, "b.parquet"))
+        after = theirs(v3, planned(v3, ChangeKind.ROW_DELTA, added_delete_files=(other,)))
+        theirs(after, delete_blindly(equality_delete(v3, "late.parquet"), range_delete(v3, "later.parquet")))
+        assert {"ours.puffin", "late.parquet", "later.parquet"} <= set(live(commit_change(v3, ours).table))
+
 
 class TestScanBased:
     def test_data_file_that_it_would_have_read(self, table: Table) -> None:
@@ -178,6 +189,19 @@ class TestScanBased:
         """CP-6."""
         ours = overwrite(table, "a.parquet")
         theirs(table, delete_blindly(make(table, "late.parquet")))  # type: ignore[operator]
+        with pytest.raises(CommitConflictError, match=r"late\.parquet deletes rows of .*a\.parquet, which this change"):
+            commit_change(table, ours)
+
+    @pytest.mark.parametrize("make", [equality_delete, range_delete])
+    def test_delete_of_every_partition(self, catalog: EmbeddedCatalog, make: object) -> None:
+        """CP-6, DA-3: its own spec has no partitions."""
+        table = new_table(catalog, partitioned=True)
+        with table.update_spec() as update:
+            update.remove_field("region")
+        table = theirs(table, append(data_file(table, "a.parquet", partition=("x",))))
+        ours = overwrite(table, "a.parquet")
+        everywhere = make(table, "late.parquet", spec_id=table.spec().spec_id)  # type: ignore[operator]
+        theirs(table, delete_blindly(everywhere))
         with pytest.raises(CommitConflictError, match=r"late\.parquet deletes rows of .*a\.parquet, which this change"):
             commit_change(table, ours)
 
@@ -424,6 +448,25 @@ def test_rewritten_delete_files_must_be_live(table: Table) -> None:
     assert live(theirs(table, ours))["merged.parquet"] == 2
     with pytest.raises(CommitConflictError, match=r"r\.parquet left the table"):
         commit_change(after, ours)
+
+
+def test_rewritten_positions_must_be_live(table: Table) -> None:
+    """CP-4: two who put the same positions into another file."""
+    table = theirs(table, delete_rows_of(table, "a.parquet"))
+
+    def folded(name: str) -> TableChange:
+        return planned(
+            table,
+            ChangeKind.DELETE_REWRITE,
+            Operation.REPLACE,
+            removed_delete_files=(committed(table, "p.parquet"),),
+            added_delete_files=(position_delete(table, name, named(table, "a.parquet"), [0], sequence_number=3),),
+        )
+
+    ours = folded("ours.parquet")
+    theirs(table, folded("theirs.parquet"))
+    with pytest.raises(CommitConflictError, match=r"the delete files .*p\.parquet left the table"):
+        commit_change(table, ours)
 
 
 def test_file_that_never_was_in_the_table(table: Table) -> None:
