@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tableformat.cli.main import app
+from tableformat.cli.main import run
 
-app(prog_name="tableformat")
+run()

@@ -5,7 +5,9 @@ Nothing heavy is imported before a command runs, so that `--help` and completion
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import os
 import re
 import sys
@@ -180,6 +182,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Iceberg tables with range deletes: look at them, query them, delete from them, keep them fast.",
 )
+
+
+def run() -> None:
+    """The command of this process, which ends with it."""
+    atexit.register(_end_quickly)
+    app(prog_name="tableformat")
+
+
+def _end_quickly() -> None:
+    """An interpreter that ends looks for garbage in all modules, several times, and nobody waits for what it finds
+    (decision 37). Only DuckDB does, which complains of objects of its own that are left."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
 
 
 @app.callback()
