@@ -6,7 +6,7 @@
     (id=2, cat=b) at 5              (2, b)    newest 5
     (null, null)  at 6              (null, null)     6
 
-Rows are looked up by a hash of all their delete columns (`key_table`); the keys near a sorted file are found by its
+Rows are looked up by place or by hash (`key_index`); the keys near a sorted file are found by its
 leading column, and searched in it while they are few.
 """
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pyiceberg.types import PrimitiveType
 
 from tableformat.deletes.matching.comparable_values import comparable_type, decoded
-from tableformat.deletes.matching.key_table import KeyTable
+from tableformat.deletes.matching.key_index import KeyIndex, index_keys
 from tableformat.deletes.rules import equality_delete_is_new_enough
 from tableformat.deletes.spans.cuts import cuts_at_prefixes
 from tableformat.deletes.spans.spans import SpanArray
@@ -44,8 +44,8 @@ class EqualityKeys:
     """One array for each delete column, in its comparable form: the distinct keys."""
     newest: NDArray[np.int64]
     """For each key the newest data sequence number among the delete files that hold it."""
-    table: KeyTable
-    """The keys by their hashes, in the order of the columns; made by `collapse`."""
+    index: KeyIndex
+    """The keys to look rows up in, in the order of the columns; made by `collapse`."""
 
     @classmethod
     def collapse(
@@ -70,12 +70,12 @@ class EqualityKeys:
             np.array([number for _, number in deletes], np.int64),
             np.array([len(rows[0]) for rows, _ in deletes], np.int64),
         )
-        table, examples, keys = KeyTable.of([pa.chunked_array([column]) for column in columns], types)
-        newest = np.full(len(table), np.iinfo(np.int64).min)
+        index, examples, keys = index_keys([pa.chunked_array([column]) for column in columns], types)
+        newest = np.full(len(index), np.iinfo(np.int64).min)
         np.maximum.at(newest, keys, numbers)
         if len(examples) < len(numbers):
             columns = [column.take(pa.array(examples)) for column in columns]
-        return cls(tuple(field_ids), tuple(types), tuple(columns), newest, table)
+        return cls(tuple(field_ids), tuple(types), tuple(columns), newest, index)
 
     def __len__(self) -> int:
         return len(self.newest)
@@ -84,7 +84,7 @@ class EqualityKeys:
     def size_bytes(self) -> int:
         """Memory that the keys hold."""
         # The columns twice: their words, or `point_spans` in key order.
-        return int(2 * sum(column.nbytes for column in self.columns) + self.newest.nbytes + self.table.size_bytes)
+        return int(2 * sum(column.nbytes for column in self.columns) + self.newest.nbytes + self.index.size_bytes)
 
     def newer_than(self, data_sequence_number: int) -> NDArray[np.bool_]:
         """DA-2: for each key whether it deletes rows of a data file with the number."""
@@ -135,7 +135,7 @@ class EqualityKeys:
 
         `columns` are `comparable`, as `collapse` takes them.
         """
-        return self.table.find_comparable([decoded(column) for column in columns])[1]
+        return self.index.find_comparable([decoded(column) for column in columns])[1]
 
     def deleted_rows(self, columns: Sequence[pa.ChunkedArray], data_sequence_number: int) -> NDArray[np.int64]:
         """Offsets, rising, of the rows that a key newer than the data deletes; rows in any order.
@@ -146,14 +146,14 @@ class EqualityKeys:
         newer = self.newer_than(data_sequence_number)
         if not newer.any():
             return np.empty(0, np.int64)
-        rows, keys = self.table.find(columns)
+        rows, keys = self.index.find(columns)
         return rows[newer[keys]]
 
     def deleted_rows_of_files(
         self, columns: Sequence[pa.ChunkedArray], data_sequence_numbers: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """DA-2: `deleted_rows` for rows of several data files end to end, each row with the number of its file."""
-        rows, keys = self.table.find(columns)
+        rows, keys = self.index.find(columns)
         return rows[equality_delete_is_new_enough(self.newest[keys], data_sequence_numbers[rows])]
 
     def deleted_mask(self, columns: Sequence[pa.ChunkedArray], data_sequence_number: int) -> NDArray[np.bool_]:

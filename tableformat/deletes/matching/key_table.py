@@ -10,7 +10,7 @@ is compared value by value, so a hash that two keys share costs time and nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,17 +19,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyiceberg.types import PrimitiveType
 
-from tableformat.deletes.matching.comparable_values import comparable, decoded
+from tableformat.deletes.matching.comparable_values import comparable
+from tableformat.deletes.matching.key_chunks import key_chunks
 from tableformat.deletes.matching.key_hashes import Hashes, KeyWords
-from tableformat.keys.arrow_columns import single_array
 
 _FLAGS_PER_KEY: Final = 16
 _FLAG_BITS_MIN: Final = 12
 _FLAG_BITS_MAX: Final = 23
 _HASHED_AT_ONCE: Final = 1 << 15
 """Rows whose words and hashes stay in the processor's cache."""
-_CHUNK_ROWS_MIN: Final = 1 << 14
-"""Shorter chunks are put together: each is some forty array operations."""
 _HASH_BITS: Final = 64
 
 Rows = NDArray[np.int64]
@@ -89,12 +87,12 @@ class KeyTable:
         """
         return self._find(
             [comparable(column, kind) for column, kind in zip(chunk, self.types, strict=True)]
-            for chunk in _chunks(columns)
+            for chunk in key_chunks(columns)
         )
 
     def find_comparable(self, columns: Sequence[pa.ChunkedArray]) -> tuple[Rows, Rows]:
         """The same for columns that are `comparable` already, as `of` takes them."""
-        return self._find(_chunks(columns))
+        return self._find(key_chunks(columns))
 
     def _find(self, chunks: Iterable[Sequence[pa.ChunkedArray]]) -> tuple[Rows, Rows]:
         rows, keys = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -165,15 +163,3 @@ def _distinct(words: KeyWords, hashes: Hashes) -> tuple[Rows, Rows, Rows]:
     examples = np.flatnonzero(is_example)
     number_of = np.cumsum(is_example) - 1
     return np.argsort(hashes[examples]), examples, number_of[example_of]
-
-
-def _chunks(columns: Sequence[pa.ChunkedArray]) -> Iterator[list[pa.ChunkedArray]]:
-    """The rows in pieces in which each column is one array."""
-    row_count = len(columns[0])
-    piece_count = max(column.num_chunks for column in columns)
-    if piece_count > 1 and piece_count * _CHUNK_ROWS_MIN > row_count:
-        # Decoded: Arrow puts no dictionaries together of which one has a null.
-        columns = [pa.chunked_array([single_array(decoded(column))]) for column in columns]
-    names = [str(index) for index in range(len(columns))]
-    for batch in pa.table(columns, names=names).to_batches():
-        yield [pa.chunked_array([column]) for column in batch.columns]

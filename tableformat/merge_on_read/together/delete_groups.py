@@ -100,7 +100,7 @@ class EqualityGroup(DeleteGroup):
         return equality_delete_is_new_enough(numbers, age)
 
     def first(self, columns: Sequence[pa.ChunkedArray], begin: Rows) -> tuple[Rows, Rows]:
-        rows, keys = self._keys.table.find(columns)
+        rows, keys = self._keys.index.find(columns)
         numbers = self.deletes.first(keys, begin[rows])
         is_deleted = numbers != NO_DELETE
         return rows[is_deleted], numbers[is_deleted]

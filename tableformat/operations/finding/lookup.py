@@ -15,7 +15,7 @@ from pyiceberg.types import PrimitiveType
 
 from tableformat.arguments import shown
 from tableformat.deletes.matching.comparable_values import comparable, decoded
-from tableformat.deletes.matching.key_table import KeyTable
+from tableformat.deletes.matching.key_index import index_keys
 from tableformat.deletes.positions import expanded
 from tableformat.deletes.spans.spans import SpanArray, spans_of_prefixes
 from tableformat.errors import DuplicateKeyError, InvalidArgumentError, InvalidKeyError, UnknownColumnError
@@ -76,11 +76,11 @@ def rows_of_keys(view: SnapshotView, keys: Any) -> pa.Table:
 
 def _rows_of_portion(view: SnapshotView, columns: Schema, keys: pa.Table) -> pa.Table:
     types = _on(columns).types
-    table, examples, numbers = KeyTable.of(_comparables(keys, types), types)
+    index, examples, numbers = index_keys(_comparables(keys, types), types)
     distinct = keys if len(examples) == len(keys) else keys.take(pa.array(examples))
     tables, found_keys = [_no_rows(view)], [np.empty(0, np.int64)]
     for rows in _rows_of_files(view, columns, distinct):
-        found, of_keys = table.find(rows.select(keys.column_names).columns)
+        found, of_keys = index.find(rows.select(keys.column_names).columns)
         tables.append(rows.take(pa.array(found)))
         found_keys.append(of_keys)
     return pa.concat_tables(tables).take(pa.array(_in_order_of(numbers, np.concatenate(found_keys))))

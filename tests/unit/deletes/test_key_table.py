@@ -19,7 +19,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from tableformat.deletes.matching import key_hashes, key_table
+from tableformat.deletes.matching import key_chunks, key_hashes, key_table
 from tableformat.deletes.matching.comparable_values import comparable
 from tableformat.deletes.matching.key_hashes import KeyWords
 from tableformat.deletes.matching.key_table import KeyTable
@@ -133,7 +133,7 @@ def test_without_keys_or_rows_nothing_is_found() -> None:
 
 
 def test_rows_of_many_chunks_are_counted_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_table, "_CHUNK_ROWS_MIN", 0)
+    monkeypatch.setattr(key_chunks, "_CHUNK_ROWS_MIN", 0)
     chunks = pa.chunked_array([pa.array(part, pa.int64()) for part in ([1, 2], [3], [2], [5, 6, 2])])
     rows, _ = table_of([LongType()], [2, 6]).find([chunks])
     assert rows.tolist() == [1, 3, 5, 6]
