@@ -495,3 +495,10 @@ def test_files_that_are_covered_whole_go_though_the_table_is_read_in_several_chu
         table.maintenance.convert_deletes()
     assert keyed_deletes(table) == []
     assert live_tuples(table) == [("a", number, "x") for number in range(30, 40)]
+
+
+def test_one_commit_may_be_the_most(tmp_path: Path) -> None:
+    """MT-13"""
+    table = table_of(tmp_path)
+    assert table.maintenance.convert_deletes(max_commits=1).commit_count == 1
+    assert keyed_deletes(table) == []

@@ -216,3 +216,16 @@ def test_position_delete_of_an_old_writer(tmp_path: Path) -> None:
     table.maintenance.rewrite_position_delete_files()
     assert [delete.record_count for delete in live_delete_files(table)] == [2]
     assert live_tuples(table) == before
+
+
+def test_named_data_files_alone_are_looked_at(tmp_path: Path) -> None:
+    """MT-18"""
+    table = scattered(tmp_path)
+    named = {file.file_path for file in live_data_files(table)}
+    folded = {
+        path: table.maintenance.rewrite_position_delete_files(
+            only_paths=[path], dry_run=True
+        ).rewritten_delete_files_count
+        for path in named
+    }
+    assert sorted(folded.values()) == [0, 0, 3]

@@ -199,3 +199,33 @@ def test_text_tells_what_each_job_does(tmp_path: Path) -> None:
     table.maintenance.run()
     again = str(table.maintenance.run(only=["convert_deletes"])).splitlines()
     assert again[0].endswith(": nothing to do")
+
+
+def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
+    """MT-60, RP-11: one over numbers, and ranges without a window, are left out of a run."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+    for name, window in (("numbers", {"step": 10, "retain": 20}), ("none", {})):
+        ranges = tf.RangePartitions(on=["n"], bounds=[(0, 50)], **window)
+        table = catalog.create_table(f"db.{name}", schema, range_partitions=ranges)
+        head = table.snapshot_id
+        report = table.maintenance.run(only=["advance_window"]).report_of("advance_window")
+        assert (report.status, report.result) == (JobStatus.SKIPPED, None)
+        assert ("clock" in report.reason) == (name == "numbers")
+        assert table.refresh().snapshot_id == head
+
+
+def test_a_run_knows_what_others_set_meanwhile(tmp_path: Path) -> None:
+    """MT-60, MT-30: a handle that is older than the publish target leaves the files of the target alone."""
+    table = worn_table(tmp_path)
+    other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
+    other.create_branch("ingest")
+    other.set_properties(**{"tableformat.publish-target.ingest": "main"})
+    assert statuses(table.maintenance.run(only=["convert_deletes"])) == {"convert_deletes": "skipped"}
+
+
+def test_jobs_that_rewrite_no_data_use_no_bytes(tmp_path: Path) -> None:
+    """MT-60"""
+    result = keyed_table(tmp_path).maintenance.run(only=["drop_dead_deletes", "rewrite_manifests", "expire_snapshots"])
+    assert result.rewritten_bytes == 0

@@ -143,3 +143,32 @@ def test_scans_travel_without_their_reporter(table: tf.Table) -> None:
     copy = pickle.loads(pickle.dumps(table.scan("id = 1")))
     assert copy.count() == 1
     assert reports == []
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_counts_and_bytes_of_what_a_scan_leaves_out(tmp_path: Path, version: str) -> None:
+    """Files by partition, bounds and filters; of a vector the bytes of its own blob."""
+    with tf.open_catalog(str(tmp_path)) as catalog:
+        catalog.create_namespace("db")
+        schema = pa.schema([("p", pa.string()), ("id", pa.int64())])
+        properties = {"format-version": version, "write.parquet.bloom-filter-enabled.column.id": "true"}
+        table = catalog.create_table("db.t", schema, partition_by=("p",), properties=properties)
+        reports = reports_of(table)
+        assert table.scan().count() == 0
+        assert reports == [], "a table without a snapshot has nothing to tell"
+        for a, b in (([1, 5], [1, 7]), ([2, 8], [3, 4]), ([2, 4], [9, 10])):
+            table.append(pa.table({"p": ["a", "a", "b", "b"], "id": [*a, *b]}))
+        table.delete("id = 1", mode="scan")
+        table.delete("p = 'b' AND id = 9", mode="scan")
+        asked = table.scan("p = 'a' AND id = 5")
+        assert asked.to_arrow().num_rows == 1, "which reads the filters that the next plan asks (decision 29)"
+        reports.clear()
+        plan = table.scan("p = 'a' AND id = 5").plan()
+        (report,) = reports
+        found, pruning = numbers(report), plan.pruning
+        by = pruning.skipped_by_partition_count, pruning.skipped_by_bounds_count, pruning.skipped_by_bloom_filter_count
+        assert by == (3, 1, 1)
+        assert found["skipped-data-files"] == 5
+        assert found["total-delete-file-size-in-bytes"] == sum(
+            each.content_size_bytes or each.file_size_bytes for each in plan.delete_files
+        )

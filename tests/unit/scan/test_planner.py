@@ -372,3 +372,26 @@ def test_partition_column_that_a_file_lacks_has_the_value_of_its_partition(
     found = builder.scan().to_arrow()
     assert sorted(zip(found["id"].to_pylist(), found["p"].to_pylist(), strict=True)) == [(1, "a"), (2, "a"), (3, "b")]
     assert builder.scan("p = 'b'").to_arrow()["id"].to_pylist() == [3]
+
+
+def test_explanation_tells_what_rows_are_still_asked(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1, 2))
+    builder.append(rows(5, 60))
+    explanation = builder.scan("id < 50").explain()
+    assert {file.record_count: file.residual for file in explanation.files if file.residual is None} == {2: None}
+    assert sorted(str(file.residual) for file in explanation.files) == ["None", "id < 50"]
+    text = str(explanation)
+    assert text.count("rows are filtered by id < 50") == 1
+    assert f"snapshot {builder.scan().plan().snapshot_id}" in text
+    assert "clean (2)" in text
+
+
+@pytest.mark.parametrize("file_count", [20, 21])
+def test_explanation_lists_some_files_and_counts_the_rest(tmp_path: Path, file_count: int) -> None:
+    builder = table(tmp_path)
+    for number in range(file_count):
+        builder.append(rows(number))
+    lines = str(builder.scan().explain()).splitlines()
+    assert sum("1 rows, sequence number" in line for line in lines) == 20
+    assert [line.strip() for line in lines if "more" in line] == ["and 1 more"] * (file_count - 20)
