@@ -19,6 +19,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
+from tableformat.commit.fate import CommitFate, Sent
 from tableformat.errors import CommitExitError, CommitInterruptedError, CommitStateUnknownError
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.reports.report import CommitReport, Report
@@ -253,3 +254,15 @@ def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(
     assert "could not remove" in caplog.text
     assert sorted(table.refresh().scan().to_arrow()["id2"].to_pylist()) == [1, 3]
     assert table.verify(deep=True).is_clean
+
+
+@pytest.mark.parametrize("snapshot_id", [None, 17], ids=["metadata alone", "a snapshot"])
+@pytest.mark.parametrize("sent", [Sent.IN_FLIGHT, Sent.APPLIED])
+def test_what_is_told_has_happened_only_where_the_catalog_said_so(sent: Sent, snapshot_id: int | None) -> None:
+    """CP-51: whoever repeats a change that happened makes it twice."""
+    fate = CommitFate()
+    fate.sent, fate.snapshot_id = sent, snapshot_id
+    told = str(fate.told(KeyboardInterrupt()))
+    assert (" happened, " in told) == (sent is Sent.APPLIED)
+    assert ("did not say whether" in told) == (sent is Sent.IN_FLIGHT)
+    assert ("17" in told) == (snapshot_id is not None)

@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.types import BooleanType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
 
 import tableformat as tf
-from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError, UnknownColumnError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, SnapshotNotFoundError, UnknownColumnError
 from tableformat.metadata.puffin import read_blob, read_footer
 from tableformat.metadata.sketches.murmur3 import murmur3
 from tableformat.metadata.sketches.theta_sketch import ThetaSketch
@@ -152,6 +152,21 @@ def test_files_stay_as_long_as_their_snapshots(table: tf.Table) -> None:
     (kept,) = table.refresh().metadata.statistics
     assert stored_files(table) == [kept.statistics_path.rpartition("/")[2]]
     assert table.verify().findings == ()
+
+
+def test_a_snapshot_that_expires_meanwhile_leaves_no_file(table: tf.Table) -> None:
+    """MT-53"""
+    first = table.metadata.snapshots[0].snapshot_id
+    other = table.catalog.load_table("db.t")
+
+    def expire(done: int, _total: int, _what: str) -> None:
+        if not done:
+            other.maintenance.expire_snapshots(snapshot_ids=[first])
+
+    with pytest.raises(CommitConflictError, match="was expired while its values were counted"):
+        table.maintenance.compute_table_stats(snapshot_id=first, progress=expire)
+    assert stored_files(table) == []
+    assert table.refresh().metadata.statistics == []
 
 
 def test_hashes_are_those_of_the_reference() -> None:
