@@ -169,6 +169,7 @@ def test_counts_and_bytes_of_what_a_scan_leaves_out(tmp_path: Path, version: str
         by = pruning.skipped_by_partition_count, pruning.skipped_by_bounds_count, pruning.skipped_by_bloom_filter_count
         assert by == (3, 1, 1)
         assert found["skipped-data-files"] == 5
+        assert "equality-delete-files" not in found
         assert found["total-delete-file-size-in-bytes"] == sum(
             each.content_size_bytes or each.file_size_bytes for each in plan.delete_files
         )
