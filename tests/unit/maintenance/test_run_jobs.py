@@ -206,7 +206,8 @@ def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
-    for name, window in (("numbers", {"step": 10, "retain": 20}), ("none", {})):
+    windows: dict[str, dict[str, Any]] = {"numbers": {"step": 10, "retain": 20}, "none": {}}
+    for name, window in windows.items():
         ranges = tf.RangePartitions(on=["n"], bounds=[(0, 50)], **window)
         table = catalog.create_table(f"db.{name}", schema, range_partitions=ranges)
         head = table.snapshot_id
