@@ -115,21 +115,22 @@ class Background:
                     self._changed.notify_all()
 
     def _next(self) -> tuple[tuple[UUID, str], _Waiting] | None:
-        """The next table; None, after which a new thread is needed, when none came for a while."""
+        """The next table; None, after which a new thread is needed, when none came for a while, or when the main thread
+        has ended: what waits is given up then, and who waits for it is told."""
         idle_until = time.monotonic() + _IDLE_SECONDS
         with self._changed:
-            while not self._waiting or (self._fork_count and threading.main_thread().is_alive()):
-                if not self._waiting and (time.monotonic() >= idle_until or not threading.main_thread().is_alive()):
-                    self._thread = None
-                    return None
+            while threading.main_thread().is_alive():
+                if self._waiting and not self._fork_count:
+                    key = next(iter(self._waiting))
+                    self._is_busy = True
+                    return key, self._waiting.pop(key)
+                if not self._waiting and time.monotonic() >= idle_until:
+                    break
                 self._changed.wait(_LOOK_SECONDS)
-            if not threading.main_thread().is_alive():
-                self._waiting.clear()
-                self._thread = None
-                return None
-            key = next(iter(self._waiting))
-            self._is_busy = True
-            return key, self._waiting.pop(key)
+            self._waiting.clear()
+            self._thread = None
+            self._changed.notify_all()
+            return None
 
     def _keep(self, table_uuid: UUID, iceberg: IcebergTable, branch: str, executor: Executor | ExecutorChoice) -> None:
         metrics = metrics_of(table_uuid)

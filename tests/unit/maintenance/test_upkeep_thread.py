@@ -182,3 +182,19 @@ def test_where_no_thread_can_be_started_the_next_commit_tries_again(
     assert background.wait(0)
     assert kept(background, table) == 0
     assert table.refresh().inspect.data_files().num_rows < 8
+
+
+def test_who_waits_goes_on_when_the_main_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: what waits is given up; a thread that waited for it would keep the process from ending."""
+    table, background = table_of(tmp_path, "background"), Background()
+    background.stop_for_a_fork()
+    background.notify(another_handle(table).iceberg, "main")
+    waiter = threading.Thread(target=background.wait, daemon=True)
+    waiter.start()
+    assert not background.wait(0.05)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "main_thread", threading.Thread)
+        waiter.join(10)
+    assert not waiter.is_alive()
+    background.go_on()
+    assert background.wait(30)
