@@ -27,7 +27,7 @@ from tableformat.commit.metadata_commit import assert_ref, commit_metadata, refr
 from tableformat.commit.planned_change import UpdatesAndRequirements
 from tableformat.commit.publish_target import publish_target_of
 from tableformat.commit.table_diff import lineage
-from tableformat.errors import CommitConflictError, InvalidArgumentError
+from tableformat.errors import CommitConflictError, InvalidArgumentError, PublishRefusedError
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.publishing.carry_appends import CarriedFiles, all_carried, carry_appends
 from tableformat.maintenance.publishing.publish_beside import ConvertedSnapshot, pin_planned, publish_beside, unpin
@@ -84,8 +84,8 @@ def publish(
     """MT-33, LK-16: carry, convert, move both branches or the target alone; the handle moves to the result.
 
     Remembers the target in the table property `tableformat.publish-target.<source>` (MT-30). Raises PublishRefusedError
-    when the target has changes that cannot be carried, CommitConflictError when writers of both branches kept coming
-    first; in both cases the target is where it was.
+    when the target has changes that cannot be carried, or the property was removed meanwhile, CommitConflictError when
+    writers of both branches kept coming first; in all cases the target is where it was.
     """
     started = time.perf_counter()
     refresh(iceberg)
@@ -154,6 +154,16 @@ def _remember_target(iceberg: IcebergTable, source: str, target: str) -> None:
     commit_metadata(iceberg, prepare)
 
 
+def _still_named(state: TargetState | None, source: str) -> TargetState:
+    """MT-30: the property may be removed while a publish runs."""
+    if state is None:
+        raise PublishRefusedError(
+            f"branch {source!r} was not published: the table property {PUBLISH_TARGET_PREFIX}{source} was removed "
+            "meanwhile. The target is where it was, and what was converted stays converted."
+        )
+    return state
+
+
 def _moving_target(
     planned: SnapshotView, source: str, base: SnapshotView, snapshot: Snapshot
 ) -> UpdatesAndRequirements:
@@ -162,8 +172,7 @@ def _moving_target(
     Where one did, there may be deletes that the conversion has not seen, and the target stays for another round.
     """
     planned_id = planned.snapshot.snapshot_id if planned.snapshot is not None else None
-    state = all_carried(base, source)
-    assert state is not None, "the target is remembered before anything is converted"
+    state = _still_named(all_carried(base, source), source)
     base_id = base.snapshot.snapshot_id if base.snapshot is not None else None
     if base_id == planned_id:
         return _moved(base.metadata, state, snapshot.snapshot_id), (state.unmoved(),)
@@ -188,14 +197,14 @@ def _move_both(iceberg: IcebergTable, source: str) -> None:
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         state = head_state(head_view(table.metadata, table.io, source), source)
-        assert state.target is not None, "the target is remembered before anything is moved"
+        target = _still_named(state.target, source)
         assert state.view.snapshot is not None, "a branch that is published has a snapshot"
         head_id = state.view.snapshot.snapshot_id
-        if state.target.appended or any(map(is_keyed, state.delete_files)):
+        if target.appended or any(map(is_keyed, state.delete_files)):
             raise _NotReadyError
-        if state.target.head.snapshot_id == head_id:
+        if target.head.snapshot_id == head_id:
             return (), ()
-        return _moved(table.metadata, state.target, head_id), (assert_ref(source, head_id), state.target.unmoved())
+        return _moved(table.metadata, target, head_id), (assert_ref(source, head_id), target.unmoved())
 
     commit_metadata(iceberg, prepare)
 
@@ -206,8 +215,7 @@ def _move_target(iceberg: IcebergTable, source: str, converted: ConvertedSnapsho
 
     def prepare(table: IcebergTable) -> tuple[Sequence[TableUpdate], Sequence[TableRequirement]]:
         source_head = head_view(table.metadata, table.io, source).snapshot
-        state = all_carried(head_view(table.metadata, table.io, source), source)
-        assert state is not None, "the target is remembered before anything is moved"
+        state = _still_named(all_carried(head_view(table.metadata, table.io, source), source), source)
         planned_head = converted.view.metadata.refs[state.name].snapshot_id
         if state.head.snapshot_id != planned_head or lineage(table.metadata, source_head, planned_id) is None:
             raise _NotReadyError

@@ -65,8 +65,7 @@ def carry_appends(iceberg: IcebergTable, branch: str) -> CarriedFiles:
     tag_publish_bases(iceberg)
     for _ in range(_ATTEMPTS):
         planned = target_state(iceberg.metadata, iceberg.io, branch)
-        assert planned is not None, "the branch has a target"
-        if not planned.appended:
+        if planned is None or not planned.appended:
             return CarriedFiles()
         try:
             return _carry(iceberg, branch, planned)
@@ -86,6 +85,11 @@ class _CarriedAppends(PlannedChange):
         self._drops = drops
         self._planned = planned
         self._state = planned
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """What is carried, as of the last attempt."""
+        return self._state.appended
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         del attempt
@@ -108,18 +112,18 @@ class _CarriedAppends(PlannedChange):
 
 def _carry(iceberg: IcebergTable, branch: str, planned: TargetState) -> CarriedFiles:
     drops = CarriedDrops(iceberg, branch)
+    carried = _CarriedAppends(branch, planned, drops)
     fate = CommitFate()
     with removing_on_failure(fate, drops.discard):
         outcome = commit_change(
             iceberg,
-            _CarriedAppends(branch, planned, drops),
+            carried,
             ref=branch,
             snapshot_properties={CARRIED_UNTIL: str(planned.head.snapshot_id)},
             fate=fate,
         )
     outcome.move(iceberg)
-    files = outcome.change.added_data_files if outcome.change is not None else ()
-    return CarriedFiles(len(files), sum(file.record_count for file in files))
+    return CarriedFiles(len(carried.files), sum(file.record_count for file in carried.files))
 
 
 def _check_not_too_late(view: SnapshotView, branch: str, appended: Sequence[DataFile]) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from maintenance_tables import keyed_table, rows
+from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
+from tableformat.commit.publish_target import CARRIED_UNTIL
 from tableformat.errors import InvalidArgumentError, PublishRefusedError
 from tableformat.testing.table_rows import live_tuples
 
@@ -22,7 +24,9 @@ def test_rows_of_a_dropped_range_are_carried_without_it(tmp_path: Path, splits: 
     main.create_branch("ingest")
     main.set_properties(**{"tableformat.publish-target.ingest": "main"})
     ingest = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t", branch="ingest")
-    main.append(rows("b", [2, 7]))
+    main.append(rows("b", [2]))
+    ingest.maintenance.convert_deletes()
+    main.append(rows("b", [7]))
     if not splits:
         ingest.range_partitions.split(5)
     ingest.refresh().range_partitions.drop(5, 10)
@@ -32,6 +36,9 @@ def test_rows_of_a_dropped_range_are_carried_without_it(tmp_path: Path, splits: 
     expected = [("a", 1, "x"), ("b", 2, "x"), ("c", 8, "x")]
     assert live_tuples(main.refresh()) == live_tuples(ingest.refresh()) == expected
     assert main.range_partitions.list()["partition"].to_pylist() == ["[0, 5)", "[5, 10)"]
+    said = [snapshot.summary for snapshot in main.metadata.snapshots if snapshot.summary is not None]
+    carried = [summary.operation for summary in said if CARRIED_UNTIL in summary.additional_properties]
+    assert carried == [Operation.APPEND, Operation.OVERWRITE]
 
 
 def _published(directory: Path, *appended_before: list[int], version: int = 2) -> tuple[tf.Table, tf.Table]:

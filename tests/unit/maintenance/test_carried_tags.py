@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import pytest
 from maintenance_tables import keyed_table, rows
+from pyiceberg.table.update import AddSnapshotUpdate
 
 import tableformat as tf
+from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.testing.table_rows import live_tuples
 
 
@@ -41,3 +46,38 @@ def test_each_branch_that_is_published_gets_its_tag(tmp_path: Path) -> None:
     main.append(rows("b", [1]))
     main.maintenance.expire_snapshots()
     assert {"carried.ingest", "carried.other"} <= set(main.refresh().metadata.refs)
+
+
+def test_a_conversion_that_carries_nothing_makes_the_tag(tmp_path: Path) -> None:
+    """MT-31: from now on an expiry of another program keeps the snapshot that both branches come from."""
+    main = keyed_table(tmp_path)
+    main.append(rows("a", [1, 2]))
+    base = main.snapshot_id
+    ingest = published_to_main(main, tmp_path, "ingest")
+    ingest.delete_prefix({"id1": "a", "id2": 2})
+    ingest.maintenance.convert_deletes()
+    main.refresh().append(rows("b", [1]))
+    main.iceberg.maintenance.expire_snapshots().older_than(datetime(2100, 1, 1)).commit()
+    assert base in {snapshot.snapshot_id for snapshot in main.refresh().metadata.snapshots}
+    main.maintenance.publish()
+    assert live_tuples(main.refresh()) == [("a", 1, "x"), ("b", 1, "x")]
+
+
+def test_snapshots_that_say_nothing_of_themselves_are_no_hindrance(tmp_path: Path) -> None:
+    """MT-32: another program committed one without a summary to the branch."""
+    main = keyed_table(tmp_path)
+    main.append(rows("a", [1]))
+    ingest = published_to_main(main, tmp_path, "ingest")
+    main.append(rows("b", [1]))
+    commit = EmbeddedCatalog.commit_table
+
+    def without_summary(catalog: Any, table: Any, requirements: Any, updates: Any) -> Any:
+        added, *others = updates
+        silent = AddSnapshotUpdate(snapshot=added.snapshot.model_copy(update={"summary": None}))
+        return commit(catalog, table, requirements, (silent, *others))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(EmbeddedCatalog, "commit_table", without_summary)
+        ingest.append(rows("c", [1]))
+    main.maintenance.publish()
+    assert live_tuples(main.refresh()) == [("a", 1, "x"), ("b", 1, "x"), ("c", 1, "x")]

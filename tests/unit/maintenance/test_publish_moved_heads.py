@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from maintenance_tables import planned, rows
-from published_tables import TEN_ROWS, branched, heads, opened
+from published_tables import TARGET, TEN_ROWS, branched, heads, opened
 from pyiceberg.table.snapshots import Operation
 
 import tableformat as tf
 from tableformat.commit.change import ChangeKind, TableChange
-from tableformat.errors import CommitConflictError
+from tableformat.errors import CommitConflictError, PublishRefusedError
 from tableformat.maintenance import publish
 from tableformat.maintenance.conversion.convert_deletes import ConvertResult, convert_deletes
 from tableformat.maintenance.publishing.publish_beside import ConvertedSnapshot, publish_beside
@@ -97,3 +99,78 @@ def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, mo
     monkeypatch.setattr(publish, "convert_deletes", convert)
     main.maintenance.publish()
     assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), ("late", 1, "x")]
+
+
+def before_commit(table: tf.Table, number: int, act: Callable[[], object]) -> None:
+    """Somebody else acts before that commit of the table's catalog, counted from now on."""
+    catalog, numbers = table.iceberg.catalog, count()
+    real = catalog.commit_table
+
+    def interrupted(*arguments: Any) -> Any:
+        if next(numbers) == number:
+            act()
+        return real(*arguments)
+
+    catalog.commit_table = interrupted
+
+
+def name_no_target(directory: Path) -> None:
+    """Another writer takes the property away, and adds a row to what was the target."""
+    other = opened(directory)
+    other.remove_properties(*TARGET)
+    other.append(rows("late", [1]))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_target_that_is_named_no_more_is_not_moved(tmp_path: Path, number: int) -> None:
+    """MT-30, MT-32: the property goes before the tag, the carry or the conversion is committed."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("m", [1]))
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
+    before_commit(main, number, lambda: name_no_target(tmp_path))
+    with pytest.raises(PublishRefusedError, match="was removed"):
+        main.maintenance.publish()
+    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("late", 1, "x"), ("m", 1, "x")]
+    assert main.verify(deep=True).errors == ()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_branch_whose_target_is_named_no_more_is_converted(tmp_path: Path, number: int) -> None:
+    """MT-31: without a target there is nothing to carry."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("m", [1]))
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
+    before_commit(ingest, number, lambda: name_no_target(tmp_path))
+    assert ingest.maintenance.convert_deletes().removed_range_delete_file_count == 1
+    carried = [("m", 1, "x")] if number == 2 else []
+    assert live_tuples(ingest) == [*(row for row in TEN_ROWS if row[1] != 3), *carried]
+
+
+def test_a_target_that_moves_while_its_files_are_carried_costs_no_round(tmp_path: Path) -> None:
+    """MT-31, MT-33: what came is carried too, before anything is converted."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("m", [1]))
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
+    before_commit(ingest, 1, lambda: opened(tmp_path).append(rows("m", [2])))
+    result = ingest.maintenance.publish()
+    assert (result.rounds, result.carried_data_files_count, result.carried_records_count) == (1, 2, 2)
+
+
+def test_files_whose_carry_got_no_answer_are_counted(tmp_path: Path) -> None:
+    """MT-31, CP-13: the commit has happened."""
+    main, ingest = branched(tmp_path)
+    main.append(rows("m", [1, 2]))
+    ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
+    catalog, numbers = ingest.iceberg.catalog, count()
+    real = catalog.commit_table
+
+    def silent(*arguments: Any) -> Any:
+        answer = real(*arguments)
+        if next(numbers) == 1:
+            raise OSError("no answer")
+        return answer
+
+    catalog.commit_table = silent
+    result = ingest.maintenance.publish()
+    assert (result.carried_data_files_count, result.carried_records_count) == (1, 2)
+    assert [row for row in live_tuples(main.refresh()) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]
