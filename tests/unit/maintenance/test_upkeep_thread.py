@@ -1,4 +1,4 @@
-"""The thread of upkeep: its pause after failures, its rounds beside forks, and what is counted (MT-86)."""
+"""The thread of upkeep: when it begins, pauses and ends, its rounds beside forks, and what is counted (MT-86)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tableformat as tf
 from tableformat.maintenance.expiry.expired_files import UNNEEDED_FILES
 from tableformat.maintenance.upkeep import background as background_module
 from tableformat.maintenance.upkeep import rounds
-from tableformat.maintenance.upkeep.background import Background
+from tableformat.maintenance.upkeep.background import BACKGROUND, Background
 
 
 def table_of(directory: Path, mode: str) -> tf.Table:
@@ -33,10 +33,18 @@ class Clock:
     """Stands in for the module `time`, in the thread of upkeep alone."""
 
     def __init__(self) -> None:
-        self.now = time.monotonic()
+        self.now = 0.0
+        self.looked_at = threading.Event()
 
     def monotonic(self) -> float:
+        self.looked_at.set()
         return self.now
+
+    def move(self, seconds: float) -> None:
+        """When the thread has looked at it once more as it is."""
+        self.looked_at.clear()
+        assert self.looked_at.wait(30)
+        self.now += seconds
 
 
 def kept(background: Background, table: tf.Table, branch: str = "main") -> int:
@@ -95,20 +103,51 @@ def test_what_a_writer_does_after_its_commit_is_counted(tmp_path: Path) -> None:
     assert (metrics.merged_data_file_count, metrics.added_data_file_count) == (4, 1)
 
 
+class Recorded:
+    """Rounds that do nothing, and the threads that they ran in."""
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+
+    def __call__(self, *_arguments: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
+        self.threads.append(threading.current_thread())
+        yield from ()
+
+
+@pytest.mark.parametrize(("mode", "count"), [("writer", 2), ("background", 2), ("off", 8)])
+def test_no_round_begins_where_none_is_due_or_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, count: int
+) -> None:
+    """MT-83: a commit costs nothing more then."""
+    recorded = Recorded()
+    monkeypatch.setattr(rounds, "rounds_asked_for", recorded)
+    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
+    append_often(table_of(tmp_path, mode), count)
+    assert BACKGROUND.wait(30)
+    assert recorded.threads == []
+
+
 class Held:
     """A round that reports progress whenever it is told to, until it is over."""
 
     def __init__(self, what: str = "files") -> None:
         self.what = what
-        self.begun, self.over = threading.Event(), threading.Event()
+        self.begun, self.told, self.over = threading.Event(), threading.Event(), threading.Event()
         self.count = 0
 
     def __call__(self, *_arguments: Any, progress: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
         self.count += 1
         self.begun.set()
         while not self.over.wait(0.002):
+            self.told.set()
             progress(0, 1, self.what)
         yield from ()
+
+    def tell(self) -> None:
+        """Until progress was reported once more, which the round outlived."""
+        for _ in range(2):
+            self.told.clear()
+            assert self.told.wait(30)
 
 
 def test_waiting_is_for_the_round_that_runs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +166,9 @@ def test_waiting_is_for_the_round_that_runs_too(tmp_path: Path, monkeypatch: pyt
     assert held.count == 2
 
 
-def test_no_round_runs_while_a_thread_forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_round_runs_while_a_thread_forks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """MT-86: what is cancelled begins anew when the last has forked; and a fork more is ended than was begun."""
     held = Held()
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
@@ -145,7 +186,7 @@ def test_no_round_runs_while_a_thread_forks(tmp_path: Path, monkeypatch: pytest.
     assert held.begun.wait(30)
     held.over.set()
     assert background.wait(30)
-    assert (held.count, table.maintenance.upkeep_metrics.failure_count) == (2, 0)
+    assert (held.count, table.maintenance.upkeep_metrics.failure_count, caplog.messages) == (2, 0, [])
 
 
 def test_a_fork_waits_for_a_removal_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +203,152 @@ def test_a_fork_waits_for_a_removal_of_files(tmp_path: Path, monkeypatch: pytest
     background.go_on()
     assert background.wait(30)
     assert held.count == 1
+
+
+def test_a_fork_goes_on_beside_a_removal_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MT-86: and says so."""
+    held = Held(UNNEEDED_FILES)
+    monkeypatch.setattr(background_module, "rounds_asked_for", held)
+    monkeypatch.setattr(background_module, "_FORK_PATIENCE_SECONDS", 0.01)
+    table, background = table_of(tmp_path, "background"), Background()
+    background.notify(another_handle(table).iceberg, "main")
+    assert held.begun.wait(30)
+    background.stop_for_a_fork()
+    assert not held.over.is_set()
+    assert caplog.messages == ["a fork has waited 0.01 s for the upkeep of a table, and goes on"]
+    held.tell()
+    background.go_on()
+    held.over.set()
+    assert background.wait(30)
+    assert held.count == 1
+
+
+def test_a_round_that_forks_does_not_wait_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MT-86: an executor may start processes."""
+    background = Background()
+
+    def forking(*_arguments: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
+        background.stop_for_a_fork()
+        background.go_on()
+        yield from ()
+
+    monkeypatch.setattr(background_module, "rounds_asked_for", forking)
+    monkeypatch.setattr(background_module, "_FORK_PATIENCE_SECONDS", 0.01)
+    assert (kept(background, table_of(tmp_path, "background")), caplog.messages) == (0, [])
+
+
+def test_one_thread_does_what_comes_within_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: then it ends, and another one is started for what comes later. The interpreter waits for both."""
+    recorded, clock = Recorded(), Clock()
+    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
+    monkeypatch.setattr(background_module, "time", clock)
+    table, background = table_of(tmp_path, "background"), Background()
+    kept(background, table)
+    clock.move(0.75)
+    kept(background, table)
+    clock.move(1.0)
+    recorded.threads[0].join(10)
+    assert not recorded.threads[0].is_alive()
+    kept(background, table)
+    first, second, third = recorded.threads
+    assert first is second is not third
+    assert (first.daemon, third.daemon) == (False, False)
+
+
+def test_the_thread_is_woken_for_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: and for what waited until a fork was over, before it looks by itself."""
+    recorded = Recorded()
+    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
+    monkeypatch.setattr(background_module, "_LOOK_SECONDS", 15)
+    monkeypatch.setattr(background_module, "time", Clock())
+    table, background = table_of(tmp_path, "background"), Background()
+    kept(background, table)
+    time.sleep(0.02)  # It is idle by now.
+    background.notify(another_handle(table).iceberg, "main")
+    assert background.wait(10)
+    background.stop_for_a_fork()
+    background.notify(another_handle(table).iceberg, "main")
+    assert not background.wait(0.02)
+    background.go_on()
+    assert background.wait(10)
+    assert len(set(recorded.threads)) == 1
+    monkeypatch.undo()
+    assert kept(background, table) == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_was_ended_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: by what is no Exception, as an exit that was raised in it."""
+    recorded = Recorded()
+    table, background = table_of(tmp_path, "background"), Background()
+
+    def exiting(*_arguments: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
+        yield from recorded()
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(background_module, "rounds_asked_for", exiting)
+        assert kept(background, table) == 0
+    recorded.threads[0].join(30)
+    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
+    assert kept(background, table) == 0
+    assert len(recorded.threads) == 2
+
+
+def test_a_round_is_cancelled_when_the_main_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: it is no failure, and what waits behind it is not begun."""
+    held = Held()
+    monkeypatch.setattr(background_module, "rounds_asked_for", held)
+    table, background = table_of(tmp_path, "background"), Background()
+    background.notify(another_handle(table).iceberg, "main")
+    assert held.begun.wait(30)
+    background.notify(another_handle(table).iceberg, "other")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "main_thread", threading.Thread)
+        assert background.wait(10)
+    assert held.count == 1
+    held.over.set()
+    assert (kept(background, table), held.count) == (0, 2)
+
+
+def test_a_removal_of_files_goes_on_for_ten_seconds_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: of expired snapshots; what is left then are orphans."""
+    held, clock = Held(UNNEEDED_FILES), Clock()
+    monkeypatch.setattr(background_module, "rounds_asked_for", held)
+    monkeypatch.setattr(background_module, "time", clock)
+    table, background = table_of(tmp_path, "background"), Background()
+    clock.now = 100.0
+    background.notify(another_handle(table).iceberg, "main")
+    assert held.begun.wait(30)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "main_thread", threading.Thread)
+        held.tell()
+        clock.now += 10
+        held.tell()
+        assert not background.wait(0)
+        clock.now += 0.5
+        assert background.wait(10)
+    assert not held.over.is_set()
+
+
+def test_what_breaks_when_the_main_thread_has_ended_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MT-86: the interpreter takes away what the round needs."""
+
+    def broken(*_arguments: Any, **_options: Any) -> Iterator[rounds.UpkeepResult]:
+        patched.setattr(threading, "main_thread", threading.Thread)
+        yield from ()
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    table = table_of(tmp_path, "background")
+    with monkeypatch.context() as patched:
+        patched.setattr(background_module, "rounds_asked_for", broken)
+        assert (kept(Background(), table), caplog.messages) == (0, [])
 
 
 def test_where_no_thread_can_be_started_the_next_commit_tries_again(
