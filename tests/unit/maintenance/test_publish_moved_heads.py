@@ -103,7 +103,8 @@ def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, mo
 
 def before_commit(table: tf.Table, number: int, act: Callable[[], object]) -> None:
     """Somebody else acts before that commit of the table's catalog, counted from now on."""
-    catalog, numbers = table.iceberg.catalog, count()
+    catalog: Any = table.iceberg.catalog
+    numbers = count()
     real = catalog.commit_table
 
     def interrupted(*arguments: Any) -> Any:
@@ -161,7 +162,8 @@ def test_files_whose_carry_got_no_answer_are_counted(tmp_path: Path) -> None:
     main, ingest = branched(tmp_path)
     main.append(rows("m", [1, 2]))
     ingest.refresh().delete_prefix({"id1": "a", "id2": 3})
-    catalog, numbers = ingest.iceberg.catalog, count()
+    catalog: Any = ingest.iceberg.catalog
+    numbers = count()
     real = catalog.commit_table
 
     def silent(*arguments: Any) -> Any:
