@@ -150,7 +150,7 @@ class Background:
         except _ProcessForksError:
             with self._changed:
                 self._waiting.setdefault((table_uuid, branch), (iceberg, executor))
-        except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to: it is logged, and counted
+        except BaseException as error:  # noqa: BLE001 - a thread has nobody to raise to: it is logged, and counted
             if not threading.main_thread().is_alive():
                 return
             metrics.fail(error)
