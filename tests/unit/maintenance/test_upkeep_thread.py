@@ -17,6 +17,9 @@ from tableformat.maintenance.upkeep import background as background_module
 from tableformat.maintenance.upkeep import rounds
 from tableformat.maintenance.upkeep.background import BACKGROUND, Background
 
+PATIENCE = 15
+"""Seconds for what comes at once, but where something is broken."""
+
 
 def table_of(directory: Path, mode: str) -> tf.Table:
     eager = {"tableformat.upkeep.files-per-level": "4", "tableformat.upkeep.write-amplification": "1000"}
@@ -43,14 +46,14 @@ class Clock:
     def move(self, seconds: float) -> None:
         """When the thread has looked at it once more as it is."""
         self.looked_at.clear()
-        assert self.looked_at.wait(30)
+        assert self.looked_at.wait(PATIENCE)
         self.now += seconds
 
 
 def kept(background: Background, table: tf.Table, branch: str = "main") -> int:
     """Ask for upkeep and wait for it; the failures so far."""
     background.notify(another_handle(table).iceberg, branch)
-    assert background.wait(30)
+    assert background.wait(PATIENCE)
     return table.maintenance.upkeep_metrics.failure_count
 
 
@@ -123,7 +126,7 @@ def test_no_round_begins_where_none_is_due_or_asked_for(
     monkeypatch.setattr(rounds, "rounds_asked_for", recorded)
     monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
     append_often(table_of(tmp_path, mode), count)
-    assert BACKGROUND.wait(30)
+    assert BACKGROUND.wait(PATIENCE)
     assert recorded.threads == []
 
 
@@ -147,7 +150,7 @@ class Held:
         """Until progress was reported once more, which the round outlived."""
         for _ in range(2):
             self.told.clear()
-            assert self.told.wait(30)
+            assert self.told.wait(PATIENCE)
 
 
 def test_waiting_is_for_the_round_that_runs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,13 +159,13 @@ def test_waiting_is_for_the_round_that_runs_too(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
     table, background = table_of(tmp_path, "background"), Background()
     background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     assert not background.wait(0)
     background.notify(another_handle(table).iceberg, "other")
     assert not background.wait(0.01)
     assert held.count == 1
     held.over.set()
-    assert background.wait(30)
+    assert background.wait(PATIENCE)
     assert held.count == 2
 
 
@@ -175,7 +178,7 @@ def test_no_round_runs_while_a_thread_forks(
     table, background = table_of(tmp_path, "background"), Background()
     background.go_on()
     background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     held.begun.clear()
     background.stop_for_a_fork()
     background.stop_for_a_fork()
@@ -183,10 +186,27 @@ def test_no_round_runs_while_a_thread_forks(
     background.go_on()
     assert not held.begun.wait(0.02)
     background.go_on()
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     held.over.set()
-    assert background.wait(30)
+    assert background.wait(PATIENCE)
     assert (held.count, table.maintenance.upkeep_metrics.failure_count, caplog.messages) == (2, 0, [])
+
+
+def test_what_waits_for_a_fork_is_done_however_long_that_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-86: the thread does not end as an idle one does."""
+    recorded, clock = Recorded(), Clock()
+    monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
+    monkeypatch.setattr(background_module, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(background_module, "time", clock)
+    table, background = table_of(tmp_path, "background"), Background()
+    background.stop_for_a_fork()
+    background.notify(another_handle(table).iceberg, "main")
+    assert not background.wait(0.01)
+    clock.now += 60
+    assert not background.wait(0.02)
+    background.go_on()
+    assert background.wait(PATIENCE)
+    assert len(recorded.threads) == 1
 
 
 def test_a_fork_waits_for_a_removal_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,13 +215,13 @@ def test_a_fork_waits_for_a_removal_of_files(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
     table, background = table_of(tmp_path, "background"), Background()
     background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     timer = threading.Timer(0.02, held.over.set)
     timer.start()
     background.stop_for_a_fork()
     assert held.over.is_set()
     background.go_on()
-    assert background.wait(30)
+    assert background.wait(PATIENCE)
     assert held.count == 1
 
 
@@ -214,14 +234,14 @@ def test_a_fork_goes_on_beside_a_removal_that_takes_long(
     monkeypatch.setattr(background_module, "_FORK_PATIENCE_SECONDS", 0.01)
     table, background = table_of(tmp_path, "background"), Background()
     background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     background.stop_for_a_fork()
     assert not held.over.is_set()
     assert caplog.messages == ["a fork has waited 0.01 s for the upkeep of a table, and goes on"]
     held.tell()
     background.go_on()
     held.over.set()
-    assert background.wait(30)
+    assert background.wait(PATIENCE)
     assert held.count == 1
 
 
@@ -251,9 +271,11 @@ def test_one_thread_does_what_comes_within_a_second(tmp_path: Path, monkeypatch:
     clock.move(0.75)
     kept(background, table)
     clock.move(1.0)
-    recorded.threads[0].join(10)
+    recorded.threads[0].join(PATIENCE)
     assert not recorded.threads[0].is_alive()
-    kept(background, table)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "is_alive", lambda _: True)  # A thread that ends lives for a moment more.
+        kept(background, table)
     first, second, third = recorded.threads
     assert first is second is not third
     assert (first.daemon, third.daemon) == (False, False)
@@ -263,18 +285,18 @@ def test_the_thread_is_woken_for_what_comes(tmp_path: Path, monkeypatch: pytest.
     """MT-86: and for what waited until a fork was over, before it looks by itself."""
     recorded = Recorded()
     monkeypatch.setattr(background_module, "rounds_asked_for", recorded)
-    monkeypatch.setattr(background_module, "_LOOK_SECONDS", 15)
+    monkeypatch.setattr(background_module, "_LOOK_SECONDS", 2 * PATIENCE)
     monkeypatch.setattr(background_module, "time", Clock())
     table, background = table_of(tmp_path, "background"), Background()
     kept(background, table)
     time.sleep(0.02)  # It is idle by now.
     background.notify(another_handle(table).iceberg, "main")
-    assert background.wait(10)
+    assert background.wait(PATIENCE)
     background.stop_for_a_fork()
     background.notify(another_handle(table).iceberg, "main")
     assert not background.wait(0.02)
     background.go_on()
-    assert background.wait(10)
+    assert background.wait(PATIENCE)
     assert len(set(recorded.threads)) == 1
     monkeypatch.undo()
     assert kept(background, table) == 0
@@ -292,10 +314,10 @@ def test_an_exit_in_a_round_is_a_failure_of_that_round(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(background_module, "rounds_asked_for", exiting)
     background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     background.notify(another_handle(other).iceberg, "main")
     held.over.set()
-    assert background.wait(10)
+    assert background.wait(PATIENCE)
     assert (held.count, table.maintenance.upkeep_metrics.last_failure) == (2, "SystemExit: enough")
 
 
@@ -315,7 +337,7 @@ def test_a_thread_whose_start_was_cut_short_is_started_with_the_next_commit(
         with pytest.raises(KeyboardInterrupt):
             background.notify(another_handle(table).iceberg, "main")
     background.notify(another_handle(table).iceberg, "main")
-    assert background.wait(10)
+    assert background.wait(PATIENCE)
     assert len(recorded.threads) == 1
 
 
@@ -325,11 +347,11 @@ def test_a_round_is_cancelled_when_the_main_thread_has_ended(tmp_path: Path, mon
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
     table, background = table_of(tmp_path, "background"), Background()
     background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     background.notify(another_handle(table).iceberg, "other")
     with monkeypatch.context() as patched:
         patched.setattr(threading, "main_thread", threading.Thread)
-        assert background.wait(10)
+        assert background.wait(PATIENCE)
     assert held.count == 1
     held.over.set()
     assert (kept(background, table), held.count) == (0, 2)
@@ -343,7 +365,7 @@ def test_a_removal_of_files_goes_on_for_ten_seconds_at_the_end(tmp_path: Path, m
     table, background = table_of(tmp_path, "background"), Background()
     clock.now = 100.0
     background.notify(another_handle(table).iceberg, "main")
-    assert held.begun.wait(30)
+    assert held.begun.wait(PATIENCE)
     with monkeypatch.context() as patched:
         patched.setattr(threading, "main_thread", threading.Thread)
         held.tell()
@@ -351,7 +373,7 @@ def test_a_removal_of_files_goes_on_for_ten_seconds_at_the_end(tmp_path: Path, m
         held.tell()
         assert not background.wait(0)
         clock.now += 0.5
-        assert background.wait(10)
+        assert background.wait(PATIENCE)
     assert not held.over.is_set()
 
 
@@ -401,7 +423,7 @@ def test_who_waits_goes_on_when_the_main_thread_has_ended(tmp_path: Path, monkey
     assert not background.wait(0.05)
     with monkeypatch.context() as patched:
         patched.setattr(threading, "main_thread", threading.Thread)
-        waiter.join(10)
+        waiter.join(PATIENCE)
     assert not waiter.is_alive()
     background.go_on()
-    assert background.wait(30)
+    assert background.wait(PATIENCE)
