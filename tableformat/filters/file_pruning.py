@@ -38,6 +38,8 @@ _ALWAYS: Final = 1
 _RULED_OUT: Final = 2
 _DECIDED: Final[Mapping[int, BoundFilter]] = {_ALWAYS: TRUE, _RULED_OUT: FALSE}
 _CODES_MAX: Final = 1 << 40
+_TABLE_MAX: Final = 1 << 12
+"""So many codes are numbered by a table, without a sort."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,12 +182,25 @@ def _distinct(states: States) -> tuple[Indices, Indices]:
     size = 1
     for row in states:
         if size > _CODES_MAX:
-            distinct, codes = np.unique(codes, return_inverse=True)
-            size = len(distinct)
+            codes, first = _numbered(codes, size)
+            size = len(first)
         codes = codes * 3 + row
         size *= 3
-    _, first, ids = np.unique(codes, return_index=True, return_inverse=True)
-    return ids.astype(np.int64), first.astype(np.int64)
+    return _numbered(codes, size)
+
+
+def _numbered(codes: Indices, size: int) -> tuple[Indices, Indices]:
+    """For each code, all below `size`, its index among the distinct ones, and the first place of each of these."""
+    if size > _TABLE_MAX:
+        _, first, ids = np.unique(codes, return_index=True, return_inverse=True)
+        return ids.astype(np.int64), first.astype(np.int64)
+    first_of = np.full(size, -1, np.int64)
+    # Of the places of one code the last that is assigned stays.
+    first_of[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    present = np.flatnonzero(first_of >= 0)
+    id_of = np.empty(size, np.int64)
+    id_of[present] = np.arange(len(present))
+    return id_of[codes], first_of[present]
 
 
 def _state(decided: BoundFilter) -> int:

@@ -102,7 +102,7 @@ def _may_be_in(leaf: Comparison, file: OpenedFile, row_group: pq.RowGroupMetaDat
     if file.row_group_count == 1:
         held.hold(leaf.field.field_id, form, file.location, blocks)
     numbers = np.array([len(blocks)])
-    return any(probe.is_in(blocks[probe.block_of(numbers)]).any() for probe in probes)
+    return any(probe.is_in(blocks, probe.block_of(numbers)).any() for probe in probes)
 
 
 def _probes(leaf: Comparison, form: StoredForm) -> list[Probe]:

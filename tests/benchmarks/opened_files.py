@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,9 @@ class OpenedFiles:
         self.locations: list[str] = []
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Note every local file that `metadata.storage`, which all reading goes through, opens for reading."""
-        monkeypatch.setattr(storage, "pa", _Recording(pa, self.locations))
+        """Note every local file that `storage.storage`, which all reading goes through, opens for reading."""
+        monkeypatch.setattr(storage, "pa", _RecordingArrow(pa, self.locations))
+        monkeypatch.setattr(storage, "os", _RecordingOs(os, self.locations))
         monkeypatch.setattr(storage, "open", self._noting(open), raising=False)
 
     def of(self, suffix: str) -> list[str]:
@@ -35,7 +37,7 @@ class OpenedFiles:
 
 
 class _Recording:
-    """pyarrow, with a note of each file that is opened for reading."""
+    """A module, with a note of each file that is opened for reading."""
 
     def __init__(self, module: Any, locations: list[str]) -> None:
         self._module = module
@@ -44,7 +46,16 @@ class _Recording:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
 
+
+class _RecordingArrow(_Recording):
     def OSFile(self, path: str, mode: str = "r") -> pa.OSFile:  # noqa: N802 - pyarrow's name
         if "r" in mode:
             self._locations.append(path)
         return self._module.OSFile(path, mode)
+
+
+class _RecordingOs(_Recording):
+    def open(self, path: str, flags: int, *mode: int) -> int:
+        if not flags & (os.O_WRONLY | os.O_CREAT):
+            self._locations.append(path)
+        return int(self._module.open(path, flags, *mode))

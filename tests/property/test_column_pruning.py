@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
@@ -34,6 +35,7 @@ from test_manifest_roundtrip import LOCAL, SCHEMA, SOURCES, entries, same, specs
 from tableformat.deletes.spans.bounds import key_bounds
 from tableformat.deletes.spans.key_bound_columns import key_bound_columns
 from tableformat.errors import CorruptFileError
+from tableformat.filters import file_pruning
 from tableformat.filters.bound_filter import FALSE, BoundFilter, Comparison, Operator, all_of, any_of
 from tableformat.filters.file_pruning import FilePruning, residual_by_bounds
 from tableformat.filters.partition_pruning import PartitionPruning
@@ -201,12 +203,14 @@ def outcome(run: Any) -> Any:
 
 
 @settings(max_examples=examples(1), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(prunings())
-def test_files_are_pruned_together_as_one_by_one(drawn: Any) -> None:
-    """All types; nulls, NaN, truncated and narrow bounds, bounds that are none, several specs."""
+@given(prunings(), st.sampled_from([{}, {"_TABLE_MAX": 0}, {"_CODES_MAX": 1, "_TABLE_MAX": 20}]))
+def test_files_are_pruned_together_as_one_by_one(drawn: Any, limits: dict[str, int]) -> None:
+    """All types; nulls, NaN, truncated and narrow bounds, bounds that are none, several specs; states of comparisons
+    told apart by a table, by a sort, and anew after each comparison."""
     bound, specs, files = drawn
     one_by_one = outcome(lambda: kept_one_by_one(bound, specs, files))
-    together = outcome(lambda: kept_together(bound, specs, columns_of_files(files)))
+    with mock.patch.multiple(file_pruning, **limits) if limits else nullcontext():
+        together = outcome(lambda: kept_together(bound, specs, columns_of_files(files)))
     # Text that is no UTF-8 has an order as bytes, and none as text: columns alone have an answer.
     if one_by_one is not CorruptFileError or together is CorruptFileError:
         assert same(together, one_by_one)

@@ -52,7 +52,7 @@ class StoredFilter:
         for probe in probes:
             start = self._header_bytes + int(probe.block_of(counts)[0]) * BLOCK_BYTES
             block = self._blocks(self._read(BLOCK_BYTES, self._offset + start), BLOCK_BYTES)
-            if probe.is_in(block).any():
+            if probe.is_in(block, np.arange(len(block))).any():
                 return True
         return False
 

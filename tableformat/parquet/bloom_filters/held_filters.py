@@ -82,10 +82,10 @@ class HeldFilters:
         with self._lock:
             places = self._places_of((field_id, form), files, rows)
             known = np.flatnonzero(places[:, 1])
-            starts, counts = places[known].T
+            starts, counts = (places if len(known) == len(places) else places[known]).T
             may = np.zeros(len(known), np.bool_)
             for probe in probes:
-                may |= probe.is_in(self._blocks[starts + probe.block_of(counts)])
+                may |= probe.is_in(self._blocks, starts + probe.block_of(counts))
         answer = np.ones(len(rows), np.bool_)
         answer[known] = may
         return answer
@@ -98,7 +98,7 @@ class HeldFilters:
         if places is None or version != self._version:
             places = self._found(column, files.batch["file_path"].to_pylist())
             of_columns[column] = self._version, places
-        return places[rows]
+        return places if len(rows) == len(places) else places[rows]
 
     def _found(self, column: _Column, file_paths: Sequence[str]) -> _Places:
         held = self._entries.get(column, {})

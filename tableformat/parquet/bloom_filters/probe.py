@@ -41,7 +41,12 @@ class Probe:
         """The number of the block in filters of so many blocks, fewer than 2**31 each."""
         return (self.high * block_counts) >> 32
 
-    def is_in(self, blocks: Blocks) -> npt.NDArray[np.bool_]:
-        """For each block whether the value may have been put in."""
-        found: npt.NDArray[np.bool_] = ((blocks & self.mask) == self.mask).all(axis=1)
+    def is_in(self, blocks: Blocks, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """For each of the blocks with these numbers whether the value may have been put in. A word rules out most of
+        the blocks that are left, so few are looked at whole."""
+        left = np.arange(len(numbers))
+        for word, bit in enumerate(self.mask):
+            left = left[(blocks[numbers[left], word] & bit) != 0]
+        found = np.zeros(len(numbers), np.bool_)
+        found[left] = True
         return found

@@ -275,7 +275,7 @@ def test_no_more_values_pass_than_were_asked_for(catalog: tf.Catalog, rate: floa
     assert blocks is not None
     assert len(blocks) * 32 == 16_384
     probes = [Probe.of(f"none-{number}".encode()) for number in range(10_000)]
-    passed = sum(bool(probe.is_in(blocks[probe.block_of(np.array([len(blocks)]))])[0]) for probe in probes)
+    passed = sum(bool(probe.is_in(blocks, probe.block_of(np.array([len(blocks)])))[0]) for probe in probes)
     assert passed <= 10_000 * rate + 4 * (10_000 * rate) ** 0.5
 
 
