@@ -88,7 +88,7 @@ def _check_retained(change: TableChange, head: SnapshotView, subject: str) -> No
 def files_gone(io: FileIO, paths: Iterable[str]) -> list[str]:
     """CP-55: those that are not there. A look is microseconds on a disk; an object store is asked side by side."""
     listed = sorted(paths)
-    found = read_side_by_side(partial(exists, io), listed, str)
+    found = read_side_by_side(partial(exists, io), listed, str, lambda _: 0)
     return [path for path, is_there in zip(listed, found, strict=True) if not is_there]
 
 

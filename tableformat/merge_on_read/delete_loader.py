@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,7 @@ _SMALL_FILE_BYTES: Final = 1024 * 1024
 _POSITION_COLUMNS: Final = (FILE_PATH_FIELD_ID, POSITION_FIELD_ID)
 _ENTRY_BYTES: Final = 200
 """What an entry of a dictionary costs beside the arrays."""
+_Content = TypeVar("_Content")
 
 POSITION_DELETE_COLUMNS: Final = NameMapping(
     [
@@ -142,7 +143,7 @@ class DeleteLoader:
             named = self._positions(delete, None)
             return np.array([numbers[path] for path in named if path in numbers], np.int64)
 
-        return read_side_by_side(of_one, deletes, attrgetter("file_path"))
+        return _read_side_by_side(of_one, deletes)
 
     def _positions(self, delete: DeleteFile, wanted: str | None) -> Mapping[str, PositionSet]:
         """By data file; of `wanted` alone if one is given."""
@@ -205,9 +206,7 @@ class DeleteLoader:
         )
 
         def load() -> EqualityKeys:
-            columns = read_side_by_side(
-                lambda delete: self.delete_columns(delete, field_ids, types), deletes, attrgetter("file_path")
-            )
+            columns = _read_side_by_side(lambda delete: self.delete_columns(delete, field_ids, types), deletes)
             numbers = [committed_sequence_number(delete) for delete in deletes]
             return EqualityKeys.collapse(
                 field_ids, [types[field_id] for field_id in field_ids], list(zip(columns, numbers, strict=True))
@@ -240,7 +239,7 @@ class DeleteLoader:
         found = {key: spans for key in keys if (spans := self.caches.spans.held(key)) is not None}
         missing = [(key, delete) for key, delete in zip(keys, deletes, strict=True) if key not in found]
         paths = [delete.file_path for _, delete in missing]
-        rows = read_side_by_side(self._span_rows, [delete for _, delete in missing], attrgetter("file_path"))
+        rows = _read_side_by_side(self._span_rows, [delete for _, delete in missing])
         loaded = spans_from_parquets(rows, paths, self.schema)
         for (key, _), spans in zip(missing, loaded, strict=True):
             found[key] = spans.with_sequence_number(key[1])
@@ -316,6 +315,10 @@ class DeleteLoader:
         for field_id in field_ids:
             _leaf(file, field_id)
         return [column for column in file.read(field_ids, row_groups) if column is not None]
+
+
+def _read_side_by_side(read: Callable[[DeleteFile], _Content], deletes: Sequence[DeleteFile]) -> list[_Content]:
+    return read_side_by_side(read, deletes, attrgetter("file_path"), attrgetter("file_size_bytes"))
 
 
 def _leaf(file: OpenedFile, field_id: int) -> LeafColumn:

@@ -19,6 +19,9 @@ _REMOTE_READERS: Final = 16
 """Files of an object store that are requested at the same time."""
 _LOCAL_FILES_MIN: Final = 8
 """With fewer local files to make threads takes as long as they save."""
+_LOCAL_BYTES_MIN: Final = 16 * 1024
+"""Of local files on average: to open smaller ones takes longer than to decode them, and two threads that open files
+wait for each other."""
 _REMOTE_WRITERS: Final = 4
 _HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of files that wait for their upload."""
@@ -35,16 +38,22 @@ def reader_count(location: str) -> int:
 
 
 def read_side_by_side(
-    read: Callable[[_Item], _Content], items: Sequence[_Item], location: Callable[[_Item], str]
+    read: Callable[[_Item], _Content],
+    items: Sequence[_Item],
+    location: Callable[[_Item], str],
+    size_bytes: Callable[[_Item], int],
 ) -> list[_Content]:
-    """What `read` gives for each item, in their order; `location` says where an item is.
+    """What `read` gives for each item, in their order; `location` says where an item is, `size_bytes` how much is read.
 
     Files of an object store wait for requests, local ones for processors. The first error in the order of the items is
     raised.
     """
-    is_local = all(local_path(location(item)) is not None for item in items)
-    workers = pa.cpu_count() if is_local else _REMOTE_READERS
-    if workers == 1 or len(items) < (_LOCAL_FILES_MIN if is_local else 2):
+    if all(local_path(location(item)) is not None for item in items):
+        is_long = len(items) >= _LOCAL_FILES_MIN and sum(map(size_bytes, items)) >= len(items) * _LOCAL_BYTES_MIN
+        workers = pa.cpu_count() if is_long else 1
+    else:
+        workers = _REMOTE_READERS
+    if workers == 1 or len(items) < 2:
         return [read(item) for item in items]
     with ThreadPoolExecutor(min(workers, len(items)), thread_name_prefix="read") as pool:
         return list(pool.map(read, items))

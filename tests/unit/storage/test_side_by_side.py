@@ -6,30 +6,39 @@ import io
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from tableformat.storage.side_by_side import read_side_by_side, writes_side_by_side
 
+SMALL, LARGE = 1_000, 1_000_000
 LOCAL, REMOTE = "/lake/{}.parquet", "s3://lake/{}.parquet"
 
 
 @pytest.mark.parametrize("place", [LOCAL, REMOTE])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize("count", [0, 1, 40])
-def test_answers_are_in_the_order_of_the_items(place: str, count: int) -> None:
-    answers = read_side_by_side(lambda number: number * number, range(count), place.format)
+def test_answers_are_in_the_order_of_the_items(place: str, count: int, size: int) -> None:
+    answers = read_side_by_side(lambda number: number * number, range(count), place.format, lambda _: size)
     assert answers == [number * number for number in range(count)]
 
 
 def test_files_of_an_object_store_are_waited_for_together() -> None:
     everybody = threading.Barrier(4, timeout=10)
-    assert read_side_by_side(lambda _: everybody.wait() >= 0, range(4), REMOTE.format) == [True] * 4
+    assert read_side_by_side(lambda _: everybody.wait() >= 0, range(4), REMOTE.format, lambda _: SMALL) == [True] * 4
 
 
-def test_few_local_files_take_no_threads() -> None:
-    threads = read_side_by_side(lambda _: threading.get_ident(), range(3), LOCAL.format)
+@pytest.mark.parametrize(("count", "size"), [(3, LARGE), (40, SMALL)])
+def test_few_local_files_take_no_threads_nor_do_small_ones(count: int, size: int) -> None:
+    threads = read_side_by_side(lambda _: threading.get_ident(), range(count), LOCAL.format, lambda _: size)
     assert set(threads) == {threading.get_ident()}
+
+
+def test_large_local_files_are_read_by_threads() -> None:
+    threads = read_side_by_side(lambda _: threading.get_ident(), range(40), LOCAL.format, lambda _: LARGE)
+    assert (threading.get_ident() in threads) == (pa.cpu_count() == 1)
 
 
 def test_the_first_error_in_order_is_raised() -> None:
@@ -39,7 +48,7 @@ def test_the_first_error_in_order_is_raised() -> None:
         return number
 
     with pytest.raises(ValueError, match=r"^2$"):
-        read_side_by_side(read, range(30), REMOTE.format)
+        read_side_by_side(read, range(30), REMOTE.format, lambda _: SMALL)
 
 
 class _StoreOfThree(FileIO):
