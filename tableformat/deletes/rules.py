@@ -77,13 +77,13 @@ def keyed_delete_is_new_enough(
 ) -> NDArray[np.bool_]: ...
 @overload
 def keyed_delete_is_new_enough(
-    delete_sequence_number: int, data_sequence_number: NDArray[np.int64]
+    delete_sequence_number: int | NDArray[np.int64], data_sequence_number: NDArray[np.int64]
 ) -> NDArray[np.bool_]: ...
 def keyed_delete_is_new_enough(
     delete_sequence_number: int | NDArray[np.int64], data_sequence_number: int | NDArray[np.int64]
 ) -> bool | NDArray[np.bool_]:
     """DA-2, RD-2: an equality or a range delete, where which of the two it is makes no difference. One delete and many
-    data files, or the other way round."""
+    data files, the other way round, or many of both, whose numbers are broadcast."""
     return data_sequence_number < delete_sequence_number
 
 

@@ -6,7 +6,7 @@ A bound that is no value of the column's type is marked, not judged: the file th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -92,6 +92,13 @@ def comparable_literal(value: Any, column_type: IcebergType) -> Any:
     if isinstance(column_type, DecimalType):
         return _decimal_bytes(value, column_type)
     return value
+
+
+def literal_array(literals: Sequence[Any], column_type: IcebergType) -> npt.NDArray[Any] | pa.LargeBinaryArray:
+    """Many of them, as the bounds are held. OverflowError for a number that has no place beside them."""
+    if type(column_type) not in _WIDTHS:
+        return pa.array(literals, pa.large_binary())
+    return np.array(literals, np.float64 if isinstance(column_type, (FloatType, DoubleType)) else np.int64)
 
 
 def _numbers(stored: pa.BinaryArray, column_type: IcebergType) -> BoundColumn:

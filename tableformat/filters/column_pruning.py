@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import DoubleType, FloatType, IcebergType
 
-from tableformat.filters.bound_columns import BoundColumn, bound_column, comparable_literal
+from tableformat.filters.bound_columns import BoundColumn, bound_column, comparable_literal, literal_array
 from tableformat.filters.bound_filter import Comparison, Operator
-from tableformat.filters.pruning import ColumnStatistics, nan_matches
+from tableformat.filters.pruning import nan_matches
 from tableformat.keys.byte_search import search_bytes
 from tableformat.metadata.columns.data_columns import DataColumns
 
@@ -88,10 +88,7 @@ class Question:
         literals = [comparable_literal(value, column_type) for value in leaf.values]
         if leaf.operator not in (Operator.IN, Operator.NOT_IN):
             return Question(leaf, literals)
-        if isinstance(literals[0], bytes):
-            return Question(leaf, pa.array(literals, pa.large_binary()))
-        is_float = isinstance(column_type, (FloatType, DoubleType))
-        return Question(leaf, np.array(literals, np.float64 if is_float else np.int64))
+        return Question(leaf, literal_array(literals, column_type))
 
     def negated(self) -> Question:
         """The comparison that is true where this one is false."""
@@ -123,44 +120,18 @@ def _value_may_match(question: Question, lower: BoundColumn, upper: BoundColumn)
     if operator in (Operator.IS_NAN, Operator.NOT_NAN):
         return np.full(len(lower.is_known), operator is Operator.NOT_NAN)
     if operator is Operator.IN:
-        return _before(literals, lower, right=False, unknown=0) < _before(
+        return literals_before(literals, lower, right=False, unknown=0) < literals_before(
             literals, upper, right=True, unknown=len(literals)
         )
     if operator is Operator.NOT_IN:
         # Only a column of one value is known well enough.
         is_one = _is_one_value(lower, upper)
-        first = _before(literals, lower, right=False, unknown=0)
-        is_listed: Flags = first < _before(literals, lower, right=True, unknown=0)
+        first = literals_before(literals, lower, right=False, unknown=0)
+        is_listed: Flags = first < literals_before(literals, lower, right=True, unknown=0)
         return ~(is_one & is_listed)
     if operator in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
         return _prefix_may_match(literals[0], lower, upper, is_negated=operator is Operator.NOT_STARTS_WITH)
     return _COMPARES[operator](literals[0], lower, upper)
-
-
-def may_share_value(files: StatisticsColumns, other: ColumnStatistics, column_type: IcebergType) -> Flags:
-    """For each file whether some value, null or NaN of the column may be in it and in what `other` describes; also
-    where the bounds are odd."""
-    shared = files.is_odd
-    if other.may_have_values:
-        in_reach = files.may_have_values
-        if other.upper is not None:
-            in_reach = in_reach & _reaches(files.lower, "less_equal", other.upper, column_type)
-        if other.lower is not None:
-            in_reach = in_reach & _reaches(files.upper, "greater_equal", other.lower, column_type)
-        shared = shared | in_reach
-    if other.may_be_null:
-        shared = shared | files.may_be_null
-    return shared | files.may_be_nan if other.may_be_nan else shared
-
-
-def _reaches(bound: BoundColumn, comparison: str, value: Any, column_type: IcebergType) -> Flags:
-    """`_is` for a bound of a delete file; one that is too large for its type lies beyond all values on its side."""
-    try:
-        literal = comparable_literal(value, column_type)
-    except OverflowError:
-        is_beyond = (value > 0) == (comparison == "less_equal")
-        return np.full(len(bound.is_known), is_beyond) | ~bound.is_known
-    return _is(bound, comparison, literal)
 
 
 def _prefix_may_match(prefix: bytes, lower: BoundColumn, upper: BoundColumn, *, is_negated: bool) -> Flags:
@@ -191,8 +162,9 @@ def _is_one_value(lower: BoundColumn, upper: BoundColumn) -> Flags:
     return same & lower.is_known & upper.is_known
 
 
-def _before(literals: Any, bound: BoundColumn, *, right: bool, unknown: int) -> npt.NDArray[np.int64]:
-    """For each file how many of the sorted literals are below its bound, or with `right` at it."""
+def literals_before(literals: Any, bound: BoundColumn, *, right: bool, unknown: int) -> npt.NDArray[np.int64]:
+    """For each file how many of the sorted literals are below its bound, or with `right` at it: `unknown` where it has
+    none."""
     if isinstance(bound.values, np.ndarray):
         found = np.searchsorted(literals, bound.values, side="right" if right else "left")
     else:

@@ -35,7 +35,7 @@ from tableformat.deletes.rules import (
 )
 from tableformat.errors import CorruptFileError
 from tableformat.merge_on_read.delete_loader import DeleteLoader
-from tableformat.merge_on_read.key_overlap import KeyOverlap, files_in_reach, have_odd_bounds
+from tableformat.merge_on_read.key_overlap import KeyOverlap, have_odd_bounds
 from tableformat.merge_on_read.newer_deletes import NewerDeletes, SharedDeletes
 from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import DataFile, DeleteFile, DeleteKind
@@ -279,11 +279,8 @@ class _KeyDeletes:
 
     def places_in_bits(self, files: DataColumns) -> Iterator[tuple[int, bytes]]:
         """DA-2, RD-2: what `candidates` gives, for each file that has any: its index and the places as bits."""
-        is_met = np.zeros((len(files), self.count), np.bool_)
-        for place, delete in enumerate(self.shared.deletes):
-            is_newer = keyed_delete_is_new_enough(committed_sequence_number(delete), files.sequence_numbers)
-            if is_newer.any():
-                is_met[:, place] = is_newer & files_in_reach(files, delete, self._columns)
+        is_met = keyed_delete_is_new_enough(self.shared.numbers, files.sequence_numbers[:, None])
+        is_met &= self._overlap.candidates_of_all(files)
         bits = np.packbits(is_met, axis=1)
         for index in np.flatnonzero(is_met.any(axis=1)).tolist():
             yield index, bits[index].tobytes()

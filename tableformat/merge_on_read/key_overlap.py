@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from pyiceberg.types import IcebergType
 
-from tableformat.filters.column_pruning import may_share_value, statistics_columns
+from tableformat.filters.bound_columns import comparable_literal, literal_array
+from tableformat.filters.column_pruning import StatisticsColumns, literals_before, statistics_columns
 from tableformat.filters.file_statistics import column_statistics
 from tableformat.metadata.columns.data_columns import DataColumns
 from tableformat.metadata.content_file import ContentFile
@@ -72,20 +73,35 @@ class _ColumnRanks:
             shared |= self.may_be_nan
         return shared
 
+    def may_share_value_of_all(self, files: StatisticsColumns) -> Mask:
+        """`may_share_value` for each of many files, a row each; some more where a bound of theirs is odd."""
+        smaller, literals = self._literals()
+        below_lower = smaller + literals_before(literals, files.lower, right=False, unknown=-smaller)
+        up_to_upper = smaller + literals_before(literals, files.upper, right=True, unknown=len(self.distinct) - smaller)
+        shared: Mask = (below_lower[:, None] <= self.upper) & (up_to_upper[:, None] > self.lower)
+        shared &= files.may_have_values[:, None] & self.may_have_values
+        shared |= files.is_odd[:, None]
+        shared |= files.may_be_null[:, None] & self.may_be_null
+        shared |= files.may_be_nan[:, None] & self.may_be_nan
+        return shared
 
-def files_in_reach(files: DataColumns, other: ContentFile, columns: Sequence[tuple[int, IcebergType]]) -> Mask:
-    """`KeyOverlap(files, columns).candidates(other)`, of data files that are columns; some more where a bound of theirs
-    is no value of its type."""
-    matches = np.ones(len(files), np.bool_)
-    for field_id, column_type in columns:
-        statistics = statistics_columns(files, field_id, column_type)
-        if statistics is not None:
-            matches &= may_share_value(statistics, column_statistics(other, field_id, column_type), column_type)
-    return matches
+    def _literals(self) -> tuple[int, Any]:
+        """The distinct bounds in the form of those of many files, but for those that are beyond all values of the
+        column, and how many of these are smaller."""
+        smaller, literals = 0, []
+        for bound in self.distinct:
+            try:
+                literal = comparable_literal(bound, self.column_type)
+                literal_array([literal], self.column_type)
+            except OverflowError:
+                smaller += bound < 0
+            else:
+                literals.append(literal)
+        return smaller, literal_array(literals, self.column_type)
 
 
 def have_odd_bounds(files: DataColumns, columns: Sequence[tuple[int, IcebergType]]) -> Mask:
-    """Data files of which `files_in_reach` does not decide as `KeyOverlap` does."""
+    """Data files of which `KeyOverlap.candidates_of_all` does not decide as `candidates` does."""
     found = np.zeros(len(files), np.bool_)
     for field_id, column_type in columns:
         statistics = statistics_columns(files, field_id, column_type)
@@ -106,4 +122,14 @@ class KeyOverlap:
         matches = np.ones(self._count, np.bool_)
         for column in self._columns:
             matches &= column.may_share_value(other)
+        return matches
+
+    def candidates_of_all(self, files: DataColumns) -> Mask:
+        """`candidates` of each of many data files, a row each; some more where a bound of theirs is no value of its
+        type."""
+        matches = np.ones((len(files), self._count), np.bool_)
+        for column in self._columns:
+            statistics = statistics_columns(files, column.field_id, column.column_type)
+            if statistics is not None:
+                matches &= column.may_share_value_of_all(statistics)
         return matches
