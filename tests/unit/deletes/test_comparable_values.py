@@ -9,9 +9,18 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyiceberg.types import DecimalType, DoubleType, LongType, StringType, TimestampType, UUIDType
+from pyiceberg.types import (
+    DecimalType,
+    DoubleType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
 
 from tableformat.deletes.matching.comparable_values import comparable
+from tableformat.keys.families import arrow_type_of
 
 
 def chunked(*values: object, arrow_type: pa.DataType) -> pa.ChunkedArray:
@@ -63,3 +72,10 @@ def test_uuids_are_compared_as_bytes_whether_or_not_arrow_knows_them() -> None:
 def test_a_column_of_another_kind_is_an_error() -> None:
     with pytest.raises((pa.ArrowInvalid, pa.ArrowNotImplementedError)):
         comparable(chunked("x", arrow_type=pa.string()), LongType())
+
+
+@pytest.mark.parametrize("wide", [TimestampType(), LongType(), StringType(), UUIDType(), DoubleType()], ids=str)
+def test_columns_without_chunks(wide: PrimitiveType) -> None:
+    """Of no row group."""
+    nothing = pa.chunked_array([], arrow_type_of(wide))
+    assert comparable(nothing, wide).to_pylist() == []

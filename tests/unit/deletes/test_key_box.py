@@ -106,6 +106,19 @@ def test_rows_behind_those_that_are_placed_first(monkeypatch: pytest.MonkeyPatch
     assert (rows.tolist(), keys.tolist()) == ([1, 3, 5, 6], [0, 0, 1, 0])
 
 
+def test_rows_of_many_long_chunks() -> None:
+    """Longer than those that are put together first."""
+    length = 20_000
+    chunks = [column([9] * (length - 1) + [key], LongType()).chunk(0) for key in (2, 6, 2, 5)]
+    rows, keys = box_of([2, 6]).find([pa.chunked_array(chunks)])
+    assert (rows.tolist(), keys.tolist()) == ([length - 1, 2 * length - 1, 3 * length - 1], [0, 1, 0])
+
+
+def test_keys_that_lie_close_together_are_looked_up_by_place() -> None:
+    index, _, _ = index_keys([column([5, 7, 5], LongType())], [LongType()])
+    assert isinstance(index, KeyBox)
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [([0, 1 << 40], LongType()), ([INT64.min, INT64.max], LongType()), (["a"], StringType()), ([], LongType())],
