@@ -78,13 +78,17 @@ def __getattr__(name: str) -> Any:
     home = "engines.duckdb" if name == "duckdb" else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'tableformat' has no attribute {name!r}")
-    # The collector of cyclic garbage would walk all that modules are made of time and again, and none of it is garbage.
+    # The collector of cyclic garbage would walk all that modules are made of time and again, and none of it is garbage
+    # (decision 37). Frozen and thawed it is old; what a program has frozen itself would be thawed too.
     was_on = gc.isenabled()
     gc.disable()
     try:
         module = import_module(f"tableformat.{home}")
     finally:
         if was_on:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
     value: Any = module if name == "duckdb" else getattr(module, name)
     globals()[name] = value

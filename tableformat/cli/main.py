@@ -47,6 +47,8 @@ from tableformat.errors import CommitExitError, CommitInterruptedError
 
 _VALUED: Final = ("--catalog", "--catalog-option", "--output", "-o")
 _FLAGS: Final = ("--debug",)
+_COLLECTED_AFTER: Final = 200_000
+"""New objects until garbage is looked for: most of those of a command are of modules that it imports (decision 37)."""
 _JSON: Final = "--json"
 """Short for `--output json`, the name that other commands have for it."""
 
@@ -186,6 +188,7 @@ app = typer.Typer(
 
 def run() -> None:
     """The command of this process, which ends with it."""
+    gc.set_threshold(_COLLECTED_AFTER, *gc.get_threshold()[1:])
     atexit.register(_end_quickly)
     app(prog_name="tableformat")
 

@@ -352,6 +352,21 @@ def test_a_process_that_loads_and_scans_imports_no_engine_job_or_client_of_servi
     assert run.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_imports_leave_the_collector_as_it_was_with_nothing_to_walk(frozen: bool) -> None:
+    """Decision 37. What a program has frozen stays so."""
+    code = (
+        "import gc, tableformat\n"
+        f"gc.freeze() if {frozen} else None\n"
+        "frozen = gc.get_freeze_count() > 0\n"
+        "tableformat.open_catalog\n"
+        "young = len(gc.get_objects(0)) + len(gc.get_objects(1))\n"
+        "print(gc.isenabled(), frozen or young < len(gc.get_objects(2)) / 10, (gc.get_freeze_count() > 0) == frozen)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "True True True\n"
+
+
 def test_what_is_for_tests_is_shipped() -> None:
     import tableformat.testing
 
