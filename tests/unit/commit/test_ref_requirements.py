@@ -1,4 +1,4 @@
-"""What a commit that drops snapshots requires of refs, in catalogs of this process and in catalog servers."""
+"""What a commit that drops snapshots, schemas or specs requires, in catalogs of this process and in catalog servers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import AssertRefSnapshotId, TableRequirement
+from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.commit import metadata_commit
 from tableformat.commit.metadata_commit import refs_are_unchanged
+from tableformat.maintenance.expiry.expired_metadata import UnneededMetadata, unneeded_metadata
 
 
 @pytest.fixture
@@ -46,3 +48,23 @@ def test_a_catalog_of_this_process_takes_no_ref_that_came(table: tf.Table) -> No
     table.create_tag("others").create_branch("another")
     with pytest.raises(CommitFailedException, match="another, others was created concurrently"):
         found[-1].validate(table.metadata)
+
+
+def test_removed_schemas_and_specs_require_which_ones_are_current(table: tf.Table) -> None:
+    """MT-1: a server takes the updates as they are, and one of them may be current again by then."""
+    for name in ("more", "other"):
+        with table.update_schema() as update:
+            update.add_column(name, LongType())
+    cleaned = unneeded_metadata(table.iceberg.io, table.metadata)
+    assert cleaned.schema_ids == (1,)
+    schema, spec = cleaned.requirements(table.metadata)
+    schema.validate(table.metadata)
+    spec.validate(table.metadata)
+    with table.update_schema() as update:
+        update.delete_column("other")
+    with table.update_spec() as update:
+        update.add_identity("id")
+    for requirement in (schema, spec):
+        with pytest.raises(CommitFailedException, match="changed"):
+            requirement.validate(table.metadata)
+    assert UnneededMetadata().requirements(table.metadata) == []

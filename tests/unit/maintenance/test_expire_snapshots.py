@@ -25,6 +25,7 @@ from tableformat.errors import (
     SnapshotNotFoundError,
     UnsupportedFeatureError,
 )
+from tableformat.maintenance.expiry.expired_metadata import unneeded_metadata
 from tableformat.maintenance.expiry.snapshot_retention import RetentionRequest, plan_expiry
 from tableformat.maintenance.partition_statistics import compute_partition_statistics
 from tableformat.metadata import owned_files
@@ -497,6 +498,29 @@ def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) 
     table.commit(write, [staged])
     assert table.scan("id2 = 1").count() == 1
     assert table.verify(deep=True).is_clean
+
+
+def test_schema_that_is_current_again_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-1: without its newest column the table has its first schema again, which the job is about to remove."""
+    table = keyed_table(tmp_path)
+    with table.update_schema() as update:
+        update.add_column("note", LongType())
+    looked = []
+
+    def look_and_lose(io: Any, metadata: Any) -> Any:
+        looked.append(unneeded_metadata(io, metadata))
+        if len(looked) == 2:
+            with another_handle(table).update_schema() as update:
+                update.delete_column("note")
+        return looked[-1]
+
+    monkeypatch.setattr("tableformat.maintenance.expiry.expire_snapshots.unneeded_metadata", look_and_lose)
+    assert 0 not in table.maintenance.expire_snapshots(clean_expired_metadata=True).removed_schema_ids
+    assert looked[1].schema_ids == (0,)
+    fresh = another_handle(table)
+    assert fresh.metadata.schema().column_names == ["id1", "id2", "payload"]
+    fresh.append(rows("a", [1]))
+    assert fresh.verify(deep=True).is_clean
 
 
 def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:

@@ -168,6 +168,18 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
 
 
+def test_table_around_another_whose_location_ends_with_a_slash(tmp_path: Path) -> None:
+    """MT-52: as other writers leave it."""
+    outer = busy_table(tmp_path)
+    inner = outer.catalog.create_table("db.inner", KEYED, location=f"{outer.location}/data/inner")
+    metadata = local(outer) / "metadata" / "99999-slash.metadata.json"
+    metadata.write_text(outer.metadata.model_copy(update={"location": f"{outer.location}/"}).model_dump_json())
+    outer.catalog.drop_table("db.t")
+    outer.catalog.register_table("db.t", str(metadata))
+    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db\.t"):
+        inner.maintenance.remove_orphan_files()
+
+
 def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
     """MT-52: namespaces lie in one another, and lists tell of those at the top."""
     table = busy_table(tmp_path)
@@ -179,6 +191,20 @@ def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.small\.t"):
         table.maintenance.remove_orphan_files()
     assert inner.scan().count() == 3
+
+
+def test_namespaces_that_a_catalog_lists_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MT-52: at the top and in their parents, or within themselves."""
+    table = busy_table(tmp_path)
+    for namespace in ("db2", "db2.part"):
+        table.catalog.create_namespace(namespace)
+    table.catalog.create_table("db2.part.t", KEYED, location=f"{table.location}/data/inner")
+    children = {(): [("db2", "part"), ("db",), ("db2",), ("db",)], ("db2",): [("db2", "part"), ("db2",)]}
+    monkeypatch.setattr(
+        type(table.iceberg.catalog), "list_namespaces", lambda _, parent=(): children.get(tuple(parent), [])
+    )
+    with pytest.raises(InvalidArgumentError, match=r"cannot be told from those of db2\.part\.t"):
+        table.maintenance.remove_orphan_files()
 
 
 def test_tables_whose_properties_lead_elsewhere_are_no_reason(tmp_path: Path) -> None:
@@ -228,6 +254,19 @@ def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
     age_everything(table)
     with pytest.raises(InvalidArgumentError, match="copy of metadata of this table"):
         table.maintenance.remove_orphan_files()
+
+
+def test_old_metadata_where_a_property_has_it_is_no_copy(tmp_path: Path) -> None:
+    """MT-52"""
+    table = busy_table(tmp_path)
+    table.set_properties(**{"write.metadata.path": f"{table.location}/versions"})
+    current = Path(table.iceberg.metadata_location.removeprefix("file://"))
+    table.set_properties(**{"write.metadata.path": f"{table.location}/later"}).set_properties(note="x")
+    table.set_properties(**{"write.metadata.path": f"{table.location}/versions"}).set_properties(note="y")
+    assert Path(table.iceberg.metadata_location.removeprefix("file://")).parent == current.parent
+    age_everything(table)
+    old = leave(current.parent / "00000-lost.metadata.json", content=current.read_bytes())
+    assert table.maintenance.remove_orphan_files().orphan_file_locations == (old,)
 
 
 def test_old_metadata_versions_go_and_unreadable_ones_stay(tmp_path: Path) -> None:

@@ -408,6 +408,19 @@ class TestRowsOfBefore:
         table.commit(write, [fitting])
         self.check(catalog, [1, 2])
 
+    def test_files_that_count_nothing_were_staged_before(self, tmp_path: Path) -> None:
+        """They may have nulls; a look at their rows would tell, and no commit takes one."""
+        catalog, table = self.made(tmp_path)
+        table.set_properties(**{"write.metadata.metrics.default": "none"})
+        write = table.new_write()
+        staged = write.write(self.rows([2]))
+        assert not any(data.null_value_counts for data in staged.data_files)
+        catalog.adopt_table("db.t", key=["id"])
+        table.refresh()
+        with pytest.raises(CommitConflictError, match=r"'id' of db\.t was made required"):
+            table.commit(write, [staged])
+        self.check(catalog, [1])
+
     @pytest.mark.parametrize("deletes", [False, True])
     def test_retired_before(self, tmp_path: Path, deletes: bool) -> None:
         catalog, table = self.made(tmp_path, has_ranges=True)
