@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bounded_files import bounded_files
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table.update import SetPropertiesUpdate
 from pyiceberg.types import LongType
@@ -372,3 +373,31 @@ def test_the_oldest_filters_give_way(table: tf.Table) -> None:
     assert may.tolist() == [True, True, True, False, False, True, False]
     assert held.forms_of(1) == [form]
     assert held.forms_of(2) == []
+
+
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_a_filter_that_gave_way_rules_out_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FM-27: whatever was written over its blocks, and wherever the places of all files were known before."""
+    monkeypatch.setattr("tableformat.parquet.bloom_filters.held_filters._FEW", few)
+    count, capacity = 120, 16
+    files = bounded_files([], random.Random(2), count)
+    columns = columns_of_files(files)
+    sizes = random.Random(3)
+    held = HeldFilters(capacity_bytes=capacity * 32)
+    form = StoredForm("BYTE_ARRAY", 0)
+    probes = [Probe.of(f"m-{number}".encode()) for number in range(count)]
+    other = Probe.of(b"none")
+    blocks_since = []
+    for number, data in enumerate(files):
+        blocks = np.zeros((sizes.randint(1, 7), 8), np.uint32)
+        blocks[probes[number].block_of(np.array([len(blocks)]))] |= probes[number].mask
+        held.hold(1, form, data.file_path, blocks)
+        blocks_since.append(len(blocks))
+        for asked in range(number + 1):
+            rows = np.array([asked]) if few else np.arange(count)
+            assert held.may_hold(1, form, columns, rows, [probes[asked]])[0 if few else asked]
+        ruled_out = ~held.may_hold(1, form, columns, np.arange(count), [other])
+        assert ruled_out.tolist() == [held.holds(1, form, each.file_path) for each in files]
+        # At a turn of the circle what does not fit at its end stays free.
+        newest = [sum(blocks_since[place:]) <= capacity - 6 for place in range(number + 1)]
+        assert (ruled_out[: number + 1] >= newest).all()
