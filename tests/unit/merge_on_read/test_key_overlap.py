@@ -48,19 +48,19 @@ def test_delete_files_without_bounds_reach_all_files_but_those_without_values() 
 def test_files_whose_bounds_touch_may_share_a_key() -> None:
     """DA-4: bounds are of values that are there."""
 
-    def of(lower: int, upper: int) -> DataFile:
+    def of(lower: int | None, upper: int | None) -> DataFile:
         (data,) = bounded_files([], Random(1), 1)
-        bounds = ({1: to_bound(value, LongType())} for value in (lower, upper))
+        bounds = ({} if value is None else {1: to_bound(value, LongType())} for value in (lower, upper))
         return replace(data, lower_bounds=next(bounds), upper_bounds=next(bounds), null_value_counts={1: 0})
 
-    overlap = KeyOverlap([of(0, 1), of(2, 3), of(3, 4), of(5, 6)], [(1, LongType())])
+    overlap = KeyOverlap([of(0, 1), of(2, 3), of(3, 4), of(5, 6), of(None, 2), of(5, None)], [(1, LongType())])
     data = [of(2, 3), of(4, 4), of(-2, -1), of(7, 9), of(-9, 9)]
     expected = [
-        [False, True, True, False],
-        [False, False, True, False],
-        [False] * 4,
-        [False] * 4,
-        [True] * 4,
+        [False, True, True, False, True, False],
+        [False, False, True, False, False, False],
+        [False, False, False, False, True, False],
+        [False, False, False, False, False, True],
+        [True] * 6,
     ]
     assert [overlap.candidates(each).tolist() for each in data] == expected
     assert overlap.candidates_of_all(columns_of_files(data)).tolist() == expected
