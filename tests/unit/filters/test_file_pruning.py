@@ -37,6 +37,8 @@ def left_alone(bound: BoundFilter, data: DataFile) -> BoundFilter:
         f"c3 >= {EPOCH}",
         f"(c3 < {EPOCH} OR c1 = 1) AND (c1 < 4 OR c3 = {EPOCH})",
         f"c3 <> {EPOCH} AND c1 >= 1",
+        "c3 < TIMESTAMP '1969-12-31' AND c1 >= 1",
+        "c3 > TIMESTAMP '1970-01-02' AND c1 >= 1",
     ],
 )
 def test_many_files_are_pruned_as_one_by_one(
