@@ -19,8 +19,8 @@ from pyiceberg.types import (
 from tableformat.metadata.column_bounds import to_bound
 from tableformat.metadata.content_file import PARQUET, DataFile
 
-FAR = (1 << 31) - 1
-"""A date, the last of 32 bits, whose timestamp in microseconds is none of 64 bits."""
+FAR = 7 << 28
+"""A date whose timestamp in microseconds is none of 64 bits; cut to these it has the other sign."""
 WIDE = (1 << 127) + 1
 """A number of 17 bytes."""
 BOUNDS: dict[PrimitiveType, list[bytes]] = {
