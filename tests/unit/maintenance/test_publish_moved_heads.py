@@ -101,6 +101,44 @@ def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, mo
     assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), ("late", 1, "x")]
 
 
+def test_target_moves_alone_where_nothing_was_to_be_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LK-16: rows come to the target in each round, and to the branch in the fourth, with a delete."""
+    main, ingest = branched(tmp_path)
+    ingest.append(rows("b", [1]))
+    numbers = count(1)
+
+    def convert(*arguments: Any, **options: Any) -> ConvertResult:
+        converted = convert_deletes(*arguments, **options)
+        number = next(numbers)
+        if number <= 3:
+            opened(tmp_path).append(rows("late", [number]))
+        else:
+            opened(tmp_path, "ingest").upsert(rows("b", [1, 2], "new"))
+        return converted
+
+    monkeypatch.setattr(publish, "convert_deletes", convert)
+    result = opened(tmp_path).maintenance.publish()
+    assert (result.rounds, result.carried_records_count) == (4, 3)
+    assert heads(main)[0] == result.snapshot_id != heads(main)[1]
+    late = [("late", number, "x") for number in (1, 2, 3)]
+    assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), *late]
+
+
+def test_a_handle_that_is_behind_publishes_to_the_target_as_it_is(tmp_path: Path) -> None:
+    """MT-33: in one commit with the conversion."""
+    main, ingest = branched(tmp_path)
+    ingest.maintenance.publish()
+    head = main.refresh().append(rows("late", [1])).snapshot_id
+    commits = len(main.metadata.metadata_log)
+    opened(tmp_path, "ingest").delete_prefix({"id1": "a"})
+    result = ingest.maintenance.publish()
+    assert result.previous_snapshot_id == head
+    assert heads(main) == (result.snapshot_id, result.snapshot_id)
+    # The delete, the rows of the target that are carried, and the conversion.
+    assert len(main.refresh().metadata.metadata_log) == commits + 3
+    assert live_tuples(main) == [("late", 1, "x")]
+
+
 def before_commit(table: tf.Table, number: int, act: Callable[[], object]) -> None:
     """Somebody else acts before that commit of the table's catalog, counted from now on."""
     catalog: Any = table.iceberg.catalog
