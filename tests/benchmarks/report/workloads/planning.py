@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from many_files import FILES_PER_MANIFEST, entries, partner, table_of_many_files
-from nine_million_rows import adopt, new_table
+from many_files import FILES_PER_MANIFEST, adopt_missing, entries, partner, table_of_many_files
+from nine_million_rows import new_table
 
 from report.workloads.contest import Setting
 
@@ -29,7 +29,7 @@ def run(setting: Setting) -> None:
     for count in COUNTS:
         lake = setting.directory / str(count)
         if count < FILES_PER_MANIFEST:
-            adopt(new_table(lake), list(entries(count)))
+            adopt_missing(new_table(lake), list(entries(count)))
         else:
             table_of_many_files(lake, count)
         questions = {"one partner": (f"id1 = '{partner(count // 2)}'", 1)}
