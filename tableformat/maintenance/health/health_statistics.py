@@ -45,6 +45,7 @@ def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: s
     delete_files = [delete for _, delete in deletes]
     records = sum(file.record_count for file in data_files)
     deleted = _rows_deleted_by_position(delete_files, data_files, plan.covered)
+    deleted_ratio = min(deleted / records, 1.0) if records else 0.0
     return TableHealth(
         table=table,
         branch=branch,
@@ -53,7 +54,7 @@ def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: s
         data_bytes=sum(file.file_size_bytes for file in data_files),
         record_count=records,
         small_file_count=sum(map(len, small_files_by_partition(view, data_files))),
-        deleted_row_ratio=min(deleted / records, 1.0) if records else 0.0,
+        deleted_row_ratio=deleted_ratio,
         clean_file_count=sum(not task.has_deletes for task in plan.tasks),
         position_deleted_file_count=sum(task.has_deletes and not is_partial(task) for task in plan.tasks),
         partial_file_count=sum(is_partial(task) for task in plan.tasks),
@@ -61,7 +62,7 @@ def measure(view: SnapshotView, metadata_location: str, *, table: str, branch: s
         lookup_depth=_lookup_depth(view, data_files),
         delete_files=_counts_by_kind(deletes, view.metadata),
         dead_delete_file_count=len(dead_deletes(view, data_files, delete_files, context)),
-        read_amplification=_read_amplification(view, plan, delete_files, deleted / records if records else 0.0),
+        read_amplification=_read_amplification(view, plan, delete_files, deleted_ratio),
         manifest_count=len(manifests),
         manifest_bytes=sum(manifest.manifest_length_bytes for manifest in manifests),
         snapshot_count=len(view.metadata.snapshots),
@@ -176,7 +177,7 @@ def _read_amplification(
     open_cost = positive_int(properties, OPEN_FILE_COST, OPEN_FILE_COST_DEFAULT)
     target_bytes = CompactionOptions.of(view).target_file_size_bytes
     all_bytes = plan.data_bytes + sum(file.file_size_bytes for file in plan.covered)
-    alive_bytes = round(all_bytes * (1 - min(deleted_ratio, 1.0)))
+    alive_bytes = round(all_bytes * (1 - deleted_ratio))
     if not plan.tasks:
         return 1.0
     # RD-13: spans that entries carry are read with the manifests.

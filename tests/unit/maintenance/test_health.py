@@ -40,6 +40,7 @@ def test_empty_table(tmp_path: Path) -> None:
     """MT-20"""
     health = keyed_table(tmp_path).maintenance.health()
     assert (health.snapshot_id, health.read_amplification, health.lookup_depth) == (None, 1.0, None)
+    assert (health.deleted_row_ratio, health.clean_file_share) == (0.0, 1.0)
     assert health.findings == ()
     assert str(health)
 
@@ -323,3 +324,37 @@ def test_large_metadata_lets_go_what_is_a_day_old(tmp_path: Path) -> None:
     assert match is not None
     age = datetime.now(UTC) - datetime.fromisoformat(match[1])
     assert timedelta(days=1) <= age < timedelta(days=1, hours=1)
+
+
+@pytest.mark.parametrize(("later_ms", "age"), [(7_200_000, 7_200.0), (1, 0.001), (0, 0.0), (-5, 0.0)])
+def test_age_of_the_oldest_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later_ms: int, age: float) -> None:
+    """MT-20: clocks of writers may be ahead."""
+    table = keyed_table(tmp_path)
+    table.append(rows("a", range(10)))
+    table.delete_prefix({"id1": "a", "id2": 5})
+    oldest = table.metadata.current_snapshot()
+    assert oldest is not None
+    table.delete_prefix({"id1": "a", "id2": 7})
+    monkeypatch.setattr(time, "time_ns", lambda: (oldest.timestamp_ms + later_ms) * 1_000_000 + 999_999)
+    (deletes,) = table.maintenance.health().delete_files
+    assert (deletes.file_count, deletes.oldest_age_seconds) == (2, age)
+
+
+def test_depth_of_files_that_all_have_one_key(tmp_path: Path) -> None:
+    """MT-41: a file of one key has no width, so it counts for the worst key alone."""
+    table = keyed_table(tmp_path)
+    for _ in range(3):
+        table.append(rows("a", [1]))
+    assert table.maintenance.health().lookup_depth == LookupDepth(average=1.0, largest=3)
+
+
+def test_files_that_are_covered_are_told_apart_from_those_that_are_compared(tmp_path: Path) -> None:
+    """MT-20, RD-10"""
+    table = keyed_table(tmp_path)
+    for id1 in "abc":
+        table.append(rows(id1, range(10)))
+    table.delete_prefix({"id1": "a", "id2": 5})
+    for id1, told in (("b", ", 1 more is dead weight"), ("c", ", 2 more are dead weight")):
+        table.delete_prefix({"id1": id1})
+        (what,) = [each.what for each in table.maintenance.health().findings if each.name == "keyed-deletes"]
+        assert f"every read compares keys of 1 data file{told}, and other engines" in what

@@ -25,7 +25,7 @@ HEALTH = TableHealth(
     lookup_depth=LookupDepth(average=1.25, largest=1_003),
     delete_files=(
         DeleteFileCounts(
-            kind="equality", file_count=1_004, total_bytes=2_500_000, deleted_count=1_005, oldest_age_seconds=7_200.0
+            kind="equality", file_count=1_004, total_bytes=2_500_000_000, deleted_count=1_005, oldest_age_seconds=3.6e8
         ),
         DeleteFileCounts(kind="range", file_count=1, total_bytes=1_000, deleted_count=2, oldest_age_seconds=None),
     ),
@@ -75,7 +75,7 @@ def test_text() -> None:
         "  deleted rows         12.5% named by position or in covered files",
         "  how files read       1 clean, 2 with deleted positions, 3 partial, 4 covered",
         "  a key lookup opens   1.2 files on average, 1,003 at most",
-        "  equality deletes     1,004 files of 2.500 MB, 1,005 entries, oldest 2.0 h old",
+        "  equality deletes     1,004 files of 2,500.000 MB, 1,005 entries, oldest 100,000.0 h old",
         "  range deletes        1 files of 0.001 MB, 2 entries",
         "  metadata             1,007 snapshots, 4.000 MB metadata file, 1,006 manifests of 3.000 MB",
         "to do",
@@ -96,7 +96,7 @@ def test_picture() -> None:
     expected = ["Health of db.t, branch side", "read amplification", "times", "as it is", "1.50"]
     expected += ["converted and compacted", "1.00", "data files", "4, 12.3 MB, 1,002 small", "rows"]
     expected += ["1,234,567, 12.5% deleted by position or in covered files", "delete files"]
-    expected += ["1,004 equality, 2.5 MB; 1 range, 1.0 KB", *lookup, "how data files read", "files", "clean", "1"]
+    expected += ["1,004 equality, 2.5 GB; 1 range, 1.0 KB", *lookup, "how data files read", "files", "clean", "1"]
     expected += ["positions deleted", "2", "keys compared", "3", "dead weight", "4", "To do", "Many are small:"]
     assert cells(HEALTH) == [*expected, "compact", "Many are old:", "expire"]
     nothing = cells(EMPTY)
@@ -108,6 +108,7 @@ def test_picture() -> None:
 def test_bars_are_as_long_as_what_they_tell_of() -> None:
     of_files = [(60, "#4c9f70"), (120, "#4c8dd6"), (180, "#d9902f"), (240, "#d65f5f")]
     assert bars(HEALTH) == [(240, "#4c9f70"), (160, "#4c9f70"), *of_files]
+    assert bars(replace(EMPTY, data_file_count=1, clean_file_count=1))[2] == (240, "#4c9f70")
     assert bars(EMPTY)[2:] == [(0, colour) for _, colour in of_files]
 
 
