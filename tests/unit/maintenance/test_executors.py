@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -178,6 +179,68 @@ def test_task_that_spark_gave_up() -> None:
     runner = SparkRunner(SparkSession())  # type: ignore[arg-type]
     with pytest.raises(TaskFailedError, match=r"the disk is full\. Nothing of it was committed"):
         list(runner.run(Work(breaks_at_seven, None, lambda _: None), TASKS, at_once=1))
+
+
+class Refusing(SparkSession):
+    """Each of its jobs ends in an error with that message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self._message = message
+
+    def createDataFrame(self, rows: pa.Table) -> FakeFrame:  # noqa: N802 - Spark's name
+        raise RuntimeError(self._message)
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("Job aborted.\n\tat org.apache.Task.run(Task.java:1)\n", "Job aborted"),
+        ("\n  at the.top.of(It.java)\n  No room left..\n  Another line", "No room left"),
+        (
+            "Job failed\nValueError: early\n  at x\nOSError: the disk is full.\nDriver stacktrace:",
+            "OSError: the disk is full",
+        ),
+        ("Job failed\nCaused by: java.lang.OutOfMemoryError: heap", "Job failed"),
+        (" \n\tat org.apache.Task.run(Task.java:1)", "RuntimeError"),
+        ("..hidden file is gone.", "..hidden file is gone"),
+    ],
+)
+def test_what_spark_says_in_many_lines_is_told_in_one(message: str, told: str) -> None:
+    """Of Python's errors the last, which is what the task raised; the traces of the JVM say nothing of it."""
+    runner = SparkRunner(Refusing(message))  # type: ignore[arg-type]
+    with pytest.raises(TaskFailedError) as caught:
+        list(runner.run(Work(times, 1, lambda _: None), [1], at_once=1))
+    assert str(caught.value).startswith(f"a task failed on Spark: {told}. Nothing of it was committed.")
+
+
+class Counting(SparkSession):
+    """Says how many cores it has, and counts the jobs that it has at once; each waits for others for a moment."""
+
+    def __init__(self, cores: int, waits_for: int) -> None:
+        super().__init__()
+        self.sparkContext = SimpleNamespace(defaultParallelism=cores)
+        self.most = 0
+        self._now = 0
+        self._waits_for = waits_for
+        self._changed = threading.Condition()
+
+    def createDataFrame(self, rows: pa.Table) -> FakeFrame:  # noqa: N802 - Spark's name
+        with self._changed:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= self._waits_for, timeout=0.2)
+            self._now -= 1
+        return super().createDataFrame(rows)
+
+
+@pytest.mark.parametrize(("cores", "version", "jobs"), [(3, "4.0.1", 3), (0, "4.0.1", 1), (1, "4.0.1", 1)])
+def test_a_session_has_as_many_jobs_at_once_as_cores(cores: int, version: str, jobs: int) -> None:
+    session = Counting(cores, waits_for=jobs + 1)
+    session.version = version  # type: ignore[attr-defined]
+    assert len(list(SparkRunner(session).run(Work(times, 1, lambda _: None), TASKS[:8], at_once=1))) == 8  # type: ignore[arg-type]
+    assert session.most == jobs
 
 
 def test_a_worker_unpickles_the_context_once() -> None:

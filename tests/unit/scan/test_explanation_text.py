@@ -122,6 +122,11 @@ def test_text() -> None:
     ]
 
 
+def test_as_many_files_as_are_listed() -> None:
+    lines = str(explain_plan(replace(PLAN, covered=PLAN.covered[:LISTED_FILES]))).splitlines()
+    assert lines[-1] == "      newer deleted key ranges hold all its keys"
+
+
 def test_text_of_an_empty_table() -> None:
     assert str(explain_plan(ScanPlan(snapshot_id=None, where=AlwaysTrue()))).splitlines() == [
         "Scan of a table without snapshots, where TRUE",
@@ -166,7 +171,10 @@ def test_picture() -> None:
     opened = "opens 1 position; opens 1 deletion-vector; opens 22 equality"
     assert told[36:41] == ["partial", "2,000", "6.0 KB", "partial", f"rows are named; keys overlap; {opened}"]
     assert told[41:46] == ["covered", "500", "700 B", "covered-0", "newer deleted key ranges hold all its keys"]
+    of_numbers = re.findall("<th class=n>([^<]*)", explain_plan(PLAN, STEPS)._repr_html_())
+    assert of_numbers == ["time", "files", "rows", "size", "rows", "size"]
     nothing = cells(explain_plan(ScanPlan(snapshot_id=None, where=AlwaysTrue())))
+    assert nothing[8] == "0 of 0 manifests with their files; of files 0 by partition, 0 by column bounds"
     assert nothing[2] == nothing[10] == "none"
     assert "step" not in nothing
 
