@@ -394,6 +394,13 @@ def session_of_spark_3_5() -> SparkSession:
     return session
 
 
+def test_a_context_without_cores_has_one_job_at_once() -> None:
+    session = session_of_spark_3_5()
+    for cores, jobs in ((0, 1), (1, 1), (5, 5)):
+        session.sparkContext.defaultParallelism = cores  # type: ignore[attr-defined]
+        assert SparkRunner(session)._jobs.at_once() == jobs  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("session", [Interruptible(), session_of_spark_3_5()], ids=["4", "3.5"])
 def test_jobs_of_spark_end_by_their_tag(session: SparkSession) -> None:
     """Those that run when the job is cancelled would keep its executors for as long as they take."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from maintenance_tables import keyed_table, rows
 import tableformat as tf
 from tableformat.errors import CommitConflictError, CommitStateUnknownError, InvalidArgumentError
 from tableformat.maintenance import run_jobs as module
-from tableformat.maintenance.run_jobs import JOBS, JobStatus
+from tableformat.maintenance.conversion.convert_deletes import ConvertResult
+from tableformat.maintenance.run_jobs import JOBS, JobReport, JobStatus, RunResult
+from tableformat.markup.figures import told_figures
 from tableformat.testing.table_files import live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_tuples
 
@@ -215,6 +218,38 @@ def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
         assert (report.status, report.result) == (JobStatus.SKIPPED, None)
         assert ("clock" in report.reason) == (name == "numbers")
         assert table.refresh().snapshot_id == head
+
+
+def test_a_window_over_days_moves(tmp_path: Path) -> None:
+    """MT-60, RP-11"""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    schema = pa.schema([pa.field("day", pa.date32(), nullable=False)])
+    begin = dt.date(2020, 1, 1)
+    days = tf.RangePartitions(on=["day"], bounds=[(begin, begin + dt.timedelta(days=9))], step="1 day", retain="2 days")
+    table = catalog.create_table("db.t", schema, range_partitions=days)
+    table.append(pa.table({"day": pa.array([begin], pa.date32())}))
+    report = table.maintenance.run(only=["advance_window"]).report_of("advance_window")
+    assert (report.status, report.reason) == (JobStatus.DONE, "")
+    assert table.refresh().scan().count() == 0
+
+
+def test_text_of_a_run() -> None:
+    """A line for each job: what it did, or why not."""
+    converted = ConvertResult(snapshot_id=None, removed_range_delete_file_count=3, duration_seconds=9.0)
+    jobs = (
+        JobReport(job="convert_deletes", status=JobStatus.DONE, result=converted, duration_seconds=1.256),
+        JobReport(job="compact", status=JobStatus.FAILED, reason="it is locked", result=None),
+        JobReport(job="expire_snapshots", status=JobStatus.OUT_OF_TIME),
+    )
+    lines = str(RunResult(jobs=jobs)).splitlines()
+    assert lines == [
+        f"convert_deletes      done             1.26 s: {told_figures(converted)}",
+        "compact              failed           0.00 s: it is locked",
+        "expire_snapshots     out of time      0.00 s",
+    ]
+    assert "3" in told_figures(converted)
+    assert str(RunResult(jobs=jobs, dry_run=True)).splitlines() == ["dry run, nothing was changed", *lines]
 
 
 def test_a_run_knows_what_others_set_meanwhile(tmp_path: Path) -> None:
