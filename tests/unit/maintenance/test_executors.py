@@ -198,7 +198,7 @@ class Refusing(SparkSession):
         ("Job aborted.\n\tat org.apache.Task.run(Task.java:1)\n", "Job aborted"),
         ("\n  at the.top.of(It.java)\n  No room left..\n  Another line", "No room left"),
         (
-            "Job failed\nValueError: early\n  at x\nOSError: the disk is full.\nDriver stacktrace:",
+            "Job failed\nValueError: early\nKeyError: 7\nOSError: the disk is full.\nDriver stacktrace:",
             "OSError: the disk is full",
         ),
         ("Job failed\nCaused by: java.lang.OutOfMemoryError: heap", "Job failed"),
