@@ -96,9 +96,10 @@ class KeySpace:
 
 
 def _as_range(bounds: KeyBounds) -> tuple[bytes, bytes]:
-    """Smallest and largest key as cuts: where the upper cut is only known to lie above a prefix, that cut."""
+    """Smallest and largest key as cuts: where the upper cut is only known to lie above a prefix, or above all keys,
+    that cut."""
     largest = bounds.upper.removesuffix(AFTER_MARKER)
-    return bounds.lower, largest if largest >= bounds.lower else bounds.upper
+    return bounds.lower, largest if largest and largest >= bounds.lower else bounds.upper
 
 
 def _distances(cuts: Sequence[bytes]) -> Weights:

@@ -145,9 +145,8 @@ def _lookup_depth(view: SnapshotView, files: Sequence[DataFile]) -> LookupDepth 
     for members in _lookup_groups(view, files, set(key_ids)):
         bounds = [key_bounds(file, key) for file in members]
         space = KeySpace.of(bounds, [file.record_count for file in members])
-        union = space.union_width(range(len(members)))
-        widths += float(space.widths().sum()) if union > 0 else 0.0
-        unions += union
+        widths += float(space.widths().sum())
+        unions += space.union_width(range(len(members)))
         largest = max(largest, _largest_depth(bounds))
     return LookupDepth(average=widths / unions if unions > 0 else 1.0, largest=largest)
 

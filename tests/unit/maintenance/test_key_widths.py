@@ -27,6 +27,15 @@ def test_three_files_over_one_another_cost_three_lookups() -> None:
     assert space.widths().tolist() == [60.0, 60.0, 60.0]
 
 
+def test_files_of_which_no_bound_is_known_lie_over_all() -> None:
+    """MT-41: other writers may leave none."""
+    unknown = KeyBounds(b"", b"\xff")
+    space = KeySpace.of([unknown, unknown, *bounds(("a", "b"))], [10, 10, 10])
+    assert space.widths()[:2].tolist() == [30.0, 30.0]
+    assert space.mean_height([0, 1]) == 2.0
+    assert worth_merging(space, [10, 10, 10], 0.4) == [0, 1, 2]
+
+
 def test_dense_stretches_weigh_more() -> None:
     """MT-41: a stretch weighs the bytes that lie in it: a quarter of the first file and the whole of the second."""
     space = KeySpace.of(bounds(("a", "q"), ("m", "q")), [16, 90])
