@@ -81,8 +81,7 @@ class FilePruning:
 
     def may_hold_match(self, data: DataFile) -> bool:
         """Whether partition and bounds of a file leave room for a row that passes the filter."""
-        in_partition = self._of_spec(data.spec_id).residual_in(data.partition)
-        return in_partition is not FALSE and residual_by_bounds(in_partition, data) is not FALSE
+        return residual_by_bounds(self._of_spec(data.spec_id).residual_in(data.partition), data) is not FALSE
 
     def keep(self, files: DataColumns) -> KeptFiles:
         """The files that may have a row that passes, with what is left of the filter for their rows."""

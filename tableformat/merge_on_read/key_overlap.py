@@ -92,7 +92,8 @@ class _ColumnRanks:
         for bound in self.distinct:
             try:
                 literal = comparable_literal(bound, self.column_type)
-                literal_array([literal], self.column_type)
+                if isinstance(literal, int):
+                    np.int64(literal)
             except OverflowError:
                 smaller += bound < 0
             else:

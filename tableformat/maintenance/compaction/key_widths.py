@@ -96,10 +96,10 @@ class KeySpace:
 
 
 def _as_range(bounds: KeyBounds) -> tuple[bytes, bytes]:
-    """Smallest and largest key as cuts: where the upper cut is only known to lie above a prefix, or above all keys,
-    that cut."""
+    """Smallest and largest key as cuts: where the upper cut is only known to lie above a prefix, that cut. A file of
+    which nothing is known, as each of a table without a key, is as one key: merging tells no more of it."""
     largest = bounds.upper.removesuffix(AFTER_MARKER)
-    return bounds.lower, largest if largest and largest >= bounds.lower else bounds.upper
+    return bounds.lower, largest if largest >= bounds.lower else bounds.upper
 
 
 def _distances(cuts: Sequence[bytes]) -> Weights:

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 from bounded_files import bounded_files
-from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 from tableformat.filters.bound_filter import FALSE, BoundFilter, bind_filter
@@ -51,7 +52,11 @@ def test_many_files_are_pruned_as_one_by_one(
     files = bounded_files(KINDS, random, 300)
     files += [replace(each, record_count=0) for each in files[:20]]
     bound = bind_filter(parse_where(where, SCHEMA), SCHEMA)
-    found = FilePruning(bound, {0: PartitionSpec()}, SCHEMA).keep(columns_of_files(files))
+    pruning = FilePruning(bound, {0: PartitionSpec()}, SCHEMA)
+    assert [pruning.may_hold_match(data) for data in files] == [
+        residual_by_bounds(bound, data) is not FALSE for data in files
+    ]
+    found = pruning.keep(columns_of_files(files))
     alone = [left_alone(bound, data) for data in files]
     assert found.rows.tolist() == [row for row, left in enumerate(alone) if left is not FALSE]
     assert [found.residuals[index] for index in found.residual_ids.tolist()] == [
@@ -59,3 +64,11 @@ def test_many_files_are_pruned_as_one_by_one(
     ]
     assert found.skipped_by_bounds_count == len(files) - len(found.rows) > 0
     assert found.skipped_by_partition_count == 0
+
+
+def test_a_file_is_ruled_out_by_its_partition_alone() -> None:
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "c1"), spec_id=0)
+    bound = bind_filter(parse_where("c1 = 2", SCHEMA), SCHEMA)
+    (data,) = bounded_files([], Random(1), 1)
+    pruning = FilePruning(bound, {0: spec}, SCHEMA)
+    assert [pruning.may_hold_match(replace(data, partition=(value,))) for value in (1, 2, None)] == [False, True, False]

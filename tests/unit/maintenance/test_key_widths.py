@@ -27,13 +27,12 @@ def test_three_files_over_one_another_cost_three_lookups() -> None:
     assert space.widths().tolist() == [60.0, 60.0, 60.0]
 
 
-def test_files_of_which_no_bound_is_known_lie_over_all() -> None:
-    """MT-41: other writers may leave none."""
+def test_files_of_which_no_bound_is_known_are_not_merged_for_their_keys() -> None:
+    """MT-41: nor are those of a table without a key; what comes of merging them is as unknown, and would be again."""
     unknown = KeyBounds(b"", b"\xff")
     space = KeySpace.of([unknown, unknown, *bounds(("a", "b"))], [10, 10, 10])
-    assert space.widths()[:2].tolist() == [30.0, 30.0]
-    assert space.mean_height([0, 1]) == 2.0
-    assert worth_merging(space, [10, 10, 10], 0.4) == [0, 1, 2]
+    assert space.widths().tolist() == [0.0, 0.0, 10.0]
+    assert worth_merging(space, [10, 10, 10], 0.4) == []
 
 
 def test_dense_stretches_weigh_more() -> None:
