@@ -1,6 +1,6 @@
 """The readers of bytes from files, each as a function of bytes, and what they read in the lakes of old versions.
 
-A reader returns or raises an error of the library. Parquet's own footer is left to PyArrow, see `specs/reliability.md`.
+A reader returns or raises an error of the library. Parquet's own footer is left to PyArrow, see `notes/reliability.md`.
 """
 
 from __future__ import annotations

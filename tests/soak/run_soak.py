@@ -1,6 +1,6 @@
 """The long forms of the harness within a budget of time: `SOAK_MINUTES=30 python tests/soak/run_soak.py [PART ...]`.
 
-Each part runs in rounds of new seeds until its share of the time is over. The figures come last; `specs/reliability.md`
+Each part runs in rounds of new seeds until its share of the time is over. The figures come last; `notes/reliability.md`
 keeps them. A failure prints the command that repeats its round, and the exit code is 1.
 """
 
