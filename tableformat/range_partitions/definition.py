@@ -28,9 +28,9 @@ def define(given: RangePartitions, schema: Schema) -> DefinedPartitions:
     if not isinstance(given, RangePartitions):
         raise InvalidArgumentError(f"range_partitions takes RangePartitions(...), not {shown(given)}.")
     key = range_columns(schema, given.on)
-    bounds = sorted(range_of(key, each) for each in given.bounds)
-    check_disjoint(key, bounds)
     steps = _steps(given, key)
+    bounds = _bounds(given, key)
+    check_disjoint(key, bounds)
     splits = [cut_at(key, split, after=False, side="split") for split in given.splits]
     for cut, split in zip(splits, given.splits, strict=True):
         if not any(bound.lower < cut < bound.upper for bound in bounds):
@@ -114,6 +114,20 @@ def ranges_text(key: KeyColumns, ranges: Sequence[Range]) -> str:
     """Up to three, for messages."""
     shown = ", ".join(range_text(key, each) for each in ranges[:3])
     return shown if len(ranges) <= 3 else f"{shown} and {len(ranges) - 3} more"
+
+
+def _bounds(given: RangePartitions, key: KeyColumns) -> list[Range]:
+    """RP-2: the ranges that exist, sorted. InvalidArgumentError for a step without a range to cut."""
+    if given.bounds is not None:
+        return sorted(range_of(key, each) for each in given.bounds)
+    if given.on_demand or given.default or given.ahead:
+        return []
+    if given.step is not None:
+        raise InvalidArgumentError(
+            f"step={given.step!r} needs ranges to cut: give bounds=, or on_demand=True or ahead=, which add steps later. "
+            "bounds=[] starts without a range and rejects every row until one is added."
+        )
+    return [Range(START, END)]
 
 
 def _steps(given: RangePartitions, key: KeyColumns) -> Steps | None:

@@ -54,8 +54,11 @@ class RangePartitions:
 
     on: Sequence[str]
     """The range columns, most significant first: required, top-level, not floating point."""
-    bounds: Sequence[BoundLike] = ()
-    """What exists; none: every row is refused."""
+    bounds: Sequence[BoundLike] | None = None
+    """The ranges that exist. By default one unbounded range; `[]` is no range, which rejects every row.
+
+    A step, on demand or with a window, and a default partition start without a range.
+    """
     splits: Sequence[Values] = ()
     """Where bounds are cut into partitions, besides their steps."""
     step: str | int | None = None

@@ -56,6 +56,25 @@ def test_a_bound_is_cut_by_splits_and_steps() -> None:
     assert months == ["[2023-12-15, 2024-01-01)", "[2024-01-01, 2024-02-01)"]
 
 
+def test_without_bounds_one_unbounded_range_exists() -> None:
+    """RP-2: splits cut it."""
+    assert texts(on=["n"]) == ["(-inf, inf)"]
+    assert texts(on=["n"], splits=[2012, 2013]) == ["(-inf, 2012)", "[2012, 2013)", "[2013, inf)"]
+
+
+@pytest.mark.parametrize("added", [{"on_demand": True}, {"ahead": 1}])
+def test_steps_that_are_added_later_start_without_a_range(added: dict[str, Any]) -> None:
+    """RP-2"""
+    assert texts(on=["n"], step=10, **added) == []
+
+
+def test_an_empty_list_of_bounds_is_no_range() -> None:
+    """RP-2"""
+    assert texts(on=["n"], bounds=[]) == []
+    with pytest.raises(InvalidArgumentError):
+        define(tf.RangePartitions(on=["n"], step=10), SCHEMA)
+
+
 def test_ten_thousand_days_take_a_few_hundred_bytes() -> None:
     """RP-1, RP-4"""
     days = tf.RangePartitions(on=["ts"], bounds=[(datetime(2000, 1, 1), datetime(2027, 5, 19))], step="1 day")

@@ -57,7 +57,7 @@ def test_all_that_can_be_said() -> None:
     assert by_two.bounds == [tf.bound(("Asia", 1), ("Eu, [x", 2)), tf.bound(("z",))]
     assert (by_two.splits, by_two.default) == ([("Asia", 7), ("B",)], True)
     windowed = of(on="ts", step="1 day", time_zone="Europe/Berlin", on_demand="True", max_new_per_commit="7")
-    assert (windowed.bounds, windowed.step, windowed.on_demand, windowed.max_new_per_commit) == ((), "1 day", True, 7)
+    assert (windowed.bounds, windowed.step, windowed.on_demand, windowed.max_new_per_commit) == (None, "1 day", True, 7)
     assert of(on="year", bounds="").bounds == []
 
 
@@ -109,7 +109,9 @@ WHOLE: dict[str, tf.RangePartitions] = {
         max_new_per_commit=7,
         retain="3 months",
     ),
-    "nothing": tf.RangePartitions(on=["d"]),
+    "unbounded": tf.RangePartitions(on=["d"]),
+    "unbounded, cut": tf.RangePartitions(on=["d"], splits=[date(2024, 1, 1)]),
+    "no range": tf.RangePartitions(on=["d"], bounds=[]),
     "dates": tf.RangePartitions(on=["d"], bounds=[(date(2024, 1, 1), None)], splits=[date(2024, 2, 1)]),
     "decimals": tf.RangePartitions(on=["x"], bounds=[(Decimal("-0.50"), Decimal(0))]),
     "bytes": tf.RangePartitions(on=["bytes"], bounds=[tf.bound(b"", b"\x00\xff", lower_inclusive=False)]),

@@ -40,6 +40,17 @@ def made(catalog: tf.Catalog, name: str = "db.t", **given: Any) -> tf.Table:
     return catalog.create_table(name, SCHEMA, key=["n", "id"], range_partitions=tf.RangePartitions(**options))
 
 
+def test_without_bounds_every_row_is_accepted(catalog: tf.Catalog) -> None:
+    """RP-2"""
+    table = made(catalog, bounds=None, splits=[10])
+    table.append(rows(-(2**63), 9, 10, 2**63 - 1))
+    assert table.range_partitions.list()["partition"].to_pylist() == ["(-inf, 10)", "[10, inf)"]
+    table.range_partitions.drop(None, 10)
+    assert live_values(table, "n") == [10, 2**63 - 1]
+    with pytest.raises(UncoveredRowsError):
+        table.append(rows(9))
+
+
 def rows(*numbers: int, v: str = "x") -> pa.Table:
     return pa.table({"n": pa.array(numbers, pa.int64()), "id": [1] * len(numbers), "v": [v] * len(numbers)})
 
