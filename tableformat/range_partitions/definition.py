@@ -124,8 +124,8 @@ def _bounds(given: RangePartitions, key: KeyColumns) -> list[Range]:
         return []
     if given.step is not None:
         raise InvalidArgumentError(
-            f"step={given.step!r} needs ranges to cut: give bounds=, or on_demand=True or ahead=, which add steps later. "
-            "bounds=[] starts without a range and rejects every row until one is added."
+            f"step={given.step!r} needs ranges to cut. Give bounds=, on_demand=True or ahead=. "
+            "bounds=[] starts without a range and rejects every row."
         )
     return [Range(START, END)]
 
