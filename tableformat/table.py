@@ -17,7 +17,9 @@ from tableformat.commit.read_only import refuse_read_only
 from tableformat.filters.predicate import Where
 from tableformat.maintenance.running.progress import Progress
 from tableformat.maintenance.upkeep.after_commit import after_commit
+from tableformat.metadata.newest import read_newest_ranges
 from tableformat.metadata.own_handle import own_handle
+from tableformat.metadata.snapshot_choice import head_view
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.run import dry_run_verb, is_one_shot, repeatable, run_verb
@@ -470,6 +472,7 @@ class Table(TableEvolution):
         """
         options = CommitOptions.of("transaction", **commit)
         with own_handle(self.iceberg) as own:
+            read_newest_ranges(own)
             draft = Draft(own, self.branch)
             transaction = Transaction(draft, options)
             with draft.removing_files_on_failure():
@@ -497,7 +500,10 @@ class Table(TableEvolution):
         2
         """
         refuse_read_only(self.iceberg)
-        return StagedWrite.of(self.view, kind=kind, prefix=prefix, on=on, lower=lower, upper=upper)
+        with own_handle(self.iceberg) as own:
+            read_newest_ranges(own)
+            view = head_view(own.metadata, own.io, self.branch)
+        return StagedWrite.of(view, kind=kind, prefix=prefix, on=on, lower=lower, upper=upper)
 
     def commit(
         self, write: StagedWrite, staged: Sequence[StagedFiles], **commit: Unpack[CommitKeywords]
@@ -522,6 +528,7 @@ class Table(TableEvolution):
         names = (*verb.keywords,) if dry_run is None else (*verb.keywords, "dry_run")
         options = CommitOptions.of(verb.func.__name__, names, **commit)
         with own_handle(self.iceberg) as own:
+            read_newest_ranges(own)
             new_draft = partial(Draft, own, self.branch)
             if dry_run:
                 return dry_run_verb(repeatable(verb, rows), new_draft, options)

@@ -7,6 +7,7 @@ from pyiceberg.table import Table as IcebergTable
 
 from tableformat.errors import TableNotFoundError
 from tableformat.metadata.own_handle import own_handle
+from tableformat.properties import RANGE_PARTITIONS
 
 
 def move_to_newest(iceberg: IcebergTable) -> None:
@@ -18,6 +19,14 @@ def move_to_newest(iceberg: IcebergTable) -> None:
         # PyIceberg has a plain ValueError for another table under the name.
         newest_of(iceberg)
         raise
+
+
+def read_newest_ranges(iceberg: IcebergTable) -> None:
+    """RP-5: an operation checks rows against the newest range partitions. A handle from before a range was added would
+    reject its rows. One catalog request for a table that has range partitions, none for others.
+    """
+    if RANGE_PARTITIONS in iceberg.metadata.properties:
+        move_to_newest(iceberg)
 
 
 def newest_of(iceberg: IcebergTable) -> IcebergTable:

@@ -51,6 +51,15 @@ def test_without_bounds_every_row_is_accepted(catalog: tf.Catalog) -> None:
         table.append(rows(9))
 
 
+@pytest.mark.parametrize("door", ["append", "replace", "upsert", "apply_changes", "new_write", "transaction"])
+def test_a_handle_from_before_a_range_was_added_accepts_its_rows(catalog: tf.Catalog, door: str) -> None:
+    """RP-5"""
+    table = made(catalog)
+    catalog.load_table("db.t").range_partitions.add(200, 300)
+    DOORS[door](table, rows(250))
+    assert live_values(table, "n") == [250]
+
+
 def rows(*numbers: int, v: str = "x") -> pa.Table:
     return pa.table({"n": pa.array(numbers, pa.int64()), "id": [1] * len(numbers), "v": [v] * len(numbers)})
 
