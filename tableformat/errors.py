@@ -12,7 +12,8 @@
     │   ├── NamespaceNotFoundError
     │   ├── TableNotFoundError
     │   ├── ViewNotFoundError
-    │   └── SnapshotNotFoundError       a snapshot, tag or branch
+    │   ├── SnapshotNotFoundError       a snapshot, tag or branch
+    │   └── ConsumerNotFoundError       a consumer of the change feed
     ├── AlreadyExistsError
     ├── RowsRefusedError                rows that do not fit the schema; carries the report
     │   └── UncoveredRowsError          rows that lie where no range partition is
@@ -116,6 +117,18 @@ class ViewNotFoundError(NotFoundError):
 
 class SnapshotNotFoundError(NotFoundError):
     """A snapshot id, time, tag or branch that the table does not have."""
+
+
+class ConsumerNotFoundError(NotFoundError):
+    """A consumer of the change feed that the table does not have."""
+
+    def __init__(self, name: str, available: Iterable[str]) -> None:
+        self.name = name
+        self.available = tuple(available)
+        super().__init__(
+            f"the table has no consumer {name!r}.{nearest_hint(name, self.available)} consumers.advance({name!r}, "
+            "snapshot_id) registers it at the snapshot whose rows it has."
+        )
 
 
 class AlreadyExistsError(TableFormatError):

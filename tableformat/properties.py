@@ -112,6 +112,13 @@ MAX_SNAPSHOT_AGE_MS_DEFAULT: Final = 5 * 24 * 60 * 60 * 1000
 MIN_SNAPSHOTS_TO_KEEP: Final = "history.expire.min-snapshots-to-keep"
 MIN_SNAPSHOTS_TO_KEEP_DEFAULT: Final = 1
 MAX_REF_AGE_MS: Final = "history.expire.max-ref-age-ms"
+MAX_SNAPSHOT_AGE_MS_WITH_UPKEEP: Final = 24 * 60 * 60 * 1000
+"""MT-87: the default for a table with upkeep, which commits often."""
+CONSUMER_PREFIX: Final = "tableformat.consumer."
+"""Followed by the name of a consumer of the change feed: its position (CF-11)."""
+CONSUMERS_MAX_AGE_MS: Final = "tableformat.consumers.max-age-ms"
+"""How old the oldest unread snapshot of a consumer may become before expiry takes it (CF-11)."""
+CONSUMERS_MAX_AGE_MS_DEFAULT: Final = 7 * 24 * 60 * 60 * 1000
 MAX_SNAPSHOTS: Final = "tableformat.history.max-snapshots"
 """Snapshots of a branch that stay when snapshots are expired, however young the others are (MT-1)."""
 UPKEEP: Final = "tableformat.upkeep"
@@ -126,8 +133,8 @@ UPKEEP_MAX_SECONDS: Final = "tableformat.upkeep.max-seconds"
 UPKEEP_MAX_SECONDS_DEFAULT: Final = 300
 UPKEEP_WRITE_AMPLIFICATION: Final = "tableformat.upkeep.write-amplification"
 UPKEEP_WRITE_AMPLIFICATION_DEFAULT: Final = 4.0
-MAX_SNAPSHOTS_WITH_UPKEEP: Final = 100
-"""What a table is created with that asks for upkeep and says nothing of its history: every commit writes it anew."""
+MAX_SNAPSHOTS_WITH_UPKEEP: Final = 10_000
+"""MT-87: the default for a table with upkeep. Every commit writes the list of snapshots."""
 GC_ENABLED: Final = "gc.enabled"
 """`false` where other tables use the same files: no job may remove any."""
 GC_ENABLED_DEFAULT: Final = "true"
@@ -146,6 +153,7 @@ _OURS: Final[dict[str, Values]] = {
     BLIND_DELETES: BLIND_DELETES_VALUES,
     PAGE_CHECKSUM_VERIFICATION: PAGE_CHECKSUM_VERIFICATIONS,
     MAX_SNAPSHOTS: ValueKind.POSITIVE,
+    CONSUMERS_MAX_AGE_MS: ValueKind.POSITIVE,
     UPKEEP: UPKEEP_MODES,
     UPKEEP_FILES_PER_LEVEL: ValueKind.POSITIVE,
     UPKEEP_MAX_BYTES: ValueKind.POSITIVE,
@@ -161,7 +169,14 @@ _ELSEWHERE: Final[dict[str, Values]] = {
     GC_ENABLED: ValueKind.BOOLEAN,
 }
 """Properties of Iceberg outside of the namespaces below that are read here."""
-_PREFIXES: Final = (RETIRED_PREFIX, CHECK_PREFIX, CHECK_EXPRESSION_PREFIX, TRANSACTION_PREFIX, PUBLISH_TARGET_PREFIX)
+_PREFIXES: Final = (
+    RETIRED_PREFIX,
+    CHECK_PREFIX,
+    CHECK_EXPRESSION_PREFIX,
+    TRANSACTION_PREFIX,
+    PUBLISH_TARGET_PREFIX,
+    CONSUMER_PREFIX,
+)
 _NAMESPACES: Final = ("write.", "read.", "commit.", "tableformat.")
 """Namespaces in which every name means something: one that nobody defined is a typing mistake."""
 _UNKEPT: Final = ("encryption.",)
@@ -301,11 +316,21 @@ def _frames_of_library() -> int:
     return level
 
 
-def with_bounded_history(properties: Mapping[str, str]) -> dict[str, str]:
-    """MT-87: the properties of a new table; one that keeps itself in shape keeps a bounded number of snapshots."""
-    is_kept = property_one_of(properties, UPKEEP, UPKEEP_MODES) != UPKEEP_DEFAULT
-    bound = {MAX_SNAPSHOTS: str(MAX_SNAPSHOTS_WITH_UPKEEP)} if is_kept else {}
-    return {**bound, **properties}
+def max_snapshot_age_ms(properties: Mapping[str, str]) -> int:
+    """MT-1, MT-87: the age from which a snapshot may expire."""
+    default = MAX_SNAPSHOT_AGE_MS_WITH_UPKEEP if _has_upkeep(properties) else MAX_SNAPSHOT_AGE_MS_DEFAULT
+    return positive_int(properties, MAX_SNAPSHOT_AGE_MS, default)
+
+
+def max_snapshots(properties: Mapping[str, str]) -> int | None:
+    """MT-1, MT-87: the number of snapshots of a branch from which older ones may expire. None: there is no bound."""
+    if MAX_SNAPSHOTS in properties or _has_upkeep(properties):
+        return positive_int(properties, MAX_SNAPSHOTS, MAX_SNAPSHOTS_WITH_UPKEEP)
+    return None
+
+
+def _has_upkeep(properties: Mapping[str, str]) -> bool:
+    return properties.get(UPKEEP, UPKEEP_DEFAULT).lower() not in (UPKEEP_DEFAULT, "")
 
 
 def name_mapping(properties: Mapping[str, str]) -> NameMapping | None:

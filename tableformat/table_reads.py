@@ -29,6 +29,7 @@ from tableformat.metadata.snapshot_choice import head_view, to_epoch_ms, view_as
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.finding.lookup import row_of_key, rows_of_keys
 from tableformat.operations.history import references
+from tableformat.operations.history.consumers import TableConsumers, consumer_of
 from tableformat.operations.inspect import Inspect
 from tableformat.operations.table_page import table_html
 from tableformat.scan.scan import Scan
@@ -255,6 +256,7 @@ class TableReads:
         to_snapshot_id: int | None = None,
         from_timestamp: datetime | str | int | None = None,
         to_timestamp: datetime | str | int | None = None,
+        consumer: str | None = None,
         limit: int | None = None,
         range_drops: str = "rows",
     ) -> Changes:
@@ -264,6 +266,10 @@ class TableReads:
         Without a beginning from the first snapshot on, without an end up to this handle's. Timestamps stand for the
         newest snapshot committed by then. SnapshotNotFoundError where snapshots have expired that are needed, which
         names the oldest one to begin after; InvalidArgumentError where the first is no ancestor of the last.
+
+        `consumer`: begin after the position of this consumer, see `consumers`. The feed does not advance it; call
+        `consumers.advance(name, feed.to_snapshot_id)` after its rows are stored. ConsumerNotFoundError for an unknown
+        name.
 
         `range_drops`: the rows of dropped range partitions are "rows", deletes like others; "skip" leaves them out, for
         who keeps what the table forgets; with "event" `Changes.range_events()` has one row a range instead (RP-25).
@@ -276,7 +282,9 @@ class TableReads:
         from tableformat.changes.changes import Changes
         from tableformat.changes.range import change_range_of_times
 
-        references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp)
+        references.at_most_one(from_snapshot_id=from_snapshot_id, from_timestamp=from_timestamp, consumer=consumer)
+        if consumer is not None:
+            from_snapshot_id = consumer_of(self.metadata, consumer).snapshot_id
         references.at_most_one(to_snapshot_id=to_snapshot_id, to_timestamp=to_timestamp)
         changes = change_range_of_times(
             self.at(snapshot_id=to_snapshot_id),
@@ -285,6 +293,15 @@ class TableReads:
             to_ms=None if to_timestamp is None else to_epoch_ms(to_timestamp, "to_timestamp"),
         )
         return Changes(changes, where, columns, limit, range_drops)
+
+    @property
+    def consumers(self) -> TableConsumers:
+        """Named readers of the change feed. Expiry keeps the snapshots that they have not read yet (CF-11).
+
+        >>> table.consumers.advance("mart").snapshot_id == table.snapshot_id
+        True
+        """
+        return TableConsumers(self.iceberg, self.branch)
 
     def history(self) -> pa.Table:
         """When each snapshot became current: `made_current_at`, `snapshot_id`, `parent_id`, `is_current_ancestor`.

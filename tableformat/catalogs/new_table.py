@@ -17,7 +17,7 @@ from tableformat.metadata.arrow_schema import TableSchema, iceberg_schema
 from tableformat.metadata.partition_text import partition_spec
 from tableformat.operations.format_version import format_version_of_new
 from tableformat.parquet.bloom_filters.filter_options import check_filter_columns
-from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties, with_bounded_history
+from tableformat.properties import KEY_FIELD_IDS, RANGE_PARTITIONS, checked_properties
 from tableformat.range_partitions.definition import define
 from tableformat.range_partitions.layout import partition_field_of
 from tableformat.range_partitions.model import RangePartitions
@@ -56,7 +56,7 @@ def new_table(
     """The arguments of `Catalog.create_table` as the parts of a table; what cannot be created is refused."""
     if isinstance(key, str) or isinstance(partition_by, str):
         raise InvalidArgumentError("key and partition_by take a list of names, such as key=['id'].")
-    all_properties = {**_DEFAULT_PROPERTIES, **with_bounded_history(checked_properties(properties))}
+    all_properties = {**_DEFAULT_PROPERTIES, **checked_properties(properties)}
     version = format_version_of_new(all_properties)
     fresh = assign_fresh_schema_ids(iceberg_schema(schema, format_version=version))
     refuse_unwritten_types(fresh)

@@ -1,4 +1,4 @@
-"""`changes`: the rows that snapshots deleted and added."""
+"""`changes` and `consumer`: the rows that snapshots deleted and added, and the named readers of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from tableformat.cli.options import BranchOption, ColumnsOption, TableArgument, WhereOption, names_of
+from tableformat.cli.options import (
+    BranchOption,
+    ColumnsOption,
+    TableArgument,
+    WhereOption,
+    WritableTableArgument,
+    names_of,
+)
 from tableformat.cli.row_output import TEXT_ROWS, Taken, iceberg_type, print_rows
 from tableformat.cli.session import Session, local_ms
 
@@ -26,6 +33,10 @@ def changes(
         typer.Option("--since", metavar="TIME", help="Only commits after then: ISO 8601, local unless it has a zone."),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only commits up to then.")] = None,
+    consumer: Annotated[
+        str | None,
+        typer.Option("--consumer", metavar="NAME", help="Begin after the position of this consumer."),
+    ] = None,
     where: WhereOption = None,
     columns: ColumnsOption = None,
     limit: Annotated[
@@ -43,9 +54,51 @@ def changes(
         to_snapshot_id=to_snapshot,
         from_timestamp=None if since is None else local_ms(since),
         to_timestamp=None if until is None else local_ms(until),
+        consumer=consumer,
     )
     types = [iceberg_type(field, feed.view.schema) for field in feed.schema]
     wanted = limit if limit is not None or session.output.is_json else TEXT_ROWS
     about = {"from_snapshot_id": feed.from_snapshot_id, "to_snapshot_id": feed.to_snapshot_id}
     with feed.to_batches() as batches:
         print_rows(session.output, Taken(batches, wanted), feed.schema.names, types, about=about)
+
+
+def consumer(
+    context: typer.Context,
+    table: WritableTableArgument,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The consumer; without it all consumers are listed.")
+    ] = None,
+    snapshot_id: Annotated[
+        int | None,
+        typer.Argument(metavar="SNAPSHOT_ID", help="The last snapshot that it has applied; default the newest."),
+    ] = None,
+    *,
+    delete: Annotated[bool, typer.Option("--delete", "-d", help="Forget the consumer.")] = False,
+    branch: BranchOption = None,
+) -> None:
+    """Record how far a reader of `changes` has come, so that expiry keeps what it has not read; list or delete
+    consumers.
+
+    Example: tableformat consumer db.orders mart
+    """
+    from rich.text import Text
+
+    if name is None and delete:
+        raise typer.BadParameter("--delete needs the NAME of a consumer.")
+    if delete and snapshot_id is not None:
+        raise typer.BadParameter("--delete takes no SNAPSHOT_ID.")
+    session = Session.of(context)
+    if name is None:
+        listed = session.table(table, branch).consumers.list()
+        types = ["string", "string", "long", "timestamptz", "long", "long", "string"]
+        print_rows(session.output, Taken(listed.to_reader(), None), listed.schema.names, types)
+        return
+    handle = session.writable_table(table, branch)
+    if delete:
+        handle.consumers.drop(name)
+        told, at = f"{handle.name}: consumer {name} deleted.", None
+    else:
+        at = handle.consumers.advance(name, snapshot_id).snapshot_id
+        told = f"{handle.name}: consumer {name} is at snapshot {at}."
+    session.output.emit(lambda: {"table": handle.name, "consumer": name, "snapshot_id": at}, lambda: Text(told))

@@ -108,7 +108,7 @@ TABLE = {
     "commit": "write, staged, **commit",
     "scan": "where=None, columns=None, *, snapshot_id=None, as_of=None, tag=None, branch=None, limit=None",
     "changes": "where=None, columns=None, *, from_snapshot_id=None, to_snapshot_id=None, "
-    "from_timestamp=None, to_timestamp=None, limit=None, range_drops='rows'",
+    "from_timestamp=None, to_timestamp=None, consumer=None, limit=None, range_drops='rows'",
     "layers": "column=None, *, to_scale=True, snapshot_id=None, as_of=None, tag=None, branch=None",
     "get": "key",
     "get_many": "keys",

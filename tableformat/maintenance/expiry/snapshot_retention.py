@@ -18,6 +18,7 @@ from tableformat.commit.publish_target import history_to_publish, publish_bases
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_index import snapshot_by_id
+from tableformat.operations.history.consumers import snapshots_for_consumers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ class Expiry:
 def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
     """MT-1: a ref stays until its maximum age, `main` for ever; a branch keeps its newest snapshots, a tag its own.
 
-    A snapshot that no ref leads to stays until it is as old as others may become, one that publishing starts from
-    until the next publish. With ids alone nothing else expires.
+    A snapshot without a ref stays until it reaches the maximum age, the one that publishing starts from until the next
+    publish, and unread ones until their consumer has read them (CF-11). With ids alone nothing else expires.
     Raises SnapshotNotFoundError for an id that the table does not have, InvalidArgumentError for one that a ref needs.
     """
     unknown = request.snapshot_ids - {snapshot.snapshot_id for snapshot in metadata.snapshots}
@@ -68,11 +69,13 @@ def plan_expiry(metadata: TableMetadata, request: RetentionRequest) -> Expiry:
         raise SnapshotNotFoundError(f"no snapshot {min(unknown)}; it may have expired already.")
     refs = dict(metadata.refs) if request.is_by_id_only else _retained_refs(metadata, request)
     bases, told = publish_bases(metadata), history_to_publish(metadata)
+    unread = snapshots_for_consumers(metadata, request.now_ms)
     _check_not_named(request.snapshot_ids, refs, bases, told)
+    _check_not_unread(request.snapshot_ids, unread)
     if request.is_by_id_only:
         expired: Collection[int] = request.snapshot_ids
     else:
-        retained = _retained_snapshots(metadata, refs, request) | set(bases.values()) | told
+        retained = _retained_snapshots(metadata, refs, request) | set(bases.values()) | told | unread
         expired = {snapshot.snapshot_id for snapshot in metadata.snapshots} - retained | request.snapshot_ids
     batches = {} if request.is_by_id_only else _forgotten_batches(metadata, request.now_ms)
     return Expiry(
@@ -118,8 +121,16 @@ def _check_not_named(
         )
 
 
+def _check_not_unread(snapshot_ids: Collection[int], unread: set[int]) -> None:
+    if named := unread.intersection(snapshot_ids):
+        raise InvalidArgumentError(
+            f"snapshot {min(named)} cannot expire: a consumer of the change feed has not read past it. "
+            "`consumers.list()` lists the consumers. Advance or drop them first."
+        )
+
+
 def _retained_snapshots(metadata: TableMetadata, refs: dict[str, SnapshotRef], request: RetentionRequest) -> set[int]:
-    max_age_ms = names.positive_int(metadata.properties, names.MAX_SNAPSHOT_AGE_MS, names.MAX_SNAPSHOT_AGE_MS_DEFAULT)
+    max_age_ms = names.max_snapshot_age_ms(metadata.properties)
     oldest_ms = request.older_than_ms if request.older_than_ms is not None else request.now_ms - max_age_ms
     retained: set[int] = set()
     referenced: set[int] = set()
@@ -156,10 +167,9 @@ def _kept_of_branch(
 
 
 def max_snapshots(metadata: TableMetadata, least: int) -> int:
-    """The table's own bound on the history of a branch, which is no bound where it has none."""
-    if names.MAX_SNAPSHOTS not in metadata.properties:
-        return len(metadata.snapshots)
-    return max(names.positive_int(metadata.properties, names.MAX_SNAPSHOTS, 1), least)
+    """How many snapshots of a branch the table's properties keep at most."""
+    most = names.max_snapshots(metadata.properties)
+    return len(metadata.snapshots) if most is None else max(most, least)
 
 
 def _forgotten_batches(metadata: TableMetadata, now_ms: int) -> dict[str, str]:

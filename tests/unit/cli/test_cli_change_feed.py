@@ -55,3 +55,20 @@ def test_range_that_cannot_be_is_an_error(lake: Lake, snapshot_ids: list[int], t
     first, second, _ = snapshot_ids
     assert "is the older one" in lake.error("changes", TABLE, "--from", second, "--to", first)["message"]
     assert lake.error("changes", TABLE, "--from", 7)["type"] == "SnapshotNotFoundError"
+
+
+def test_a_consumer_continues_where_it_stopped(tmp_path: Path) -> None:
+    """CF-11"""
+    lake = make_lake(tmp_path / "lake")
+    with lake.table() as table:
+        first, *_, last = table.history()["snapshot_id"].to_pylist()
+    assert lake.run("consumer", TABLE).stderr == "No rows.\n"
+    assert lake.json("consumer", TABLE, "mart", first)["snapshot_id"] == first
+    (listed,) = lake.json("consumer", TABLE)["rows"]
+    assert (listed["name"], listed["lag_snapshots_count"], listed["state"]) == ("mart", 2, "protected")
+    feed = lake.json("changes", TABLE, "--consumer", "mart")
+    assert (feed["row_count"], feed["to_snapshot_id"]) == (3, last)
+    assert lake.json("consumer", TABLE, "mart")["snapshot_id"] == last
+    assert lake.json("changes", TABLE, "--consumer", "mart")["row_count"] == 0
+    assert lake.run("consumer", TABLE, "mart", "--delete").status == 0
+    assert lake.error("changes", TABLE, "--consumer", "mart")["type"] == "ConsumerNotFoundError"

@@ -309,7 +309,6 @@ def test_ctrl_c_during_the_upkeep_of_a_writer_ends_the_writer(tmp_path: Path, mo
 def test_snapshots_expire_as_far_as_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-87."""
     table = table_of(tmp_path, "writer")
-    assert table.properties["tableformat.history.max-snapshots"] == "100"
     table.set_properties({"tableformat.history.max-snapshots": "5"})
     monkeypatch.setattr(rounds, "EXPIRED_AT_ONCE", 4)
     replace_often(table, 24)
