@@ -1,8 +1,8 @@
 """Filters that blind deletes can express, and their form as spans or as keys.
 
 A blind delete reads nothing, so it must delete exactly the rows that match. Two forms of filter allow that: some
-columns pinned to values (null included), and besides them at most one column limited to an interval. An OR of such
-filters is several blind deletes.
+columns pinned to values (null included), and besides them at most one column limited to an interval. A text prefix
+(`LIKE 'ab%'`) is an interval. An OR of such filters is several blind deletes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tableformat.keys.key_columns import KeyColumns
 
 _COMBINATIONS_MAX: Final = 100_000
 """Spans or keys that one filter may stand for; beyond it, finding the rows is cheaper than writing the delete."""
+_LAST_CODE_POINT: Final = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,10 @@ class _Column:
                 self._raise_lower(Bound(term.value, term.operator is Operator.GREATER_OR_EQUAL))
             case Operator.LESS | Operator.LESS_OR_EQUAL:
                 self._sink_upper(Bound(term.value, term.operator is Operator.LESS_OR_EQUAL))
+            case Operator.STARTS_WITH if isinstance(term.value, str):
+                self._raise_lower(Bound(term.value, is_inclusive=True))
+                if (end := _end_of_prefix(term.value)) is not None:
+                    self._sink_upper(Bound(end, is_inclusive=False))
             case _:
                 return False
         return True
@@ -195,6 +200,16 @@ class _Column:
             if lower.value > upper.value or (lower.value == upper.value and not closed):
                 return None
         return Interval(self.column, lower, upper)
+
+
+def _end_of_prefix(prefix: str) -> str | None:
+    """The smallest text that is larger than every text with the prefix, in the order of code points; None if there is
+    none. Surrogates are no text and are skipped."""
+    head = prefix.rstrip(_LAST_CODE_POINT)
+    if not head:
+        return None
+    following = ord(head[-1]) + 1
+    return head[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
 def _conjunction(columns: list[_Column]) -> list[KeyCondition] | None:
