@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 # DuckDB's own Iceberg extension wants the DuckDB version it was built for, so it lives apart.
 ORACLE := .venv-duckdb-iceberg
 RUST := .venv-iceberg-rust
+CLICKHOUSE := .venv-clickhouse
 ICEBERG_SPARK := .venv-iceberg-spark
 ICEBERG_SPARK_JAR := iceberg-spark-runtime-4.0_2.13:1.11.0
 LOWEST := .venv-lowest
@@ -28,7 +29,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo check test test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
+.PHONY: help setup demo check test test-clickhouse test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite mutate lint format dist \
 	jars test-spark smoke-spark bench bench-report soak fuzz corpus docs clean
 
 help:
@@ -41,6 +42,7 @@ help:
 	@echo "make test-lowest  tests/unit with the lowest versions of the dependencies (Python 3.11)"
 	@echo "make test-python  tests/unit with another Python: make test-python PYTHON=python3.13"
 	@echo "make test-estate  every verb, job and statement of Spark on catalogs of each kind, and a stream of Flink: docs/reference/estate.md; needs Maven and Java"
+	@echo "make test-clickhouse  what ClickHouse makes of tables with range deletes; 530 MB"
 	@echo "make test-iceberg-suite  Iceberg's compiled tests of its Spark catalog on ours, Spark 4.1; needs Maven and a JDK; an hour"
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
@@ -122,6 +124,15 @@ $(FLINK)/.ready: tests/estate/flink/pom.xml
 	rm -rf $(@D)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
+
+# ClickHouse in a process is 530 MB.
+$(CLICKHOUSE)/.ready: Makefile
+	$(PYTHON) -m venv $(CLICKHOUSE)
+	$(CLICKHOUSE)/bin/python -m pip install --quiet --disable-pip-version-check 'chdb==4.4.*'
+	@touch $@
+
+test-clickhouse: setup $(CLICKHOUSE)/.ready
+	$(BIN)/python -m pytest -p no:benchmark tests/integration/test_gate_clickhouse.py
 
 # Iceberg's tests are jars of its own, and some of its classes are ours there: tests/iceberg_suite/run_suite.py says which.
 test-iceberg-suite: setup .spark-4.1/.ready build/iceberg-suite/jars/.ready

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 RANGE_DELETES_PARQUET: Final = "RANGE_DELETES_PARQUET"
 """`file_format` of a range delete file (RD-6). Physically Parquet; every other reader refuses the unknown name."""
+PARQUET_MAGIC: Final = b"PAR1"
+RANGE_DELETES_MAGIC: Final = b"RDP1"
+"""RD-6: the last bytes of a range delete file, instead of Parquet's. A reader that takes it for Parquet fails."""
 
 PARQUET: Final = "PARQUET"
 PUFFIN: Final = "PUFFIN"

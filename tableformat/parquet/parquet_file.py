@@ -18,7 +18,14 @@ from pyiceberg.table.name_mapping import NameMapping
 
 from tableformat.errors import CorruptFileError, TableFormatError, UnsupportedFeatureError
 from tableformat.keys.sort_marker import sorted_by
-from tableformat.metadata.content_file import PARQUET, RANGE_DELETES_PARQUET, ContentFile, DeleteFile
+from tableformat.metadata.content_file import (
+    PARQUET,
+    PARQUET_MAGIC,
+    RANGE_DELETES_MAGIC,
+    RANGE_DELETES_PARQUET,
+    ContentFile,
+    DeleteFile,
+)
 from tableformat.parquet.parquet_columns import LeafColumn, leaf_columns, struct_columns, with_field_ids
 from tableformat.storage.loading_cache import LoadingCache
 from tableformat.storage.outage import is_outage, storage_error
@@ -166,7 +173,7 @@ def open_parquet(
     """
     _check_is_parquet(file)
     with unreadable_as_corrupt(file.file_path):
-        at_once = file.file_size_bytes <= _READ_AT_ONCE_BYTES
+        at_once = file.file_size_bytes <= _READ_AT_ONCE_BYTES or file.file_format == RANGE_DELETES_PARQUET
         source = _in_memory(io, file) if at_once else open_input(io, file.file_path, file.file_size_bytes)
     with source:
         is_delete = isinstance(file, DeleteFile)
@@ -222,14 +229,21 @@ def _check_row_count(metadata: pq.FileMetaData, file: ContentFile) -> None:
 
 
 def _in_memory(io: FileIO, file: ContentFile) -> pa.BufferReader:
-    """A small file in one read: Parquet asks for the footer and every column chunk by itself."""
+    """A small or range delete file in one read: Parquet asks for the footer and every column chunk by itself."""
     data = read_bytes(io, file.file_path, file.file_size_bytes)
     if len(data) < file.file_size_bytes:
         raise CorruptFileError(
             file.file_path,
             f"it has {len(data)} bytes where the metadata states {file.file_size_bytes}; it was cut off.",
         )
-    return pa.BufferReader(data)
+    return pa.BufferReader(plain_parquet(data) if file.file_format == RANGE_DELETES_PARQUET else data)
+
+
+def plain_parquet(data: bytes) -> bytes:
+    """RD-6: a range delete file as Parquet. Files before format version 0.2 are Parquet already."""
+    if not data.endswith(RANGE_DELETES_MAGIC):
+        return data
+    return data[: -len(RANGE_DELETES_MAGIC)] + PARQUET_MAGIC
 
 
 def footer_size_bytes(metadata: pq.FileMetaData) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tableformat.deletes.codecs.position_rows import FILE_PATH_FIELD_ID
-from tableformat.metadata.content_file import FileContent
+from tableformat.metadata.content_file import RANGE_DELETES_PARQUET, FileContent
 from tableformat.metadata.manifests.avro_container import (
     Container,
     decode_records,
@@ -17,6 +17,7 @@ from tableformat.metadata.manifests.avro_container import (
 )
 from tableformat.metadata.manifests.manifest_entry import EntryStatus
 from tableformat.metadata.manifests.manifest_reader import layout_of
+from tableformat.metadata.manifests.manifest_writer import refuse_other_readers
 from tableformat.relocation.naming import Naming
 
 Record = dict[str, Any]
@@ -48,8 +49,10 @@ class ManifestRecords:
         return ManifestRecords(container, decode_records(container, layout_of(container).codec))
 
     def encode(self, records: list[Record]) -> bytes:
-        """The same file with other records: header and schema are those of its writer."""
+        """The same file with other records. Its header and schema stay, except for the gate of range deletes (RD-6)."""
         header = {name: text.decode() for name, text in self.container.metadata.items() if name != "avro.codec"}
+        if any(record.get("data_file", {}).get("file_format") == RANGE_DELETES_PARQUET for record in records):
+            refuse_other_readers(header)
         return write_container(header_bytes(header), layout_of(self.container).codec, records)
 
 

@@ -5,6 +5,7 @@
     lower_after, upper_after          boolean, on which side of the bound values the cut lies (RD-1)
     sequence_number                   int64; null inherits the manifest entry's (RD-8)
 
+The file is Parquet but for its last four bytes, which are `RDP1` (RD-6).
 One row a span, sorted and disjoint (RD-7). The key columns and their types stand in the footer, so that a file can be
 read after its columns were renamed, promoted or dropped. Columns have field ids of their own, at the low end of the
 range that Iceberg reserves for metadata columns, of which it uses the high end.
@@ -32,6 +33,7 @@ from tableformat.errors import CorruptFileError, InvalidKeyError
 from tableformat.keys.encoding import ENCODING_VERSION
 from tableformat.keys.families import arrow_type_of, can_promote
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.metadata.content_file import PARQUET_MAGIC, RANGE_DELETES_MAGIC
 
 FORMAT_VERSION: Final = 1
 FOOTER_KEY: Final = b"tableformat.range-deletes"
@@ -60,14 +62,18 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
 
 
 def write_span_table(table: pa.Table, sink: Any) -> pq.FileMetaData:
-    """RD-7: writes the table of `spans_to_parquet_table` to an open binary file as a range delete file.
+    """RD-6, RD-7: writes the table of `spans_to_parquet_table` to an open binary file as a range delete file.
 
     One prefix of a key of three columns takes about 1.5 KB, most of it the Parquet footer.
     """
+    written = pa.BufferOutputStream()
     # Without the Arrow schema (2 KB of repetition) pyarrow leaves the schema's metadata out too.
-    with pq.ParquetWriter(sink, table.schema, **_WRITE_OPTIONS) as writer:
+    with pq.ParquetWriter(written, table.schema, **_WRITE_OPTIONS) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(table.schema.metadata)
+    data = written.getvalue()
+    sink.write(data.slice(0, data.size - len(PARQUET_MAGIC)))
+    sink.write(RANGE_DELETES_MAGIC)
     return writer.writer.metadata
 
 

@@ -76,8 +76,15 @@ def write_manifest(
     needed for a spec whose source column has been dropped. The manifest's own sequence number is None until its list is
     written. `write`: of `writes_side_by_side`, for a file that is there later.
     """
-    has_range_spans = any(isinstance(entry.file, DeleteFile) and entry.file.range_spans for entry in entries)
-    layout = _layout(spec, (schema, *older_schemas), content, format_version, has_range_spans)
+    deletes = [entry.file for entry in entries if isinstance(entry.file, DeleteFile)]
+    layout = _layout(
+        spec,
+        (schema, *older_schemas),
+        content,
+        format_version,
+        has_range_deletes=any(delete.kind is DeleteKind.RANGE for delete in deletes),
+        has_range_spans=any(delete.range_spans for delete in deletes),
+    )
     records = [_record(entry, content, spec, layout, format_version) for entry in entries]
     data = write_container(layout.header, layout.codec, records)
     length = storage.write_bytes(io, location, data) if write is None else write(location, data)
@@ -100,6 +107,12 @@ def write_manifest(
     )
 
 
+def refuse_other_readers(header: dict[str, str]) -> None:
+    """RD-6: takes the spec out of the header of a manifest with range deletes. Readers that match deletes by partition
+    alone, and would never open a range delete file, need it and fail. Others take the spec from the table."""
+    header.pop("partition-spec", None)
+
+
 def partition_summaries(
     partitions: Sequence[tuple[Any, ...]], types: tuple[PrimitiveType, ...]
 ) -> tuple[PartitionFieldSummary, ...]:
@@ -115,6 +128,8 @@ def _layout(
     schemas: tuple[Schema, ...],
     content: ManifestContent,
     format_version: int,
+    *,
+    has_range_deletes: bool,
     has_range_spans: bool,
 ) -> _Layout:
     if format_version not in _FORMAT_VERSIONS:
@@ -123,7 +138,7 @@ def _layout(
     spec_text = spec.model_dump_json()
     types = partition_types(spec, schemas)
     # Types are part of it: a source column that was dropped is in no current schema, and another table's is another.
-    key = (schema_text, spec_text, tuple(map(str, types)), content, format_version, has_range_spans)
+    key = (schema_text, spec_text, tuple(map(str, types)), content, format_version, has_range_deletes, has_range_spans)
     layout = _layouts.get(key)
     if layout is None:
         avro_schema = entry_schema(format_version, partition_avro_fields(spec, types), has_range_spans=has_range_spans)
@@ -137,6 +152,8 @@ def _layout(
             "format-version": str(format_version),
             "content": content.name.lower(),
         }
+        if has_range_deletes:
+            refuse_other_readers(header)
         names = [renamed.partition[field.field_id][0] for field in spec.fields]
         layout = _Layout(
             header_bytes(header),

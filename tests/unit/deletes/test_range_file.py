@@ -37,6 +37,7 @@ from tableformat.deletes.spans.cuts import CutArray
 from tableformat.deletes.spans.spans import INHERITED, SpanArray, sort_and_merge, span_of_bounds, spans_of_prefixes
 from tableformat.errors import CorruptFileError, InvalidKeyError
 from tableformat.keys.key_columns import KeyColumns
+from tableformat.parquet.parquet_file import plain_parquet
 
 KEY = KeyColumns((4, 7, 2), ("id1", "id2", "num_cal"), (StringType(), LongType(), IntegerType()))
 FILE = "deletes/1.parquet"
@@ -50,11 +51,20 @@ def some_spans() -> SpanArray:
 def written(spans: SpanArray) -> pa.Table:
     sink = io.BytesIO()
     write_span_table(spans_to_parquet_table(spans), sink)
-    return pq.read_table(io.BytesIO(sink.getvalue()))
+    return pq.read_table(io.BytesIO(plain_parquet(sink.getvalue())))
 
 
 def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, column)
+
+
+def test_a_reader_that_takes_the_file_for_parquet_fails() -> None:
+    """RD-6"""
+    sink = io.BytesIO()
+    write_span_table(spans_to_parquet_table(some_spans()), sink)
+    with pytest.raises(pa.ArrowInvalid):
+        pq.read_table(io.BytesIO(sink.getvalue()))
+    assert len(spans_from_parquet(written(some_spans()), FILE)) == 2
 
 
 def test_one_prefix_of_a_key_of_three_columns_fits_four_kilobytes() -> None:

@@ -241,3 +241,28 @@ def test_summaries_of_floats_hold_for_both_zeros_and_leave_nan_out() -> None:
     assert summary.upper_bound == to_bound(0.0, DoubleType())
     (empty,) = partition_summaries([(nan,)], (DoubleType(),))
     assert (empty.lower_bound, empty.upper_bound) == (None, None)
+
+
+@pytest.mark.parametrize("format_version", [2, 3])
+def test_a_manifest_with_range_deletes_has_no_spec_in_its_header(tmp_path: Path, format_version: int) -> None:
+    """RD-6: readers that attach deletes by partition alone need it and fail. Other deletes in the manifest do not
+    matter."""
+
+    def header(*deletes: DeleteFile) -> dict[str, str]:
+        directory = tmp_path / "-".join(delete.file_format for delete in deletes)
+        manifest = write(
+            directory,
+            *map(added, deletes),
+            content=ManifestContent.DELETES,
+            spec=UNPARTITIONED,
+            format_version=format_version,
+        )
+        metadata: dict[str, str] = avro_file(manifest).metadata
+        return metadata
+
+    equality = replace(RANGE, file_format=PARQUET)
+    assert "partition-spec" in header(equality)
+    for deletes in ((RANGE,), (equality, RANGE)):
+        metadata = header(*deletes)
+        assert "partition-spec" not in metadata
+        assert metadata["partition-spec-id"] == "0"

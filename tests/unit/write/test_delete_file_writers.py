@@ -26,6 +26,7 @@ from tableformat.errors import (
 )
 from tableformat.keys.key_columns import KeyColumns
 from tableformat.metadata.content_file import DeleteFile, DeleteKind, FileContent
+from tableformat.parquet.parquet_file import plain_parquet
 from tableformat.properties import WRITE_MEMORY_BYTES
 from tableformat.write.data_files.data_files import write_data_files
 from tableformat.write.delete_files.equality_deletes import write_equality_delete_file, write_equality_deletes
@@ -36,11 +37,11 @@ FILE_PATH, POS = 2147483546, 2147483545
 
 
 def content(file: DeleteFile) -> pa.Table:
-    return pq.read_table(file.file_path, partitioning=None)
+    return pq.read_table(pa.BufferReader(plain_parquet(Path(file.file_path).read_bytes())))
 
 
 def field_ids(file: DeleteFile) -> dict[str, int]:
-    return {field.name: int(field.metadata[b"PARQUET:field_id"]) for field in pq.read_schema(file.file_path)}
+    return {field.name: int(field.metadata[b"PARQUET:field_id"]) for field in content(file).schema}
 
 
 # -- position deletes -------------------------------------------------------------------------------------------------

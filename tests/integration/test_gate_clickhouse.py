@@ -1,0 +1,136 @@
+"""The gate of range deletes for readers that look at a delete file only when it is in the data's partition (RD-6).
+
+ClickHouse is 530 MB, so it lives in an environment of its own: `make test-clickhouse` creates it and runs this file.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+import tableformat as tf
+
+ENVIRONMENT: Final = Path(__file__).resolve().parents[2] / ".venv-clickhouse"
+QUERIES: Final = {
+    "rows": "SELECT customer, id FROM {table} ORDER BY ALL SETTINGS output_format_json_quote_64bit_integers = 0",
+    "count": "SELECT count() FROM {table} SETTINGS output_format_json_quote_64bit_integers = 0",
+    "rows that deletes reach": "SELECT id FROM {table} WHERE customer = 'ann' ORDER BY id",
+    "rows that no delete reaches": "SELECT id FROM {table} WHERE customer = 'bob' ORDER BY id",
+}
+SCHEMA: Final = pa.schema([("customer", pa.string()), ("id", pa.int64())])
+
+pytestmark = pytest.mark.skipif(
+    not (ENVIRONMENT / "bin" / "python").exists(), reason="ClickHouse is not there: `make test-clickhouse` installs it"
+)
+
+
+@pytest.fixture(params=["2", "3"])
+def make(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., tf.Table]:
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("shop")
+
+    def created(**options: Any) -> tf.Table:
+        version = {"format-version": request.param}
+        table = catalog.create_table("shop.orders", SCHEMA, key=["customer", "id"], properties=version, **options)
+        table.append(pa.table({"customer": ["ann", "ann", "bob"], "id": [1, 2, 1]}))
+        return table
+
+    return created
+
+
+def ask(table: tf.Table) -> dict[str, Any]:
+    request = {"location": table.refresh().iceberg.metadata_location, "queries": QUERIES}
+    process = subprocess.run(
+        [ENVIRONMENT / "bin" / "python", Path(__file__).with_name("clickhouse_reader.py")],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    answers: dict[str, Any] = json.loads(process.stdout)
+    return answers
+
+
+def refuses_every_query(table: tf.Table) -> bool:
+    answers = ask(table)
+    assert all("error" in answer for answer in answers.values()), answers
+    return True
+
+
+def evolved(table: tf.Table) -> None:
+    with table.update_spec() as update:
+        update.add_identity("customer")
+    table.append(pa.table({"customer": ["bob"], "id": [2]}))
+
+
+def replace(table: tf.Table) -> None:
+    table.replace(pa.table({"customer": ["ann"], "id": [3]}), prefix=["customer"])
+
+
+def test_a_table_without_range_deletes_is_read(make: Callable[..., tf.Table]) -> None:
+    answers = ask(make(partition_by=["customer"]))
+    assert answers["rows"]["rows"] == [["ann", 1], ["ann", 2], ["bob", 1]]
+    assert answers["count"]["rows"] == [[3]]
+
+
+@pytest.mark.parametrize("partition_by", [[], ["customer"], ["bucket(4, customer)"]])
+@pytest.mark.parametrize(
+    "change",
+    [lambda table: table.delete_prefix({"customer": "ann"}), replace],
+    ids=["delete_prefix", "replace"],
+)
+def test_pending_range_deletes_are_refused(
+    make: Callable[..., tf.Table], partition_by: list[str], change: Callable[[tf.Table], Any]
+) -> None:
+    """RD-6"""
+    table = make(partition_by=partition_by)
+    change(table)
+    assert refuses_every_query(table)
+
+
+def test_pending_range_deletes_of_an_evolved_spec_are_refused(make: Callable[..., tf.Table]) -> None:
+    """RD-6"""
+    table = make()
+    evolved(table)
+    table.delete_prefix({"customer": "ann"})
+    assert refuses_every_query(table)
+
+
+def test_range_partitions_with_pending_deletes_are_refused(tmp_path: Path) -> None:
+    """RD-6"""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("shop")
+    years = tf.RangePartitions(on=["id"], bounds=[(0, 9)], step=1)
+    table = catalog.create_table("shop.years", SCHEMA, key=["id", "customer"], range_partitions=years)
+    table.append(pa.table({"customer": ["ann", "bob"], "id": [1, 1]}))
+    table.delete_range(lower=(1, "ann"), upper=(1, "b"))
+    assert refuses_every_query(table)
+
+
+@pytest.mark.parametrize("job", ["rewrite_manifests", "merge_range_deletes"])
+def test_jobs_keep_the_gate(make: Callable[..., tf.Table], job: str) -> None:
+    """RD-6"""
+    table = make(partition_by=["customer"])
+    table.delete_prefix({"customer": "ann"})
+    table.delete_prefix({"customer": "zoe"})
+    table.append(pa.table({"customer": ["cem"], "id": [1]}))
+    getattr(table.maintenance, job)()
+    assert refuses_every_query(table)
+
+
+def test_a_converted_table_is_read(make: Callable[..., tf.Table]) -> None:
+    """On version 3 ClickHouse refuses the deletion vector."""
+    table = make(partition_by=["customer"])
+    table.delete_range(lower=("ann", 1), upper=("ann", 2))
+    table.maintenance.convert_deletes()
+    if table.refresh().metadata.format_version == 2:
+        assert ask(table)["rows"]["rows"] == [["ann", 2], ["bob", 1]]
+    else:
+        assert "error" in ask(table)["rows"]
