@@ -147,15 +147,23 @@ def retire(
 def restore(
     context: typer.Context,
     table: WritableTableArgument,
-    tag: Annotated[str, typer.Argument(metavar="TAG", help="The tag that `retire` told.")],
+    tag: Annotated[str, typer.Argument(metavar="TAG", help="The tag that `retire` printed.")],
     *,
+    deletes: Annotated[
+        str | None,
+        typer.Option(
+            "--deletes",
+            metavar="apply|ignore",
+            help="Apply deletes that were committed since, or not.",
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
     branch: JobBranchOption = None,
 ) -> None:
     """Bring back what was retired under a tag."""
     session = Session.of(context)
     handle = session.writable_table(table, branch)
-    _tell(session, handle, handle.range_partitions.restore(tag, dry_run=dry_run))
+    _tell(session, handle, handle.range_partitions.restore(tag, deletes=deletes, dry_run=dry_run))
 
 
 def _contents(result: RangePartitionsResult) -> str:

@@ -34,6 +34,7 @@ from tableformat.metadata.content_file import DataFile
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.history.cherrypick import cherrypick
 from tableformat.operations.staged_write import StagedWrite
+from tableformat.parquet.parquet_file import plain_parquet
 from tableformat.range_partitions.definition_text import range_partitions_of_text
 from tableformat.range_partitions.model import RangePartitions
 from tableformat.storage.location import local_path
@@ -340,12 +341,12 @@ def _damage(_built: BuiltTable, table: Table, kind: Any, options: dict[str, Any]
                 path.write_bytes(_with_flipped_bit(path.read_bytes()))
 
 
-def _with_flipped_bit(parquet: bytes) -> bytes:
+def _with_flipped_bit(stored: bytes) -> bytes:
     """Another value in the last column of the first row group, as bad memory or a bad disk leaves it."""
-    row_group = pq.read_metadata(pa.BufferReader(parquet)).row_group(0)
+    row_group = pq.read_metadata(pa.BufferReader(plain_parquet(stored))).row_group(0)
     chunk = row_group.column(row_group.num_columns - 1)
     start = chunk.dictionary_page_offset or chunk.data_page_offset
-    damaged = bytearray(parquet)
+    damaged = bytearray(stored)
     damaged[start + chunk.total_compressed_size - 1] ^= 1
     return bytes(damaged)
 
@@ -371,8 +372,8 @@ def _retire(_built: BuiltTable, table: Table, pair: Any, _options: dict[str, Any
     table.range_partitions.retire(lower, upper)
 
 
-def _restore(_built: BuiltTable, table: Table, tag: Any, _options: dict[str, Any]) -> None:
-    table.range_partitions.restore(tag)
+def _restore(_built: BuiltTable, table: Table, tag: Any, options: dict[str, Any]) -> None:
+    table.range_partitions.restore(tag, **options)
 
 
 def _cherrypick(built: BuiltTable, table: Table, name: Any, _options: dict[str, Any]) -> None:

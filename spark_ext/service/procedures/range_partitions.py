@@ -133,11 +133,14 @@ def retire_range_partition(table: Table, *, dry_run: bool = False, **ends: Any) 
 
 
 @procedure(
-    Parameter("tag", "string", "The tag that retire_range_partition told.", is_required=True), DRY_RUN, columns=_CHANGED
+    Parameter("tag", "string", "The tag that retire_range_partition returned.", is_required=True),
+    Parameter("deletes", "string", "apply or ignore: what becomes of deletes that were committed since."),
+    DRY_RUN,
+    columns=_CHANGED,
 )
-def restore_range_partition(table: Table, *, tag: str, dry_run: bool = False) -> Rows:
+def restore_range_partition(table: Table, *, tag: str, deletes: str | None = None, dry_run: bool = False) -> Rows:
     """Bring back what was retired under a tag."""
-    return [_row(table.range_partitions.restore(tag, dry_run=dry_run))]
+    return [_row(table.range_partitions.restore(tag, deletes=deletes, dry_run=dry_run))]
 
 
 def _bound(

@@ -49,6 +49,7 @@ from tableformat.operations.drafts.replaced_files import ReplacedSpans
 from tableformat.operations.drafts.result import CommitResult
 from tableformat.operations.drafts.staging import StagedChange, StagedChangeByVersion
 from tableformat.operations.options import CommitOptions
+from tableformat.operations.ranges.later_deletes import DELETE_FILTERS, has_retired_ranges
 from tableformat.properties import (
     BLIND_DELETES,
     BLIND_DELETES_DEFAULT,
@@ -186,6 +187,8 @@ class Draft:
         """SP-20, SP-21: what the current verb reads from now on, it reads as a "delete", "update" or "merge" of the
         table does, and deletes as one. Without a word it deletes as a "delete"."""
         self._statement = statement
+        if statement != "delete" and has_retired_ranges(self.view):
+            self._said.setdefault(DELETE_FILTERS, "[]")
         name = f"write.{statement}.isolation-level"
         self._change.isolate(property_one_of(self.context.properties, name, ISOLATION_LEVELS))
 
@@ -339,6 +342,10 @@ class Draft:
     def say(self, name: str, value: str) -> None:
         """Let the summary of the snapshot have a property besides those of the options."""
         self._said[name] = value
+
+    def said(self, name: str) -> str | None:
+        """What `say` was given last."""
+        return self._said.get(name)
 
     @property
     def is_published(self) -> bool:

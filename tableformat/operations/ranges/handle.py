@@ -198,15 +198,18 @@ class TableRangePartitions:
         planned = PlannedRetirement(self._iceberg, self._branch, drops, tag=tag)
         return committed(self._iceberg, self._branch, planned)
 
-    def restore(self, tag: str, *, dry_run: bool = False) -> RangePartitionsResult:
-        """RP-13: bring back what was retired under the tag, files unrewritten, and take the tag away.
-        InvalidArgumentError where a delete by key that came since would reach them.
+    def restore(self, tag: str, *, deletes: str | None = None, dry_run: bool = False) -> RangePartitionsResult:
+        """RP-13: bring back what was retired under the tag, files unrewritten, and remove the tag.
+
+        `deletes` is required if deletes that may concern the range were committed since: "apply" deletes their rows
+        from it as well, "ignore" brings back all of its rows. InvalidArgumentError without it, with the number of these
+        deletes, and for "apply" if one of them recorded no condition.
 
         >>> tag = sales.range_partitions.retire(2020, 2021).tag
         >>> sales.range_partitions.restore(tag).restored_data_file_count, sales.scan().count()
         (1, 3)
         """
-        return restore(self._iceberg, self._branch, tag, dry_run=dry_run)
+        return restore(self._iceberg, self._branch, tag, deletes=deletes, dry_run=dry_run)
 
     def _defined(self) -> DefinedPartitions:
         return defined_partitions(self._iceberg, head_view(self._iceberg.metadata, self._iceberg.io, self._branch))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from tableformat.metadata.newest import move_to_newest
 from tableformat.metadata.snapshot_choice import head_view, view_of_tag
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.history.held_checks import refuse_rows_that_do_not_fit
+from tableformat.operations.options import one_of
 from tableformat.operations.ranges.alter import (
     RESTORED_TAG,
     RETIRED_TAG,
@@ -45,6 +46,7 @@ from tableformat.operations.ranges.alter import (
     defined_partitions,
 )
 from tableformat.operations.ranges.dropped import dropped_files, live_data_files, live_delete_files
+from tableformat.operations.ranges.later_deletes import LaterDeletes, later_deletes, positions_of
 from tableformat.operations.ranges.result import RangePartitionsResult
 from tableformat.properties import PUBLISH_TARGET_PREFIX, RANGE_PARTITIONS, RETIRED_PREFIX
 from tableformat.range_partitions.alteration import added
@@ -56,6 +58,7 @@ from tableformat.storage.storage import delete_if_present
 from tableformat.write.context import WriteContext
 from tableformat.write.delete_files.row_deletes import RowsToDelete, write_row_deletes
 
+LATER_DELETES: Final = ("apply", "ignore")
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -89,11 +92,16 @@ class PlannedRetirement(PlannedAlteration):
         return (*updates, record), requirements
 
 
-def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = False) -> RangePartitionsResult:
-    """RP-13: bring back what was retired under the tag, in one commit, which takes the tag away."""
+def restore(
+    iceberg: IcebergTable, branch: str, tag: str, *, deletes: str | None = None, dry_run: bool = False
+) -> RangePartitionsResult:
+    """RP-13: bring back what was retired under the tag, in one commit, which removes the tag. `deletes`: what becomes
+    of deletes that were committed since."""
     refuse_read_only(iceberg)
+    if deletes is not None:
+        one_of(deletes, LATER_DELETES, option="deletes")
     move_to_newest(iceberg)
-    planned = _PlannedRestoration(iceberg, branch, tag)
+    planned = _PlannedRestoration(iceberg, branch, tag, deletes)
     if dry_run:
         return replace(planned.result(planned.change_of(_head(iceberg, branch))), dry_run=True)
     fate = CommitFate()
@@ -107,20 +115,31 @@ def restore(iceberg: IcebergTable, branch: str, tag: str, *, dry_run: bool = Fal
 class _PlannedRestoration(PlannedChange):
     """The files of the tag's snapshot, for the head of each attempt."""
 
-    def __init__(self, iceberg: IcebergTable, branch: str, tag: str) -> None:
+    def __init__(self, iceberg: IcebergTable, branch: str, tag: str, deletes: str | None) -> None:
         self._iceberg = iceberg
         self._branch = branch
         self._tag = tag
+        self._deletes = deletes
+        self._later = LaterDeletes()
+        self._files: tuple[DataFile, ...] = ()
+        """What is restored, with the numbers of the tag's snapshot."""
+        self._escaping: frozenset[DataFile] = frozenset()
+        """Those of them that get a new number, so that live later deletes do not reach them. The deletes that they have
+        met do not reach them either, and are written by position."""
         self._restored: tuple[str, ...] = ()
-        self._written: dict[tuple[DataFile, ...], tuple[DeleteFile, ...]] = {}
-        """By the data files whose deletes they are."""
+        self._written: dict[tuple[tuple[DataFile, ...], tuple[str | int, ...]], tuple[DeleteFile, ...]] = {}
+        """By the data files whose deletes they are, and the later deletes that were applied."""
         self.change: TableChange | None = None
 
     def change_on(self, head: SnapshotView, attempt: int) -> TableChange:
         del attempt
         change = self.change_of(head)
-        stored = _deletes_to_bring_back(view_of_tag(head.metadata, head.io, self._tag), head, change.added_data_files)
-        deletes = (*stored.as_they_were, *self._by_position(head, stored.to_write))
+        kept = view_of_tag(head.metadata, head.io, self._tag)
+        merge = MergeContext(kept.metadata, kept.io, MergeCaches())
+        applies = self._deletes == "apply" and bool(self._files)
+        later = positions_of(self._later, kept, self._files, merge) if applies else {}
+        stored = _deletes_to_bring_back(kept, head, self._files, by_position=later.keys() | self._escaping)
+        deletes = (*stored.as_they_were, *self._by_position(kept, stored.to_write, later, merge))
         operation = Operation.OVERWRITE if deletes else Operation.APPEND
         self.change = replace(change, operation=operation, added_delete_files=deletes)
         return self.change
@@ -140,12 +159,22 @@ class _PlannedRestoration(PlannedChange):
         )
         table = ".".join(self._iceberg.name())
         refuse_rows_that_do_not_fit(kept, data_files, head.metadata, since=self._retirement(kept), table=table)
-        _refuse_deletes_that_came_since(kept, head, data_files)
+        self._later = later_deletes(head, self._retirement(kept), data_files) if data_files else LaterDeletes()
+        self._check_later(self._later)
+        self._files = tuple(data_files)
+        self._escaping = _reached_since(kept, head, data_files) if self._deletes == "ignore" else frozenset()
         self._restored = tuple(range_text(defined.key, each) for each in ranges)
         return TableChange(
             operation=Operation.APPEND,
             kind=ChangeKind.SCAN_BASED,
-            added_data_files=tuple(replace(data, file_sequence_number=None) for data in data_files),
+            added_data_files=tuple(
+                replace(
+                    data,
+                    file_sequence_number=None,
+                    sequence_number=None if data in self._escaping else data.sequence_number,
+                )
+                for data in data_files
+            ),
             planned_snapshot_id=head.snapshot.snapshot_id if head.snapshot else None,
             planned_sequence_number=head.sequence_number,
             coverage=CoverageChange(head.metadata.properties.get(RANGE_PARTITIONS), to_property(after)),
@@ -168,18 +197,51 @@ class _PlannedRestoration(PlannedChange):
         told = (
             snapshot
             for snapshot in kept.metadata.snapshots
-            if snapshot.summary is not None and snapshot.summary.additional_properties.get(RETIRED_TAG) == self._tag
+            if snapshot.summary is not None
+            and snapshot.summary.additional_properties.get(RETIRED_TAG) == self._tag
+            and snapshot.parent_snapshot_id == kept.snapshot.snapshot_id
         )
         return next(told, kept.snapshot)
 
-    def _by_position(self, head: SnapshotView, data_files: tuple[DataFile, ...]) -> tuple[DeleteFile, ...]:
+    def _check_later(self, later: LaterDeletes) -> None:
+        """RP-13: InvalidArgumentError where the caller has to decide, or where deletes cannot be applied."""
+        if self._deletes is None and not later.is_complete:
+            raise InvalidArgumentError(
+                f"snapshots since {self._tag!r} was retired have expired, so it is not known which deletes were "
+                "committed since. Nothing was changed. Restore it with deletes='ignore'."
+            )
+        if self._deletes is None and later.snapshots_count:
+            raise InvalidArgumentError(
+                f"{later.snapshots_count} deletes that may concern {self._tag!r} were committed since it was retired. "
+                "Nothing was changed. Restore it with deletes='apply' to delete their rows from it as well, or with "
+                "deletes='ignore' to bring back all of its rows."
+            )
+        if self._deletes == "apply" and not later.is_complete:
+            raise InvalidArgumentError(
+                f"snapshots since {self._tag!r} was retired have expired, so their deletes cannot be applied. Nothing "
+                "was changed. Restore it with deletes='ignore' and delete again."
+            )
+        if self._deletes == "apply" and later.unknown:
+            raise InvalidArgumentError(
+                f"{len(later.unknown)} of {later.snapshots_count} deletes since {self._tag!r} was retired recorded no "
+                f"condition, such as snapshot {later.unknown[0].snapshot_id}, so they cannot be applied. Nothing was "
+                "changed. Restore it with deletes='ignore' and delete again."
+            )
+
+    def _by_position(
+        self,
+        kept: SnapshotView,
+        data_files: tuple[DataFile, ...],
+        later: Mapping[DataFile, PositionSet],
+        merge: MergeContext,
+    ) -> tuple[DeleteFile, ...]:
         """RP-13: what was deleted of these files, in the form of the head's version (CP-19)."""
         if not data_files:
             return ()
-        if data_files not in self._written:
-            kept = view_of_tag(head.metadata, head.io, self._tag)
-            self._written[data_files] = _row_deletes_of(kept, data_files)
-        return self._written[data_files]
+        key = (data_files, self._later.identity)
+        if key not in self._written:
+            self._written[key] = _row_deletes_of(kept, data_files, later, merge)
+        return self._written[key]
 
     def discard(self) -> None:
         """Remove what was written, of a change that was certainly not committed."""
@@ -236,29 +298,24 @@ class _StoredDeletes:
     """Files whose deleted rows are looked up, and deleted by position."""
 
 
-def _refuse_deletes_that_came_since(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> None:
-    """RP-13: InvalidArgumentError where a live delete by key that came since would reach one of the files: it was not
-    meant for rows that did not exist."""
+def _reached_since(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> frozenset[DataFile]:
+    """RP-13: the files that a live keyed delete of a later commit would reach."""
     came_since = [
         delete
         for delete in live_delete_files(head)
         if is_keyed(delete) and keyed_delete_is_new_enough(committed_sequence_number(delete), kept.sequence_number)
     ]
     newer = ApplicableDeletes(head.metadata, came_since)
-    reached = [(data, found) for data in data_files if (found := newer.of(data))]
-    if reached:
-        data, found = reached[0]
-        raise InvalidArgumentError(
-            f"{len(reached)} of the retired data files would meet deletes by key that came since, such as "
-            f"{found[0].file_path} in {data.file_path}: rows would be gone that were kept. Nothing was changed. "
-            "Convert deletes first (maintenance.convert_deletes), or read the tag and append its rows."
-        )
+    return frozenset(data for data in data_files if newer.of(data))
 
 
-def _deletes_to_bring_back(kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile]) -> _StoredDeletes:
-    """RP-13: the deletes that reached the files when they were retired and are not live any more.
+def _deletes_to_bring_back(
+    kept: SnapshotView, head: SnapshotView, data_files: Sequence[DataFile], by_position: Collection[DataFile]
+) -> _StoredDeletes:
+    """RP-13: the deletes that reached the files when they were retired and are no longer live. `by_position`: files
+    whose deleted rows are written by position in any case.
 
-    One by key would reach other files of its age, too, whose rows came back since and never met it.
+    A keyed delete would reach other files of its age too, whose rows were restored since and never met it.
     """
     known = {file_key(delete) for delete in live_delete_files(head)}
     applicable = ApplicableDeletes(kept.metadata, live_delete_files(kept))
@@ -266,7 +323,7 @@ def _deletes_to_bring_back(kept: SnapshotView, head: SnapshotView, data_files: S
     to_write: list[DataFile] = []
     for data in data_files:
         gone = [delete for delete in applicable.of(data) if file_key(delete) not in known]
-        if any(is_keyed(delete) or _is_of_an_older_version(delete, head) for delete in gone):
+        if data in by_position or any(is_keyed(delete) or _is_of_an_older_version(delete, head) for delete in gone):
             to_write.append(data)
         else:
             as_they_were |= {file_key(delete): replace(delete, file_sequence_number=None) for delete in gone}
@@ -278,18 +335,19 @@ def _is_of_an_older_version(delete: DeleteFile, head: SnapshotView) -> bool:
     return delete.kind is DeleteKind.POSITION and head.metadata.format_version >= 3
 
 
-def _row_deletes_of(kept: SnapshotView, data_files: Sequence[DataFile]) -> tuple[DeleteFile, ...]:
-    """What any delete of the snapshot takes of the data files, as position deletes or, in version 3, vectors."""
-    merge = MergeContext(kept.metadata, kept.io, MergeCaches())
+def _row_deletes_of(
+    kept: SnapshotView, data_files: Sequence[DataFile], later: Mapping[DataFile, PositionSet], merge: MergeContext
+) -> tuple[DeleteFile, ...]:
+    """What the deletes of the snapshot, and the later ones, delete in the data files: as position deletes or, in
+    version 3, vectors."""
     tasks = {task.data_file: task for task in plan_scan(kept, context=merge, data_files=data_files).tasks}
-    rows = [
-        RowsToDelete(
-            FileScanTask(data_file=data),
-            # A file without a task is covered whole (RD-10).
-            deleted_positions(tasks[data], merge) if data in tasks else PositionSet.every(data.record_count),
-        )
-        for data in data_files
-    ]
+
+    def positions(data: DataFile) -> PositionSet:
+        # A file without a task is covered whole (RD-10).
+        found = deleted_positions(tasks[data], merge) if data in tasks else PositionSet.every(data.record_count)
+        return found.union(later[data]) if data in later else found
+
+    rows = [RowsToDelete(FileScanTask(data_file=data), positions(data)) for data in data_files]
     return write_row_deletes(
         WriteContext.of(kept.metadata, kept.io), [each for each in rows if each.positions], merge
     ).added

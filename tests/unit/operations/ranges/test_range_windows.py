@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -182,21 +183,104 @@ def test_only_the_branch_that_lost_the_rows_restores_them_when_history_is_gone(c
     assert live_values(branch.refresh(), "n") == [5, 15]
     table.refresh().append(rows(26))
     table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
-    assert table.range_partitions.restore(tag).restored_data_file_count == 1
+    assert table.range_partitions.restore(tag, deletes="ignore").restored_data_file_count == 1
     assert live_values(table.refresh(), "n") == [5, 15, 25, 26]
 
 
-def test_a_delete_that_came_since_keeps_rows_from_coming_back(catalog: tf.Catalog) -> None:
-    """RP-13"""
+LATER_DELETES: dict[str, Callable[[tf.Table], Any]] = {
+    "range delete": lambda table: table.delete_prefix({"n": 2}),
+    "equality delete": lambda table: table.delete_rows(pa.table({"n": pa.array([2], pa.int64())})),
+    "scan": lambda table: table.delete("n = 2", mode="scan"),
+    "several": lambda table: [table.delete_prefix({"n": number}) for number in (2, 7)],
+}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("job", ["none", "convert_deletes", "compact"])
+@pytest.mark.parametrize("name", LATER_DELETES)
+@pytest.mark.parametrize("deletes", ["apply", "ignore"])
+def test_a_delete_while_the_range_is_retired_is_applied_or_ignored(
+    deletes: str, name: str, job: str, version: int, catalog: tf.Catalog
+) -> None:
+    """RP-13: whether the delete is live, converted, or compacted away; rows that were deleted before stay deleted."""
+    table = made(catalog, version=version)
+    table.append(rows(1, 2, 3, 15))
+    table.delete("n = 3", mode="scan")
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    table.append(rows(16, 17))
+    LATER_DELETES[name](table)
+    if name == "scan":
+        table.delete("n = 2 OR n = 17", mode="scan")
+    if job != "none":
+        getattr(table.maintenance, job)()
+    before = table.refresh().iceberg.metadata_location
+    with pytest.raises(InvalidArgumentError, match="deletes='apply'"):
+        table.range_partitions.restore(tag)
+    assert table.refresh().iceberg.metadata_location == before
+    assert table.range_partitions.restore(tag, deletes=deletes, dry_run=True).restored_data_file_count == 1
+    table.range_partitions.restore(tag, deletes=deletes)
+    others = [15, 16] if name == "scan" else [15, 16, 17]
+    assert live_values(table, "n") == [1, *([] if deletes == "apply" else [2]), *others]
+    assert table.verify(deep=True).is_clean, table.verify(deep=True)
+    table.maintenance.convert_deletes()
+    table.maintenance.compact(rewrite_all=True)
+    assert live_values(table.refresh(), "n") == [1, *([] if deletes == "apply" else [2]), *others]
+
+
+def test_a_delete_of_other_rows_needs_no_decision(catalog: tf.Catalog) -> None:
+    """RP-13: its bounds do not reach the retired files. Neither does a replacement of a range that exists."""
+    table = made(catalog)
+    table.append(rows(1, 15, 25))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    table.delete_prefix({"n": 15})
+    table.replace(rows(25), prefix=["n"])
+    table.range_partitions.restore(tag)
+    assert live_values(table, "n") == [1, 25]
+
+
+def test_an_update_while_the_range_is_retired_needs_no_decision(catalog: tf.Catalog) -> None:
+    """RP-13: it changed rows of other ranges."""
+    ranges = tf.RangePartitions(on=["n"], bounds=[(0, 50)], step=10)
+    schema = pa.schema([("n", pa.int64()), ("v", pa.int64())])
+    table = catalog.create_table("db.v", schema, key=["n"], range_partitions=ranges)
+    table.append(pa.table({"n": [1, 25], "v": [0, 0]}))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    table.update("n = 25", set={"v": "v + 1"})
+    table.range_partitions.restore(tag)
+    assert live_values(table, "v") == [0, 1]
+
+
+def test_history_that_expired_leaves_only_ignoring(catalog: tf.Catalog) -> None:
+    """RP-13: nobody knows which deletes were committed."""
     table = made(catalog)
     table.append(rows(1, 2, 15))
     tag = table.range_partitions.retire(0, 10).tag
     assert tag is not None
     table.delete_prefix({"n": 2})
-    before = table.iceberg.metadata_location
-    with pytest.raises(InvalidArgumentError, match="came since"):
-        table.range_partitions.restore(tag)
-    assert table.refresh().iceberg.metadata_location == before
+    table.maintenance.convert_deletes()
+    table.maintenance.expire_snapshots(older_than=10**15, retain_last=1)
+    for deletes in (None, "apply"):
+        with pytest.raises(InvalidArgumentError, match="expired"):
+            table.range_partitions.restore(tag, deletes=deletes)
+    table.range_partitions.restore(tag, deletes="ignore")
+    assert live_values(table, "n") == [1, 2, 15]
+
+
+def test_a_delete_without_a_recorded_condition_cannot_be_applied(catalog: tf.Catalog) -> None:
+    """RP-13: such as one of another engine, or of a version that recorded none."""
+    table = made(catalog)
+    table.append(rows(1, 2, 15, 16))
+    tag = table.range_partitions.retire(0, 10).tag
+    assert tag is not None
+    table.iceberg.delete("n = 16")
+    table.refresh()
+    with pytest.raises(InvalidArgumentError, match="recorded no condition"):
+        table.range_partitions.restore(tag, deletes="apply")
+    table.range_partitions.restore(tag, deletes="ignore")
+    assert live_values(table, "n") == [1, 2, 15]
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -217,7 +301,7 @@ def test_a_restored_range_brings_no_delete_to_others(
     table.maintenance.convert_deletes()
     assert first is not None
     assert second is not None
-    table.range_partitions.restore(first)
+    table.range_partitions.restore(first, deletes="ignore")
     assert live_values(table, "n") == [1, 2, 22]
     assert table.range_partitions.restore(second, dry_run=True).restored_data_file_count == 1
     table.range_partitions.restore(second)
