@@ -26,6 +26,7 @@ from tableformat.errors import AlreadyCommittedError, InvalidArgumentError
 from tableformat.metadata.manifests.manifest_entry import ManifestFile
 from tableformat.metadata.manifests.manifest_list import had_parent, read_manifest_list
 from tableformat.metadata.manifests.manifest_reader import read_manifest
+from tableformat.metadata.own_names import origins_in, with_origin_in
 from tableformat.metadata.snapshot_choice import ancestors
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.storage.bounded_cache import BoundedCache
@@ -37,12 +38,13 @@ _cache: Final[BoundedCache[str, frozenset[str]]] = BoundedCache(_CACHED_PATHS)
 
 
 def check_committed_once(change: TableChange, head: SnapshotView, subject: str) -> None:
-    """CP-23: raise AlreadyCommittedError when the branch has, or had, a file that the change adopts.
+    """CP-23, LK-31: raise AlreadyCommittedError when the branch has, or had, a file that the change adopts.
 
     `subject` names the table and branch for the message.
     """
+    origins = origins_in(change.adopted_paths)
     for snapshot, paths in named_since(head, change.adopted_since) if change.adopted_paths else ():
-        found = sorted(change.adopted_paths & paths)
+        found = sorted({*(change.adopted_paths & paths), *with_origin_in(paths if origins else (), origins)})
         if found:
             raise AlreadyCommittedError(
                 f"{len(found)} of the staged files were committed to {subject} before, by snapshot "
@@ -75,12 +77,13 @@ def is_cut_after(head: SnapshotView, sequence_number: int) -> bool:
 
 
 def _check_retained(change: TableChange, head: SnapshotView, subject: str) -> None:
-    """CP-34: a file that a job removed, by a snapshot that has expired, is in a snapshot that a tag or another branch
-    keeps, or gone (CP-55)."""
+    """CP-34, LK-31: a file that a job removed, by a snapshot that has expired, is in a snapshot that a tag or another
+    branch keeps, or gone (CP-55)."""
     line = {snapshot.snapshot_id for snapshot in ancestors(head.metadata, head.snapshot)}
     for snapshot in head.metadata.snapshots:
         if snapshot.snapshot_id not in line and (snapshot.sequence_number or 0) > change.adopted_since:
-            kept = change.adopted_paths.intersection(_all_paths(head.io, head.metadata, snapshot, change.adopted_since))
+            paths = frozenset(_all_paths(head.io, head.metadata, snapshot, change.adopted_since))
+            kept = {*(change.adopted_paths & paths), *with_origin_in(paths, origins_in(change.adopted_paths))}
             if kept:
                 raise _may_be_there(sorted(kept), f"snapshot {snapshot.snapshot_id} has", subject, snapshot.snapshot_id)
 

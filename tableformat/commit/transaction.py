@@ -48,6 +48,7 @@ from tableformat.commit.staged_there import check_staged_there
 from tableformat.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    SnapshotNotFoundError,
     StorageError,
     TableFormatError,
     TableNotFoundError,
@@ -272,6 +273,10 @@ class _Commit:
         except CommitFailedException:
             self._fate.sent = Sent.NO
             raise
+        except SnapshotNotFoundError as error:
+            # CP-62: a snapshot expired since the head was read; the next attempt names it.
+            self._fate.sent = Sent.NO
+            raise CommitFailedException(str(error)) from error
         except StorageError as error:
             if not error.nothing_changed:
                 return self._after_no_answer(error, snapshot)

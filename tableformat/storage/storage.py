@@ -128,7 +128,7 @@ def write_bytes(io: FileIO, location: str, *parts: bytes) -> int:
                     for part in parts:
                         stream.write(part)
             else:
-                with _create_local(path, lambda: open(path, "xb", buffering=0)) as file:
+                with create_local(path, lambda: open(path, "xb", buffering=0)) as file:
                     _write_all(file, path, parts)
     except FileExistsError as error:
         raise _already_there(location) from error
@@ -150,7 +150,7 @@ def _opened_output(io: FileIO, location: str) -> Iterator[pa.NativeFile]:
         with writing(location):
             if path is not None:
                 # Arrow's own file has no exclusive mode: claim the name first, then let it truncate the empty file.
-                _create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
+                create_local(path, lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
                 file = pa.OSFile(path, "wb")
             else:
                 file = _as_native(new_file(_inner(io), actual_location(io, location)), "w")
@@ -226,7 +226,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _create_local(path: str, create: Callable[[], Any]) -> Any:
+def create_local(path: str, create: Callable[[], Any]) -> Any:
     """Directories are made when the first file needs them, not looked up before every file."""
     try:
         return create()

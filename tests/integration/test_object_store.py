@@ -107,3 +107,27 @@ def test_a_bucket_that_is_not_there_is_no_damage(s3_options: dict[str, str], tmp
     assert catalog.list_tables("db") == []
     with pytest.raises((tf.errors.StorageError, tf.errors.TableNotFoundError), match="no-such-bucket"):
         tf.read_metadata("s3://no-such-bucket/lake/v1.metadata.json", **options)
+
+
+@pytest.mark.parametrize("file_io", FILE_IOS)
+def test_a_file_of_the_table_s_directory_is_copied_by_the_store(
+    s3_options: dict[str, str], tmp_path: Path, file_io: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LK-31: the bytes do not pass through this process."""
+
+    def no_copy(*_: object) -> None:
+        raise AssertionError("copied here")
+
+    monkeypatch.setattr("tableformat.storage.another_name.open_output", no_copy)
+    options = {**s3_options, "py-io-impl": file_io}
+    catalog = tf.open_catalog(f"s3://lake/copied-{file_io[-10:]}", catalog_file=str(tmp_path / "c.db"), **options)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"])
+    table.append(rows(("a", 1, "x")))
+    (path,) = table.inspect.files()["file_path"].to_pylist()
+    table.delete("id1 = 'a'", mode="scan")
+    table.add_files([path])
+    (named,) = table.inspect.files()["file_path"].to_pylist()
+    assert named != path
+    table.iceberg.io.delete(path)
+    assert live_tuples(table) == [("a", 1, "x")]

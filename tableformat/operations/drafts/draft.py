@@ -254,7 +254,7 @@ class Draft:
     def adopt_files(
         self, staged: StagedFiles, *, since: int | None = None, held_against: Mapping[str, str] | None = None
     ) -> None:
-        """Take data files of another writer, whose they remain if the commit fails.
+        """Take data files of another writer; if the commit fails, those of them stay that the draft did not write.
 
         `held_against`: the table's properties when each row was held against its range partitions; None where rows were
         not, so that the files' bounds decide (RP-6).
@@ -267,6 +267,10 @@ class Draft:
         if held_against is None or held_against.get(RANGE_PARTITIONS) != self.context.properties.get(RANGE_PARTITIONS):
             self._change.note_unchecked(data.file_path for data in staged.data_files)
         self._add(staged)
+
+    def note_written(self, locations: Iterable[str]) -> None:
+        """These files go with the draft if it fails."""
+        self._written.extend(locations)
 
     def name_columns(self) -> None:
         """LK-19: the commit gives the table's name mapping the names of its columns; the draft reads by them."""

@@ -13,11 +13,12 @@ from typing import Final
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
 from tableformat.commit.change import TableChange
 from tableformat.commit.committed_once import check_committed_once, is_cut_after
 from tableformat.commit.coverage_change import coverage_for
-from tableformat.commit.planned_change import PlannedChange
+from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.table_diff import diff_snapshots
 from tableformat.commit.transaction import commit_change
 from tableformat.errors import InvalidArgumentError, SnapshotNotFoundError
@@ -28,7 +29,7 @@ from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.operations.history.held_checks import checks_are, refuse_rows_that_do_not_fit
 from tableformat.operations.history.older_files import met_by_deletes
-from tableformat.operations.history.references import move_to_child
+from tableformat.operations.history.references import move_to_child, new_tag
 from tableformat.operations.options import CommitOptions
 
 WAP_ID: Final = "wap.id"
@@ -138,6 +139,14 @@ class _Picked(PlannedChange):
             check_committed_once(change, head, f"{self.table} (branch {self.branch})")
             _check_history_tells(self.picked, head, self.branch)
         return change
+
+    def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
+        """CP-62: a tag at the picked snapshot, which comes and goes with the commit. A catalog refuses one at a
+        snapshot that has expired since the head was read, and then its files are being removed."""
+        del head
+        name = f"cherrypick-{snapshot.snapshot_id}"
+        tags, requirements = new_tag(name, self.picked.snapshot_id)
+        return (*tags, RemoveSnapshotRefUpdate.model_validate({"ref-name": name})), requirements
 
 
 def _appended(iceberg: IcebergTable, picked: Snapshot, branch: str) -> tuple[DataFile, ...]:

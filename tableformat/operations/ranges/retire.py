@@ -21,6 +21,7 @@ from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotRefUpda
 from tableformat.commit.change import ChangeKind, FileKey, TableChange, file_key, is_keyed
 from tableformat.commit.coverage_change import CoverageChange
 from tableformat.commit.fate import CommitFate, removing_on_failure
+from tableformat.commit.metadata_commit import assert_ref
 from tableformat.commit.planned_change import PlannedChange, UpdatesAndRequirements
 from tableformat.commit.publish_target import published_to
 from tableformat.commit.read_only import refuse_read_only
@@ -267,9 +268,11 @@ class _PlannedRestoration(PlannedChange):
         return True
 
     def beside(self, head: SnapshotView, snapshot: Snapshot) -> UpdatesAndRequirements:
-        del head, snapshot
+        """CP-62: the tag keeps the restored files until the commit."""
+        del snapshot
         forgotten = RemovePropertiesUpdate(removals=[RETIRED_PREFIX + self._tag])
-        return (forgotten, RemoveSnapshotRefUpdate.model_validate({"ref-name": self._tag})), ()
+        kept = assert_ref(self._tag, head.metadata.refs[self._tag].snapshot_id)
+        return (forgotten, RemoveSnapshotRefUpdate.model_validate({"ref-name": self._tag})), (kept,)
 
     def result(self, change: TableChange) -> RangePartitionsResult:
         count = len(change.added_data_files)

@@ -1,4 +1,4 @@
-"""`add_files`: Parquet files of others become data files of the table, where they are."""
+"""`add_files`: Parquet files of others become data files of the table, as they are."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from tableformat.keys.internal_values import array_of_internal_values
 from tableformat.keys.rising_rows import RisingRows
 from tableformat.keys.sort_marker import SORTED_BY
 from tableformat.metadata.content_file import PARQUET, DataFile
+from tableformat.metadata.own_names import origin_of, origins_in
 from tableformat.metadata.partition_text import value_of_text
 from tableformat.metadata.snapshot_view import last_sequence_number
 from tableformat.operations.drafts.draft import Draft
 from tableformat.operations.ranges.dropped import live_data_files
 from tableformat.operations.verbs.added_file import REFUSALS, UNDECIDED, AddedFile, partition_of_rows
+from tableformat.operations.verbs.own_names import with_own_names
 from tableformat.parquet.julian_dates import has_julian_dates
 from tableformat.parquet.parquet_file import open_parquet
 from tableformat.parquet.parquet_output import entry_metrics
@@ -43,9 +45,9 @@ def add_files(
     check_duplicate_files: bool = True,
     partitions: Sequence[Mapping[str, str | None]] | None = None,
 ) -> None:
-    """LK-10, LK-19: stage the files as they are; the commit gives the table the names of its columns, without which
-    columns of files that have no field ids are not found. Only footers are read, and rows where the footer does not say
-    that they may be in the table.
+    """LK-10, LK-19, LK-31: stage the files as they are; the commit gives the table the names of its columns, without
+    which columns of files that have no field ids are not found. Only footers are read, and rows where the footer does
+    not say that they may be in the table.
 
     `partitions`: for each file the values of columns that its directory says, as text.
     """
@@ -65,7 +67,8 @@ def add_files(
     stated = [
         _stated(draft, path, each) for path, each in zip(file_paths, partitions or [{}] * len(file_paths), strict=True)
     ]
-    data_files = tuple(_data_file(draft, path, each) for path, each in zip(file_paths, stated, strict=True))
+    checked = [_data_file(draft, path, each) for path, each in zip(file_paths, stated, strict=True)]
+    data_files = with_own_names(draft, checked)
     staged = StagedFiles(data_files=data_files, row_count=sum(file.record_count for file in data_files))
     since = last_sequence_number(draft.view.metadata) if check_duplicate_files else None
     draft.adopt_files(staged, since=since, held_against=draft.context.properties)
@@ -76,10 +79,15 @@ def _refuse_present(draft: Draft, file_paths: Sequence[str]) -> None:
     it left with all of its rows: they may be in other files by now."""
     given = {place_of(path): path for path in file_paths}
     names = {os.path.basename(path) for path in given}
+    origins = {origin_of(path, draft.view.metadata.location): path for path in file_paths}
 
     def among(paths: Iterable[str]) -> list[str]:
-        found = {place_of(path) for path in paths if os.path.basename(path) in names}
-        return sorted(given[place] for place in given.keys() & found)
+        named = list(paths)
+        found = {place_of(path) for path in named if os.path.basename(path) in names}
+        return sorted(
+            {given[place] for place in given.keys() & found}
+            | {origins[origin] for origin in origins.keys() & origins_in(named)}
+        )
 
     if present := among(file.file_path for file in live_data_files(draft.view)):
         raise AlreadyExistsError(

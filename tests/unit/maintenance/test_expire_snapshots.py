@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import time
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from maintenance_tables import another_handle, commit_deletes, keyed_table, rows
 from pyiceberg.table.refs import SnapshotRef
@@ -154,25 +152,6 @@ def test_named_snapshots_alone(tmp_path: Path) -> None:
         table.maintenance.expire_snapshots(snapshot_ids=middle)
     with pytest.raises(InvalidArgumentError, match="branch 'main' is at it"):
         table.maintenance.expire_snapshots(snapshot_ids=[table.snapshot_id])
-
-
-@pytest.mark.parametrize("again", ["file:{real}", "{real}", "{link}"])
-@pytest.mark.parametrize("version", ["2", "3"])
-def test_a_file_that_left_and_was_added_again_by_another_name_stays(tmp_path: Path, version: str, again: str) -> None:
-    """MT-3, LK-10: a retained snapshot needs it, however its location is spelt there."""
-    table = keyed_table(tmp_path / "real", properties={"format-version": version})
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    added = Path(table.location.removeprefix("file://")) / "data" / "added.parquet"
-    added.parent.mkdir(exist_ok=True)
-    pq.write_table(rows("b", range(4)), added)
-    table.add_files([f"file://{added}"])
-    table.delete("id1 = 'b'", mode="scan")
-    link = str(added).replace(str(tmp_path / "real"), str(tmp_path / "link"))
-    table.add_files([again.format(real=added, link=link)])
-    result = table.maintenance.expire_snapshots(older_than=timedelta(0))
-    assert result.expired_snapshots_count == 2
-    assert table.scan().to_arrow().num_rows == 4
-    assert table.verify(deep=True).is_clean
 
 
 def test_with_named_snapshots_nothing_else_expires(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from pyiceberg.types import LongType
 
 import tableformat as tf
 from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
-from tableformat.errors import CommitConflictError
+from tableformat.errors import CommitConflictError, SnapshotNotFoundError
+from tableformat.operations.history.cherrypick import cherrypick
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
@@ -103,3 +104,71 @@ def test_a_constraint_that_lost_a_race_is_not_tried_again(
     ):
         handle.add_check("positive", "id > 0")
     assert not [name for name in table.refresh().properties if name.startswith("tableformat.check")]
+
+
+@contextmanager
+def overtaken_before_its_request(other: Callable[[], Any]) -> Iterator[None]:
+    """Others commit after the next commit has looked at the head, and before it asks the catalog."""
+    waiting, commit_table = [other], EmbeddedCatalog.commit_table
+
+    def late(self: EmbeddedCatalog, *arguments: Any, **options: Any) -> Any:
+        while waiting:
+            waiting.pop()()
+        return commit_table(self, *arguments, **options)
+
+    with mock.patch.object(EmbeddedCatalog, "commit_table", late):
+        yield
+
+
+def expire_everything(table: tf.Table) -> None:
+    table.maintenance.expire_snapshots(retain_last=1, older_than=2**42)
+
+
+def test_a_staged_snapshot_that_expires_while_it_is_picked_is_not_published(table: tf.Table) -> None:
+    """CP-62: its files were removed, and the branch that had got them could not be read."""
+    catalog = table.catalog
+    assert catalog is not None
+    table.create_branch("staging")
+    staged = catalog.load_table("db.t", branch="staging").append(pa.table({"id": [2]}, schema=SCHEMA)).snapshot_id
+    assert staged is not None
+    table.refresh().append(pa.table({"id": [3]}, schema=SCHEMA))
+    table.drop_branch("staging")
+    other = catalog.load_table("db.t")
+    with (
+        overtaken_before_its_request(lambda: expire_everything(other)),
+        pytest.raises(SnapshotNotFoundError, match=str(staged)),
+    ):
+        cherrypick(table.iceberg, "main", staged)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 3]
+
+
+def test_a_staged_snapshot_that_is_picked_leaves_no_tag(table: tf.Table) -> None:
+    """CP-62"""
+    table.create_branch("staging")
+    assert table.catalog is not None
+    staged = table.catalog.load_table("db.t", branch="staging").append(pa.table({"id": [2]}, schema=SCHEMA)).snapshot_id
+    assert staged is not None
+    table.refresh().append(pa.table({"id": [3]}, schema=SCHEMA))
+    cherrypick(table.iceberg, "main", staged)
+    assert sorted(table.refresh().metadata.refs) == ["main", "staging"]
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_retired_range_whose_tag_expires_while_it_is_restored_stays_retired(tmp_path: Path) -> None:
+    """CP-62: as above, where somebody drops the tag."""
+    catalog = tf.open_catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], step=10)
+    made = catalog.create_table("db.t", SCHEMA, key=["id"], range_partitions=ranges, properties=FAST_RETRIES)
+    made.append(pa.table({"id": [1, 11]}, schema=SCHEMA))
+    tag = made.range_partitions.retire(10, 20).tag
+    assert tag is not None
+
+    def drop_and_expire() -> None:
+        other = catalog.load_table("db.t")
+        other.drop_tag(tag)
+        expire_everything(other)
+
+    with overtaken_before_its_request(drop_and_expire), pytest.raises(SnapshotNotFoundError, match=tag):
+        made.range_partitions.restore(tag)
+    assert made.refresh().scan().to_arrow()["id"].to_pylist() == [1]
