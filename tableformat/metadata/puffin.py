@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.storage.outage import raise_unless_damage
 from tableformat.storage.storage import open_input
 
 MAGIC: Final = b"PFA1"
@@ -156,6 +157,7 @@ def _parse_payload(payload: bytes, flags: bytes, location: str) -> PuffinFooter:
         blobs = tuple(_blob_metadata(blob) for blob in content["blobs"])
         return PuffinFooter(blobs, dict(content.get("properties", {})))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise_unless_damage(location, error)
         raise CorruptFileError(location, f"the Puffin footer cannot be read: {error!r}.") from error
 
 

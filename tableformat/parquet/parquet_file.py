@@ -28,7 +28,7 @@ from tableformat.metadata.content_file import (
 )
 from tableformat.parquet.parquet_columns import LeafColumn, leaf_columns, struct_columns, with_field_ids
 from tableformat.storage.loading_cache import LoadingCache
-from tableformat.storage.outage import is_outage, storage_error
+from tableformat.storage.outage import raise_unless_damage
 from tableformat.storage.storage import open_input, read_bytes
 
 FooterCache = LoadingCache[tuple[str, int], pq.FileMetaData]
@@ -256,15 +256,14 @@ def unreadable_as_corrupt(location: str) -> Iterator[None]:
     """DA-8: whatever goes wrong in the block means that the file cannot be read; CorruptFileError names it.
 
     Errors of this library pass as they are: they name a file and say more. Storage that cannot be reached is a
-    StorageError.
+    StorageError, and so is a process without threads or files; a MemoryError stays one.
     """
     try:
         yield
     except TableFormatError:
         raise
     except Exception as error:
-        if is_outage(error):
-            raise storage_error(location, error, "read") from error
+        raise_unless_damage(location, error)
         raise CorruptFileError(location, f"the file cannot be read: {error!r}.") from error
 
 

@@ -65,20 +65,23 @@ class ParquetOutput:
         self._finished: list[pq.FileMetaData] = []
         self.row_count = 0
         codec = compression_codec(properties)
+        dictionaries = dictionary_columns if isinstance(dictionary_columns, bool) else list(dictionary_columns)
         try:
-            self._writer = pq.ParquetWriter(
-                self._sink,
-                schema,
-                compression="none" if codec == "uncompressed" else codec,
-                compression_level=_compression_level(properties, codec),
-                use_dictionary=dictionary_columns if isinstance(dictionary_columns, bool) else list(dictionary_columns),
-                write_page_index=write_page_index,
-                write_page_checksum=True,
-                bloom_filter_options=arrow_options(bloom_filters, 0 if first_rows is None else len(first_rows)),
-                store_schema=False,
-                write_batch_size=self._write_batch_rows,
-                metadata_collector=self._finished,
-            )
+            # Its first bytes are written here.
+            with writing(self._location):
+                self._writer = pq.ParquetWriter(
+                    self._sink,
+                    schema,
+                    compression="none" if codec == "uncompressed" else codec,
+                    compression_level=_compression_level(properties, codec),
+                    use_dictionary=dictionaries,
+                    write_page_index=write_page_index,
+                    write_page_checksum=True,
+                    bloom_filter_options=arrow_options(bloom_filters, 0 if first_rows is None else len(first_rows)),
+                    store_schema=False,
+                    write_batch_size=self._write_batch_rows,
+                    metadata_collector=self._finished,
+                )
             if key_value_metadata:
                 # Without the stored Arrow schema pyarrow does not write the schema's own metadata either.
                 self._writer.add_key_value_metadata(dict(key_value_metadata))

@@ -18,6 +18,7 @@ from tableformat.metadata.puffin import REFERENCED_DATA_FILE, BlobMetadata, with
 from tableformat.parquet.parquet_output import ParquetOutput
 from tableformat.relocation.manifest_paths import RewrittenDelete
 from tableformat.relocation.naming import Naming
+from tableformat.storage.outage import raise_unless_damage
 from tableformat.storage.storage import delete_if_present, open_input, read_bytes, write_bytes
 
 Place: TypeAlias = Callable[[str], str]
@@ -72,6 +73,7 @@ def _rewrite_positions(source: FileIO, target: FileIO, location: str, place: str
             file = pq.ParquetFile(opened)
             rows, described = file.read(), file.metadata.metadata or {}
     except pa.ArrowException as error:
+        raise_unless_damage(location, error)
         raise CorruptFileError(location, f"it cannot be read as Parquet ({error}).") from error
     encoded = rows[FILE_PATH].combine_chunks().dictionary_encode()
     paths = [naming.kept(path) for path in path_texts(encoded.dictionary)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from typing import Final
 
+import pyarrow as pa
 from pyarrow.fs import FileType
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -18,6 +21,39 @@ _CHECKSUM_ERROR: Final = "FlexibleChecksumError"
 """botocore's, whose name is not there in older versions of it."""
 _ARROW_MARKS: Final = ("AWS Error", "google::cloud", "GCS returned", "Azure", "Curl", "curlCode")
 """What Arrow puts into the text of its errors about a store: it raises a bare OSError for those, as for bad Parquet."""
+
+
+_SIZE_ASKED_FOR: Final = re.compile(r"of size (-?\d+)")
+_ADDRESSABLE_BYTES: Final = 1 << 47
+"""What a process can address. A file that asks for more at once is damaged, whatever the memory of the machine is."""
+_NO_THREAD: Final = ("can't start new thread", "Failed to launch worker thread")
+"""What Python and Arrow raise, both without an error number."""
+
+
+def raise_unless_damage(location: str, error: BaseException, done: str = "read") -> None:
+    """DA-8: raise what an error says of the process or of the way to the bytes; return when it says that the bytes of
+    the file are wrong. Every caller that raises CorruptFileError for errors of other libraries asks here before.
+
+    A MemoryError is raised as it is, everything else as a StorageError.
+    """
+    if isinstance(error, MemoryError) and not _asks_for_the_impossible(error):
+        raise error
+    if isinstance(error, (RuntimeError, pa.ArrowException)) and any(mark in str(error) for mark in _NO_THREAD):
+        raise StorageError(
+            f"{location} could not be {done}: the process may not start another thread ({error}). This says nothing "
+            "about the file. Raise the limit of processes or memory (ulimit -u, the limit of the container), and try "
+            "again."
+        ) from error
+    if is_outage(error):
+        raise storage_error(location, error, done) from error
+
+
+def _asks_for_the_impossible(error: MemoryError) -> bool:
+    asked = _SIZE_ASKED_FOR.search(str(error))
+    if asked is not None:
+        return not 0 <= int(asked[1]) < _ADDRESSABLE_BYTES
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)  # numpy's
+    return shape is not None and dtype is not None and math.prod(shape) * dtype.itemsize >= _ADDRESSABLE_BYTES
 
 
 def is_outage(error: BaseException) -> bool:

@@ -25,6 +25,7 @@ from tableformat.deletes.rules import committed_sequence_number
 from tableformat.deletes.spans.spans import SpanArray
 from tableformat.errors import CorruptFileError
 from tableformat.metadata.content_file import DeleteFile
+from tableformat.storage.outage import raise_unless_damage
 
 MARK: Final = b"\x00"
 """What the bytes begin with. The other form begins with the number of key columns, which is not 0."""
@@ -115,6 +116,7 @@ def _table(delete: DeleteFile, stream: bytes) -> pa.Table:
             table = reader.read_all()
         table.validate(full=True)
     except (ValueError, OSError, pa.ArrowException) as error:
+        raise_unless_damage(delete.file_path, error)
         raise _unreadable(delete, error) from error
     if len(table) != delete.record_count:
         raise CorruptFileError(

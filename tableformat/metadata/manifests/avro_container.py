@@ -26,6 +26,7 @@ import fastavro
 import pyarrow as pa
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.storage.outage import raise_unless_damage
 
 RECORDS_PER_BLOCK: Final = 2_000
 """A reader holds one block decompressed; some hundred kilobytes of manifest entries."""
@@ -109,6 +110,7 @@ def read_container(data: bytes, location: str) -> Container:
             blocks.append((count, decompress(data[position:end])))
             position = end + _SYNC_BYTES
     except DECODING_ERRORS as error:
+        raise_unless_damage(location, error)
         raise CorruptFileError(location, f"it cannot be read as an Avro file ({_wording(error)}).") from error
     return Container(location, metadata, tuple(blocks))
 
@@ -128,6 +130,7 @@ def decode_block(count: int, block: bytes, codec: RecordCodec, location: str) ->
     try:
         decoded: Any = fastavro.schemaless_reader(stream, codec.parsed, None)
     except DECODING_ERRORS as error:
+        raise_unless_damage(location, error)
         raise CorruptFileError(location, f"its records do not fit its schema ({_wording(error)}).") from error
     if len(decoded["records"]) != count or stream.read(1):
         raise CorruptFileError(location, f"a block of {count} records holds other than these.")

@@ -36,6 +36,7 @@ from tableformat.metadata.manifests.manifest_schema import manifest_list_schema,
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.storage import storage
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.outage import raise_unless_damage
 from tableformat.storage.side_by_side import WriteBytes
 
 CACHED_MANIFESTS: Final = 200_000
@@ -77,6 +78,7 @@ def decode_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     try:
         return tuple(_manifest_file(io, record, location) for record in records)
     except DECODING_ERRORS as error:
+        raise_unless_damage(location, error)
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise CorruptFileError(location, f"its entries are not those of a manifest list ({reason}).") from error
 

@@ -37,6 +37,7 @@ from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestC
 from tableformat.metadata.manifests.manifest_schema import Converter, rename_by_field_id
 from tableformat.storage import storage
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.outage import raise_unless_damage
 
 CACHE_BYTES: Final = 32 * 1024 * 1024
 """Decompressed Avro whose entries are kept; as Python objects they take about five times that."""
@@ -97,6 +98,7 @@ def _decoded(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tup
     try:
         entries = _entries(records, manifest, spec, layout)
     except DECODING_ERRORS as error:
+        raise_unless_damage(location, error)
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise CorruptFileError(location, f"its entries are not those of a manifest ({reason}).") from error
     return entries, container.decoded_bytes
@@ -120,6 +122,7 @@ def layout_of_schema(avro_schema: bytes, location: str) -> EntryLayout:
     try:
         return _layout(avro_schema)
     except (*DECODING_ERRORS, SchemaParseException) as error:
+        raise_unless_damage(location, error)
         raise CorruptFileError(location, f"the Avro schema in its header is damaged ({error}).") from error
 
 

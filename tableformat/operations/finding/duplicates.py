@@ -21,6 +21,7 @@ from tableformat.operations.finding.row_expressions import quoted
 from tableformat.operations.finding.streamed_input import streamed_input
 from tableformat.scan.context import ReadContext
 from tableformat.scan.reader import read_tables
+from tableformat.storage.duckdb_memory import duckdb_connection
 from tableformat.write.rows.conform import ConformedRows
 
 
@@ -47,15 +48,13 @@ def append_unless_present(draft: Draft, rows: ConformedRows, *, fail: bool) -> N
 
 def _is_new(draft: Draft, tasks: Sequence[RowTask], portion: pa.Table, key: tuple[str, ...]) -> np.ndarray:
     """For each row whether it is the first one with its key, in the table and in the portion."""
-    import duckdb
-
     context = ReadContext.of(draft.view, key)
     present = (batch for table in read_tables(tasks, context) for batch in as_numbers(table).to_batches())
     columns = ", ".join(map(quoted, key))
     schema = as_numbers(pa.Table.from_batches([], context.arrow_schema)).schema
     keys = as_numbers(portion.select(list(key)))
     numbered = keys.append_column("__row", pa.array(np.arange(portion.num_rows)))
-    with duckdb.connect() as connection:
+    with duckdb_connection() as connection:
         connection.register("incoming", numbered)
         with streamed_input(connection, "present", schema, present):
             first = connection.sql(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyiceberg.types import DoubleType, FloatType
 
 from tableformat.errors import InvalidArgumentError
 from tableformat.operations.finding.exact_nanoseconds import refuse_rounding
+from tableformat.storage.duckdb_memory import duckdb_connection
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -39,13 +41,13 @@ def row_expression(text: str, *, where: str) -> exp.Expr:
     return expression
 
 
-def sql_connection() -> DuckDBPyConnection:
-    """Where SQL text is computed: times without an offset are UTC, as in `where=`, whatever the machine's zone is."""
-    import duckdb
-
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
+@contextmanager
+def sql_connection() -> Iterator[DuckDBPyConnection]:
+    """Where SQL text is computed: times without an offset are UTC, as in `where=`, whatever the machine's zone is.
+    MemoryError where DuckDB lacks memory."""
+    with duckdb_connection() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
 
 
 def sql_of(expression: exp.Expr) -> str:
@@ -74,6 +76,8 @@ def computed(
             connection.register(name, table)
         try:
             values = connection.sql(f"SELECT {columns} FROM {source}").to_arrow_table()
+        except duckdb.OutOfMemoryException:
+            raise
         except duckdb.Error as error:
             raise InvalidArgumentError(
                 f"{where} cannot be computed: {_in_a_line(error)} Nothing was changed."

@@ -67,6 +67,8 @@ def find_matches(sides: Sides, schema: pa.Schema, targets: Iterable[pa.Table]) -
         try:
             with streamed_input(connection, "merge_target", read_schema, _numbered_batches(targets, number)):
                 found = connection.sql(query).to_arrow_table()
+        except duckdb.OutOfMemoryException:
+            raise
         except duckdb.Error as error:
             raise _not_computed("on, or a predicate of a clause", error) from error
     columns = [found.column(name).to_numpy().astype(np.int64) for name in ("t", "s", "c")]
@@ -93,6 +95,8 @@ def clause_of_unmatched(sides: Sides, matches: Matches) -> np.ndarray:
             found = connection.sql(
                 f"SELECT {chosen_clause(clauses)} AS c FROM merge_source AS {alias} ORDER BY {alias}.{number}"
             ).to_arrow_table()
+        except duckdb.OutOfMemoryException:
+            raise
         except duckdb.Error as error:
             raise _not_computed("a predicate of when_not_matched_insert", error) from error
     chosen = np.full(len(sides.source), -1, np.int64)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.properties import WRITE_MEMORY_BYTES_DEFAULT
+from tableformat.storage.duckdb_memory import duckdb_connection
 from tableformat.write.rows.distinct import with_fixed_width
 from tableformat.write.rows.nested_casts import decoded
 from tableformat.write.rows.rows import BatchStream
@@ -93,7 +94,6 @@ def _spilled(
     memory_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
     """The temporary files live as long as this generator."""
-    import duckdb
 
     with tempfile.TemporaryDirectory(prefix="tableformat-last-row-") as directory:
         rows, keys = Path(directory, "rows.arrow"), Path(directory, "keys.arrow")
@@ -107,7 +107,7 @@ def _spilled(
         with (
             pa.ipc.open_stream(pa.OSFile(str(keys))) as key_reader,
             pa.ipc.open_stream(pa.OSFile(str(rows))) as row_reader,
-            duckdb.connect(config=settings) as connection,
+            duckdb_connection(settings) as connection,
         ):
             connection.register("keys", key_reader)
             winners = connection.sql(_winners_query(key_reader.schema)).to_arrow_reader(_WINNERS_PER_BATCH)
