@@ -13,7 +13,7 @@ from __future__ import annotations
 import gzip
 import os
 import uuid
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -38,6 +38,7 @@ from sqlalchemy import NullPool, Select, bindparam, create_engine, inspect, sele
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.schema import CreateTable
 
+from tableformat.cached_property import cached_property
 from tableformat.catalogs.database_errors import file_of, is_locked, sqlite_error, type_database_errors
 from tableformat.catalogs.followed_file import FollowedFile
 from tableformat.catalogs.lake_directory import local_directory, make_directory, refuse_table_directory, sqlite_uri

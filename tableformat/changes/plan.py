@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.table.snapshots import Snapshot
 
+from tableformat.cached_property import cached_property
 from tableformat.changes.range import ChangeRange, parent_of
 from tableformat.commit.snapshot_summary import changes_no_row
 from tableformat.commit.table_diff import TableDiff, diff_snapshots, live_files, manifests_of_snapshot

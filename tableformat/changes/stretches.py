@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Final, TypeAlias
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.snapshots import Snapshot
 
+from tableformat.cached_property import cached_property
 from tableformat.changes.plan import ChangeType
 from tableformat.changes.range import parent_of
 from tableformat.commit.table_diff import TableDiff, diff_snapshots

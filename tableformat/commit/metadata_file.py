@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Final
 from uuid import UUID
 
-from cachetools import LRUCache
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 from pyiceberg.typedef import IcebergBaseModel
 
 from tableformat.commit.metadata_gzip import DeflatedText, GzipFile
 from tableformat.metadata.snapshot_index import continues
+from tableformat.storage.bounded_cache import BoundedCache
 
 GZIP_SUFFIX: Final = ".gz.metadata.json"
 """How readers know a compressed metadata file."""
@@ -64,11 +63,10 @@ class _Written:
         return _Written(items, texts, self.before, b",".join([self.recent, *added] if self.recent else added))
 
 
-_written: Final[LRUCache[tuple[UUID | None, str], _Written]] = LRUCache(_TABLES_MAX * len(_GROWING))
+_written: Final[BoundedCache[tuple[UUID | None, str], _Written]] = BoundedCache(_TABLES_MAX * len(_GROWING))
 """The lists of the last metadata file of each table, by its UUID."""
-_deflated: Final[LRUCache[tuple[UUID | None, str], DeflatedText]] = LRUCache(_TABLES_MAX * len(_GROWING))
+_deflated: Final[BoundedCache[tuple[UUID | None, str], DeflatedText]] = BoundedCache(_TABLES_MAX * len(_GROWING))
 """The older items of these lists, compressed, where metadata files are."""
-_lock: Final = Lock()
 
 
 def metadata_parts(metadata: TableMetadata, location: str) -> tuple[bytes, ...]:
@@ -94,11 +92,9 @@ def _compressed(table_uuid: UUID, lists: Mapping[str, _Written], rest: bytes) ->
     file.add(b"{")
     for field, written in lists.items():
         file.add(b'"%b":[' % _GROWING[field])
-        with _lock:
-            known = _deflated.get((table_uuid, field), DeflatedText())
+        known = _deflated.get((table_uuid, field)) or DeflatedText()
         deflated = file.add_kept(written.before, known)
-        with _lock:
-            _deflated[table_uuid, field] = deflated
+        _deflated.put((table_uuid, field), deflated, 1)
         file.add(written.separator, written.recent, b"],")
     file.add(rest.removeprefix(b"{"))
     return file.finish()
@@ -106,11 +102,9 @@ def _compressed(table_uuid: UUID, lists: Mapping[str, _Written], rest: bytes) ->
 
 def _list(metadata: TableMetadata, field: str) -> _Written:
     of_table = (metadata.table_uuid, field)
-    with _lock:
-        before = _written.get(of_table, _Written([], [], b"", b""))
+    before = _written.get(of_table) or _Written([], [], b"", b"")
     written = before.next(getattr(metadata, field))
-    with _lock:
-        _written[of_table] = written
+    _written.put(of_table, written, 1)
     return written
 
 

@@ -18,7 +18,6 @@ import hashlib
 import logging
 import math
 import os
-from threading import Lock
 from typing import Any, Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -26,6 +25,8 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
+
+from tableformat.storage.forks import new_lock
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ _LOCK: Final = "pg_advisory_xact_lock"
 _MAX_MS: Final = 2**31 - 1
 _PURPOSE: Final = b"tableformat.turn"
 _queueing: Final[WeakKeyDictionary[Engine, Engine]] = WeakKeyDictionary()
-_lock: Final = Lock()
+_lock: Final = new_lock()
 _of_the_parent: Final[list[PoolProxiedConnection]] = []
 """After a fork: what is forgotten is given back, and the turn is the parent's."""
 

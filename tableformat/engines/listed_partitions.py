@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from tableformat.cached_property import cached_property
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.range_partitions.defined import DefinedPartitions
 from tableformat.range_partitions.listing import listing_schema, partition_contents

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField
 
+from tableformat.cached_property import cached_property
 from tableformat.deletes.matching.equality import EqualityKeys
 from tableformat.deletes.positions import PositionSet
 from tableformat.deletes.rules import committed_sequence_number

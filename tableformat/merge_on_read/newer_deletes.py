@@ -14,13 +14,13 @@ bounds of the file rule out are not in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
+from tableformat.cached_property import cached_property
 from tableformat.deletes.rules import committed_sequence_number
 from tableformat.metadata.content_file import DeleteFile
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from threading import Lock
 from typing import Final, TypeVar
 
-from cachetools import LRUCache
 from pyiceberg.schema import Schema
+
+from tableformat.storage.bounded_cache import BoundedCache
 
 _SCHEMAS_MAX: Final = 128
 _Made = TypeVar("_Made")
@@ -20,19 +20,16 @@ def once_per_schema(make: Callable[[Schema], _Made]) -> Callable[[Schema], _Made
 
     Schemas are known by their objects: they have lists, so that no dict takes them.
     """
-    made: LRUCache[int, tuple[Schema, _Made]] = LRUCache(_SCHEMAS_MAX)
-    lock = Lock()
+    made: BoundedCache[int, tuple[Schema, _Made]] = BoundedCache(_SCHEMAS_MAX)
 
     @wraps(make)
     def of(schema: Schema) -> _Made:
-        with lock:
-            known = made.get(id(schema))
+        known = made.get(id(schema))
         if known is not None:
             return known[1]
         answer = make(schema)
-        with lock:
-            # The schema is kept, so that no other object gets its id.
-            made[id(schema)] = schema, answer
+        # The schema is kept, so that no other object gets its id.
+        made.put(id(schema), (schema, answer), 1)
         return answer
 
     return of

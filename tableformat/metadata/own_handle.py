@@ -15,17 +15,17 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any, Final, TypeVar
 
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.metadata.snapshot_view import last_sequence_number
+from tableformat.storage.forks import new_lock
 
 _Kind = TypeVar("_Kind", bound=type)
 _MOVED: Final = ("metadata", "metadata_location", "io", "config")
 """What a refresh, or a commit, changes of a handle."""
-_moving: Final = Lock()
+_moving: Final = new_lock()
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -21,6 +20,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import TableProperties
 
+from tableformat.cached_property import cached_property
 from tableformat.errors import CorruptFileError
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.storage import actual_location, delete_if_present, open_input, read_bytes

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Final
 from uuid import UUID
 
-from cachetools import LRUCache
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+
+from tableformat.storage.bounded_cache import BoundedCache
 
 _TABLES_MAX: Final = 16
 
@@ -26,9 +26,8 @@ class _Index:
     by_id: Mapping[int, Snapshot]
 
 
-_indexes: Final[LRUCache[UUID | None, _Index]] = LRUCache(_TABLES_MAX)
+_indexes: Final[BoundedCache[UUID | None, _Index]] = BoundedCache(_TABLES_MAX)
 """Of the state of each table that was asked last."""
-_lock: Final = Lock()
 
 
 def snapshot_by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot | None:
@@ -39,16 +38,14 @@ def snapshot_by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot | None
 def snapshots_by_id(metadata: TableMetadata) -> Mapping[int, Snapshot]:
     """All snapshots that the table retains."""
     snapshots = metadata.snapshots
-    with _lock:
-        index = _indexes.get(metadata.table_uuid)
+    index = _indexes.get(metadata.table_uuid)
     if index is not None and index.snapshots is snapshots:
         return index.by_id
     if index is not None and continues(index.snapshots, snapshots):
         by_id = {**_by_id(snapshots[len(index.snapshots) :]), **index.by_id}
     else:
         by_id = _by_id(snapshots)
-    with _lock:
-        _indexes[metadata.table_uuid] = _Index(snapshots, by_id)
+    _indexes.put(metadata.table_uuid, _Index(snapshots, by_id), 1)
     return by_id
 
 

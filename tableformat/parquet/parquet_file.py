@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from pyiceberg.io import FileIO
 from pyiceberg.table.name_mapping import NameMapping
 
+from tableformat.cached_property import cached_property
 from tableformat.errors import CorruptFileError, TableFormatError, UnsupportedFeatureError
 from tableformat.keys.sort_marker import sorted_by
 from tableformat.metadata.content_file import (

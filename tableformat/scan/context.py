@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
-from threading import Lock
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -15,16 +13,18 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 
+from tableformat.cached_property import cached_property
 from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContext
 from tableformat.metadata.arrow_schema import arrow_schema
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.parquet.projection import select_columns
 from tableformat.scan.measures import ScanMeter, Step, StepCall
 from tableformat.scan.row_lineage_columns import row_lineage_columns, selectable_columns
+from tableformat.storage.forks import new_lock
 from tableformat.storage.location import local_path
 
 _caches: Final[WeakKeyDictionary[FileIO, MergeCaches]] = WeakKeyDictionary()
-_lock: Final = Lock()
+_lock: Final = new_lock()
 
 
 def merge_context(view: SnapshotView) -> MergeContext:

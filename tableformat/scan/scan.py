@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
 
 from tableformat.arguments import checked_methods
+from tableformat.cached_property import cached_property
 from tableformat.filters.predicate import Where
 from tableformat.merge_on_read.task import FileScanTask
 from tableformat.metadata.snapshot_view import SnapshotView

@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
+from tableformat.storage.forks import remade_in_children
+
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 
@@ -20,8 +22,16 @@ class BoundedCache(Generic[_Key, _Value]):
 
     def __init__(self, max_weight: int) -> None:
         self._max_weight = max_weight
-        self._entries: LRUCache[_Key, tuple[_Value, int]] = LRUCache(max_weight, getsizeof=lambda entry: entry[1])
+        self._clear()
+        remade_in_children(self)
+
+    def _clear(self) -> None:
+        self._entries: LRUCache[_Key, tuple[_Value, int]] = LRUCache(self._max_weight, getsizeof=lambda entry: entry[1])
         self._lock = Lock()
+
+    def remake_in_child(self) -> None:
+        if self._lock.locked():
+            self._clear()
 
     def get(self, key: _Key) -> _Value | None:
         with self._lock:

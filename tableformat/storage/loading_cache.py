@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.forks import remade_in_children
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -23,6 +24,11 @@ class LoadingCache(Generic[K, V]):
         self._capacity_bytes = capacity_bytes
         self._size_bytes = size_bytes
         self._held: BoundedCache[K, V] = BoundedCache(capacity_bytes)
+        self.remake_in_child()
+        remade_in_children(self)
+
+    def remake_in_child(self) -> None:
+        """What other threads are loading is loaded again; what is held is held."""
         self._loading: dict[K, Future[V]] = {}
         self._lock = Lock()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -15,6 +14,7 @@ from pyiceberg.table.locations import LocationProvider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
+from tableformat.cached_property import cached_property
 from tableformat.errors import InvalidArgumentError
 from tableformat.keys.table_key import key_field_ids
 from tableformat.metadata.partition_text import human_text

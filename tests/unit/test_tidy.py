@@ -307,6 +307,11 @@ def test_numbers_of_deletes_and_data_are_compared_in_one_module() -> None:
     assert comparing == {"tableformat/deletes/rules.py", "tableformat/commit/conflicts.py"}
 
 
+def test_no_property_is_computed_under_a_lock_of_all_objects() -> None:
+    """CP-63: in Python 3.11 `functools.cached_property` is."""
+    nothing_of(name_of(path) for path in LIBRARY if re.search(r"functools import.*cached_property", path.read_text()))
+
+
 def test_every_document_of_rules_is_in_the_index_with_its_ids() -> None:
     """`specs/README.md` says which ids are where: "FM-1 to FM-24"."""
     stated = dict(re.findall(r"(?m)^\| \[([\w.-]+\.md)\]\([^)]*\) \|[^|]*\| ([^|]*?) ?\|$", SPECS_INDEX.read_text()))

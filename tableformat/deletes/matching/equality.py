@@ -15,7 +15,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.types import PrimitiveType
 
+from tableformat.cached_property import cached_property
 from tableformat.deletes.matching.comparable_values import comparable_type, decoded
 from tableformat.deletes.matching.key_index import KeyIndex, index_keys
 from tableformat.deletes.rules import equality_delete_is_new_enough

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tableformat.cached_property import cached_property
 from tableformat.errors import InvalidKeyError
 from tableformat.keys.arrow_columns import array_of_values
 from tableformat.keys.encoding import AFTER_MARKER, encode_column, join_pieces

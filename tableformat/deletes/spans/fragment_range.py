@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from tableformat.cached_property import cached_property
 from tableformat.deletes.positions import expanded
 from tableformat.deletes.rules import range_delete_is_new_enough
 from tableformat.deletes.spans.extremes import extremes

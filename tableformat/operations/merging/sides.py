@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
 from sqlglot import exp
 
+from tableformat.cached_property import cached_property
 from tableformat.errors import UnknownColumnError
 from tableformat.operations.finding.row_expressions import quoted, row_expression, sql_of
 from tableformat.operations.merging.clauses import MergeClause, MergeStatement

@@ -22,6 +22,7 @@ import pyarrow as pa
 from tableformat.metadata.columns.data_columns import DataColumns, Indices
 from tableformat.parquet.bloom_filters.probe import BLOCK_BYTES, WORDS, Blocks, Probe
 from tableformat.parquet.bloom_filters.stored_form import StoredForm
+from tableformat.storage.forks import remade_in_children
 
 FILTERS_BYTES: Final = 128 * 1024 * 1024
 _FEW: Final = 256
@@ -38,6 +39,10 @@ class HeldFilters:
     def __init__(self, capacity_bytes: int = FILTERS_BYTES) -> None:
         self._capacity_bytes = capacity_bytes
         self._capacity = capacity_bytes // BLOCK_BYTES
+        self._clear()
+        remade_in_children(self)
+
+    def _clear(self) -> None:
         self._blocks: Blocks = np.empty((0, WORDS), np.uint32)
         self._entries: dict[_Column, dict[str, _Entry]] = {}
         self._oldest: deque[tuple[_Column, str, _Entry]] = deque()
@@ -45,6 +50,10 @@ class HeldFilters:
         self._version = 0
         self._places: WeakKeyDictionary[DataColumns, dict[_Column, tuple[int, _Places]]] = WeakKeyDictionary()
         self._lock = Lock()
+
+    def remake_in_child(self) -> None:
+        if self._lock.locked():
+            self._clear()
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self._capacity_bytes,)
