@@ -108,8 +108,9 @@ def _below(
 
 
 def _shared_beginning(first: bytes, last: bytes) -> bytes:
-    length = next((index for index, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
-    return min(first, last, key=len) if length is None else first[:length]
+    shorter = min(len(first), len(last))
+    differs = np.frombuffer(first, np.uint8, shorter) != np.frombuffer(last, np.uint8, shorter)
+    return first[: int(differs.argmax())] if differs.any() else first[:shorter]
 
 
 def _words(strings: pa.LargeBinaryArray, skipped: int) -> npt.NDArray[np.int64]:

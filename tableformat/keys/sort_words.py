@@ -97,6 +97,8 @@ class ByteWords:
     """At least 8 bytes long."""
     valid: Flags | None
     is_variable: bool
+    array: pa.Array | None = None
+    """The values themselves, where they are whole."""
 
     def from_byte(self, skipped: int) -> ByteWords:
         """Of the same values without their first bytes, which all of them have."""
@@ -109,11 +111,19 @@ class ByteWords:
         if self.is_variable and index == level_count - 1:
             # Rows longer than every cut are in no order of length, and all of them are above the cuts they tie with.
             return _zero_where_null(ends - starts, self.valid, rows)
+        sort_words = self._words(starts, ends, index)
+        sort_words ^= _SIGN_BIT
+        return _zero_where_null(sort_words.view(np.int64), self.valid, rows)
+
+    def words_at(self, rows: Codes, index: Codes) -> npt.NDArray[np.uint64]:
+        """Of each of the rows the eight bytes from `8 * index` on, of each its own index."""
+        return self._words(self.starts[rows], self.ends[rows], index)
+
+    def _words(self, starts: Codes, ends: Codes, index: int | Codes) -> npt.NDArray[np.uint64]:
         at = starts + index * _BYTES_PER_WORD
         sort_words = _load_sort_words(self.buffer, at)
         sort_words &= _LEADING_BYTES_MASK[np.minimum(np.maximum(ends - at, 0), _BYTES_PER_WORD)]
-        sort_words ^= _SIGN_BIT
-        return _zero_where_null(sort_words.view(np.int64), self.valid, rows)
+        return sort_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +189,11 @@ def sort_words_of(column: pa.Array | pa.ChunkedArray | None, key_type: Primitive
             return DecimalWords(decimal_halves(array), valid)
         case KeyFamily.VARIABLE_BYTES:
             offsets = _offsets(array)
-            return ByteWords(offsets[:-1], offsets[1:], _byte_buffer(array), valid, is_variable=True)
+            return ByteWords(offsets[:-1], offsets[1:], _byte_buffer(array), valid, is_variable=True, array=array)
         case KeyFamily.FIXED_BYTES:
             width = fixed_width_bytes(key_type)
             starts = np.arange(array.offset, array.offset + len(array), dtype=np.int64) * width
-            return ByteWords(starts, starts + width, _byte_buffer(array), valid, is_variable=False)
+            return ByteWords(starts, starts + width, _byte_buffer(array), valid, is_variable=False, array=array)
 
 
 def level_count(sort_words: SortWords, key_type: PrimitiveType) -> int:

@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.keys.byte_search import SortedStrings
+from tableformat.keys.long_words import LONG_LEVELS, long_values_of, with_long_values
 from tableformat.keys.sort_words import Codes, Flags, SortWords, level_count, sort_words_of
 
 
@@ -32,6 +34,8 @@ class BoundaryColumn:
     lower: SortWords
     upper: SortWords
     level_count: int
+    long_values: SortedStrings | None = None
+    """Of cuts with long values those; rows are compared `with_long_values`, too."""
 
     @property
     def has_null(self) -> bool:
@@ -77,8 +81,16 @@ def boundaries_of(spans: SpanArray) -> Boundaries:
         lower = sort_words_of(spans.lower.columns[position], key_type, len(spans))
         upper = sort_words_of(spans.upper.columns[position], key_type, len(spans))
         levels = max(level_count(lower, key_type), level_count(upper, key_type))
-        columns.append(BoundaryColumn(lower, upper, levels))
+        columns.append(_boundary_column(lower, upper, levels))
     return Boundaries(depth, after, tuple(columns))
+
+
+def _boundary_column(lower: SortWords, upper: SortWords, levels: int) -> BoundaryColumn:
+    if levels <= LONG_LEVELS:
+        return BoundaryColumn(lower, upper, levels)
+    long_values = long_values_of([lower, upper])
+    lower, upper = with_long_values(lower, long_values), with_long_values(upper, long_values)
+    return BoundaryColumn(lower, upper, LONG_LEVELS, long_values)
 
 
 _BUCKETS_PER_CODE: Final = 32

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pyiceberg.types import LongType, PrimitiveType
 
 from tableformat.keys.families import KeyFamily, family_of
+from tableformat.keys.long_words import HEAD_LEVELS, same_values, tail_hashes
 from tableformat.keys.sort_words import ByteWords, DictionaryWords, SortWords, level_count, sort_words_of
 
 Hashes = NDArray[np.uint64]
@@ -72,9 +73,11 @@ class KeyWords:
         for mine, other, count in zip(self.columns, keys.columns, keys.level_counts, strict=True):
             if mine.valid is not None or other.valid is not None:
                 equal = equal[_present(mine, rows[equal]) == _present(other, candidates[equal])]
-            for level in range(count):
+            for level in range(min(count, HEAD_LEVELS)):
                 words = mine.level(level, count, rows[equal])
                 equal = equal[words == other.level(level, count, candidates[equal])]
+            if count > HEAD_LEVELS:
+                equal = equal[same_values(mine, rows[equal], other, candidates[equal])]
         mask = np.zeros(len(rows), np.bool_)
         mask[equal] = True
         return mask
@@ -131,7 +134,8 @@ def _byte_words(words: ByteWords, count: int, rows: slice) -> Hashes:
     """Of the length, then of eight bytes after the other as far as the value and the longest key have some."""
     lengths = words.ends[rows] - words.starts[rows]
     found = lengths.view(np.uint64) ^ _SEED
-    for level in range(count - 1 if words.is_variable else count):
+    level_end = count - 1 if words.is_variable else count
+    for level in range(min(level_end, HEAD_LEVELS)):
         is_longer = lengths > level * _WORD_BYTES
         if is_longer.all():
             _mix(found, words.level(level, count, rows).view(np.uint64))
@@ -141,5 +145,10 @@ def _byte_words(words: ByteWords, count: int, rows: slice) -> Hashes:
             break
         mixed = found[longer]
         _mix(mixed, words.level(level, count, longer + rows.start).view(np.uint64))
+        found[longer] = mixed
+    longer = np.flatnonzero(lengths > HEAD_LEVELS * _WORD_BYTES) if level_end > HEAD_LEVELS else np.zeros(0, np.int64)
+    if len(longer):
+        mixed = found[longer]
+        _mix(mixed, tail_hashes(words, level_end, longer + rows.start))
         found[longer] = mixed
     return found

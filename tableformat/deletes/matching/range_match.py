@@ -29,6 +29,7 @@ from tableformat.deletes.matching.boundary_trie import (
     boundaries_of,
 )
 from tableformat.deletes.spans.spans import SpanArray
+from tableformat.keys.long_words import with_long_values
 from tableformat.keys.sort_words import Codes, Flags, NumberWords, RowChoice, SortWords, sort_words_of
 
 Rows: TypeAlias = npt.NDArray[np.int64]
@@ -157,7 +158,7 @@ def deleted_runs(
     if len(spans) == 0 or count == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     boundaries = boundaries_of(spans)
-    sort_words = _key_sort_words(columns, spans, len(boundaries.columns), count)
+    sort_words = _key_sort_words(columns, spans, boundaries, count)
     positions = rows_below(boundaries, sort_words, count)
     starts, ends = positions[0::2], positions[1::2]
     is_filled = starts < ends
@@ -183,7 +184,7 @@ def deleted_mask(columns: Sequence[KeyColumn], spans: SpanArray, *, row_count: i
     if len(spans) == 0 or count == 0:
         return mask
     boundaries = boundaries_of(spans)
-    sort_words = _key_sort_words(columns, spans, len(boundaries.columns), count)
+    sort_words = _key_sort_words(columns, spans, boundaries, count)
     trie = BoundaryTrie(boundaries, tuple(column.valid is not None for column in sort_words))
     if trie.all_rows_deleted is not None:
         mask[:] = trie.all_rows_deleted
@@ -216,12 +217,16 @@ def _codes(sort_words: Sequence[SortWords], level: TrieLevel, rows: RowChoice, r
 
 
 def _key_sort_words(
-    columns: Sequence[KeyColumn], spans: SpanArray, column_count: int, row_count: int
+    columns: Sequence[KeyColumn], spans: SpanArray, boundaries: Boundaries, row_count: int
 ) -> list[SortWords]:
     """The sort words of those key columns that some cut binds."""
+    column_count = len(boundaries.columns)
     assert len(columns) >= column_count, f"{len(columns)} columns given, the spans bind {column_count}"
-    pairs = zip(columns[:column_count], spans.key.types[:column_count], strict=True)
-    return [sort_words_of(column, key_type, row_count) for column, key_type in pairs]
+    found = []
+    for column, key_type, boundary in zip(columns, spans.key.types, boundaries.columns, strict=False):
+        words = sort_words_of(column, key_type, row_count)
+        found.append(words if boundary.long_values is None else with_long_values(words, boundary.long_values))
+    return found
 
 
 def _row_count(columns: Sequence[KeyColumn], row_count: int | None) -> int:
