@@ -90,6 +90,9 @@ PAGE_CHECKSUM_VERIFICATION: Final = "read.parquet.page-checksum-verification"
 (DA-11)."""
 PAGE_CHECKSUM_VERIFICATION_DEFAULT: Final = "false"
 PAGE_CHECKSUM_VERIFICATIONS: Final = (PAGE_CHECKSUM_VERIFICATION_DEFAULT, "true")
+INFLATED_BYTES_MAX: Final = "tableformat.read.inflated-bytes-max"
+"""An option of the catalog, not of a table: what a file of metadata may hold when it is decompressed (FM-32)."""
+INFLATED_BYTES_MAX_DEFAULT: Final = 512 * 1024 * 1024
 OPEN_FILE_COST: Final = "read.split.open-file-cost"
 """Bytes that opening one file is taken to cost as much as reading; compaction weighs files by it."""
 OPEN_FILE_COST_DEFAULT: Final = 4 * 1024 * 1024
@@ -357,6 +360,16 @@ def may_remove_files(properties: Mapping[str, str]) -> bool:
 def is_synced(properties: Mapping[str, str]) -> bool:
     """Whether a commit to the table survives a power cut as soon as it has returned (`tableformat.write.sync`)."""
     return property_one_of(properties, WRITE_SYNC, WRITE_SYNCS) == "commit"
+
+
+def inflated_bytes_max(options: Mapping[str, str]) -> int:
+    """FM-32: by the options that files are opened with."""
+    return positive_int(options, INFLATED_BYTES_MAX, INFLATED_BYTES_MAX_DEFAULT)
+
+
+def options_of_table(properties: Mapping[str, str]) -> dict[str, str]:
+    """FM-32: the properties of a table that files are opened with; it does not set its own limit."""
+    return {name: value for name, value in properties.items() if name != INFLATED_BYTES_MAX}
 
 
 def row_level_mode(properties: Mapping[str, str], statement: str) -> str:

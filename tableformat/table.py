@@ -143,6 +143,9 @@ class Table(TableEvolution):
     ) -> CommitResult:
         """Add Parquet files where they are, as data files of the table.
 
+        A file in the directory of this or another table gets a new name in this table, because jobs may remove its
+        current one: a hard link on a local disk, a copy by the object store.
+
         Their columns are those of the table by name; the partition is read off their bounds. Footers are read, and rows
         only where a footer does not show that they fit (LK-10). Raises InvalidArgumentError for files that cannot be
         the table's, RowsRefusedError for such rows, AlreadyExistsError for files that it has, or had before their rows

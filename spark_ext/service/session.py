@@ -27,6 +27,7 @@ from tableformat.merge_on_read.deleted_positions import MergeCaches, MergeContex
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
 from tableformat.operations.drafts.carried_rows import Carry, carry_here
+from tableformat.properties import inflated_bytes_max
 from tableformat.scan.plan import ScanPlan
 from tableformat.scan.planner import plan_scan
 from tableformat.storage.bounded_cache import BoundedCache
@@ -192,7 +193,9 @@ class Session:
         if current.iceberg.metadata_location == pin.metadata_location:
             return current
         io = current.iceberg.io
-        metadata = parse_table_metadata(read_bytes(io, pin.metadata_location), pin.metadata_location)
+        metadata = parse_table_metadata(
+            read_bytes(io, pin.metadata_location), pin.metadata_location, inflated_bytes_max(io.properties)
+        )
         iceberg = IcebergTable(pin.table, metadata, pin.metadata_location, io, self.catalog.iceberg)
         return Table(iceberg, catalog=self.catalog)
 

@@ -10,9 +10,9 @@ PyIceberg's SQL catalog, with what it lacks for this use: several writing proces
 
 from __future__ import annotations
 
-import gzip
 import os
 import uuid
+import zlib
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -64,8 +64,9 @@ from tableformat.metadata.identifiers import identifier_text
 from tableformat.metadata.new_names import check_new_name, directory_of
 from tableformat.metadata.statistics_files import accept_every_blob_type
 from tableformat.metadata.table_file import parse_table_metadata
-from tableformat.properties import is_synced
+from tableformat.properties import inflated_bytes_max, is_synced, options_of_table
 from tableformat.storage.bounded_cache import BoundedCache
+from tableformat.storage.inflating import Inflater
 from tableformat.storage.location_provider import location_provider
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.storage import delete_if_present, read_bytes, sync_files, write_bytes
@@ -455,7 +456,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     def file_io_of(self, location: str, properties: Properties = EMPTY_DICT) -> FileIO:
         """LK-3: of what the catalog names at its former place, one that opens the files where they are."""
-        root = self.place.root
+        root, properties = self.place.root, options_of_table(properties)
         former = self.place.former_root_of(location, self._load_file_io(location=root))
         if former is None or root is None:
             return self._load_file_io(properties, location)
@@ -481,9 +482,9 @@ def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
 def _parse_metadata(io: FileIO, location: str) -> TableMetadata:
     data = read_bytes(io, location)
     try:
-        text = gzip.decompress(data) if location.endswith(GZIP_SUFFIX) else data
+        text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
         return TableMetadataUtil.parse_raw(text.decode())
-    except (ValidationError, ValueError, OSError, EOFError) as error:
+    except (ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
         # Slower, and says what is wrong.
-        parse_table_metadata(data, location)
+        parse_table_metadata(data, location, inflated_bytes_max(io.properties))
         raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error

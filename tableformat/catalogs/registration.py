@@ -10,6 +10,7 @@ from tableformat.catalogs.embedded_catalog import EmbeddedCatalog
 from tableformat.commit.rest_catalog import is_rest
 from tableformat.errors import InvalidArgumentError, TableNotFoundError
 from tableformat.metadata.table_file import is_metadata_file, moved_table, newest_metadata_file, parse_table_metadata
+from tableformat.properties import inflated_bytes_max
 from tableformat.storage.location import from_anywhere
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import check_scheme
@@ -38,7 +39,7 @@ def _check_metadata_file(catalog: IcebergCatalog, location: str) -> None:
         _refuse_directory(io, location.rstrip("/"))
     if not exists(io, location):
         raise TableNotFoundError(f"there is no table metadata file {location!r:.200}. Nothing was changed.")
-    metadata = parse_table_metadata(read_bytes(io, location), location)
+    metadata = parse_table_metadata(read_bytes(io, location), location, inflated_bytes_max(io.properties))
     if not isinstance(io, RelocatedFileIO) and moved_table(metadata, io, location) is not None:
         raise InvalidArgumentError(
             f"the table of {location} was moved or copied: its metadata says that its files are in "

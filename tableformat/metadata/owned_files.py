@@ -7,10 +7,10 @@ because metadata names it goes through here.
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
@@ -22,6 +22,8 @@ from pyiceberg.table import TableProperties
 
 from tableformat.cached_property import cached_property
 from tableformat.errors import CorruptFileError
+from tableformat.properties import inflated_bytes_max
+from tableformat.storage.inflating import Inflater
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.storage import actual_location, delete_if_present, open_input, read_bytes
 
@@ -215,9 +217,9 @@ def table_uuid_of(io: FileIO, location: str) -> str | None:
     """Whose metadata file it is; None when that is not known. Raises CorruptFileError when there is no such file."""
     data = read_bytes(io, location)
     try:
-        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        text = Inflater(location, inflated_bytes_max(io.properties)).gunzipped(data)
         return str(json.loads(text)["table-uuid"])
-    except (ValueError, KeyError, TypeError, OSError, EOFError, RecursionError):
+    except (ValueError, KeyError, TypeError, OSError, EOFError, RecursionError, zlib.error, CorruptFileError):
         return None
 
 

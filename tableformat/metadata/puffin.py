@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.storage.inflating import Inflater
 from tableformat.storage.outage import raise_unless_damage
 from tableformat.storage.storage import open_input
 
@@ -151,8 +152,7 @@ def _parse_payload(payload: bytes, flags: bytes, location: str) -> PuffinFooter:
         raise UnsupportedFeatureError(f"{location}: the Puffin footer has flags {flags.hex()} of a newer format.")
     try:
         if flags[0] & _COMPRESSED_FOOTER:
-            with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
-                payload = stream.read()
+            payload = Inflater(location).lz4(payload)
         content = json.loads(payload)
         blobs = tuple(_blob_metadata(blob) for blob in content["blobs"])
         return PuffinFooter(blobs, dict(content.get("properties", {})))

@@ -5,7 +5,6 @@ Source: Iceberg table specification, "Table Metadata and Snapshots" and "File Sy
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -26,8 +25,10 @@ from tableformat.errors import (
     UnsupportedFeatureError,
 )
 from tableformat.metadata.statistics_files import accept_every_blob_type
+from tableformat.properties import INFLATED_BYTES_MAX_DEFAULT, inflated_bytes_max, options_of_table
 from tableformat.storage import storage
 from tableformat.storage.fsspec_io import is_fsspec
+from tableformat.storage.inflating import Inflater
 from tableformat.storage.location import local_path, one_spelling
 from tableformat.storage.relocated_io import RelocatedFileIO
 from tableformat.storage.schemes import check_scheme
@@ -36,7 +37,6 @@ NEWEST_FORMAT_VERSION: Final = 3
 
 _METADATA_FILE: Final = re.compile(r"(?:v(\d+)|(\d+)-.*)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _UNKNOWN_TYPE: Final = re.compile(r"Unsupported field type: '?([\w()., ]+)")
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 accept_every_blob_type()
 
@@ -58,13 +58,14 @@ def read_table_metadata(location: str, properties: Mapping[str, str]) -> tuple[T
         location = newest_metadata_file(io, location)
     elif not storage.exists(io, location):
         raise TableNotFoundError(f"there is no table metadata file {location}.")
-    metadata = parse_table_metadata(storage.read_bytes(io, location), location)
+    metadata = parse_table_metadata(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     return metadata, _io_for(metadata, io, location), location
 
 
-def parse_table_metadata(data: bytes, location: str) -> TableMetadata:
-    """FM-3: the metadata in the bytes of a metadata file; `location` is for messages."""
-    document = _parse_json(data, location)
+def parse_table_metadata(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> TableMetadata:
+    """FM-3: the metadata in the bytes of a metadata file; `location` is for messages. CorruptFileError for one that
+    holds more than `bytes_max` when it is decompressed (FM-32)."""
+    document = _parse_json(data, location, bytes_max)
     version = document.get("format-version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise CorruptFileError(location, f"its format-version is {version!r}; it is no Iceberg table metadata.")
@@ -106,9 +107,9 @@ def unknown_type(error: Exception, location: str) -> UnsupportedFeatureError | N
     )
 
 
-def _parse_json(data: bytes, location: str) -> dict[str, Any]:
+def _parse_json(data: bytes, location: str, bytes_max: int) -> dict[str, Any]:
     try:
-        document = json.loads(gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data)
+        document = json.loads(Inflater(location, bytes_max).gunzipped(data))
     except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
         raise CorruptFileError(location, f"it is not JSON ({error}).") from error
     if not isinstance(document, dict):
@@ -150,7 +151,8 @@ def _version(name: str) -> int | None:
 
 def _updated_ms(io: FileIO, location: str) -> int:
     """Two commits of the same version only one of which won: without a catalog the later one has to be it."""
-    return int(_parse_json(storage.read_bytes(io, location), location).get("last-updated-ms") or 0)
+    document = _parse_json(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
+    return int(document.get("last-updated-ms") or 0)
 
 
 def _names(io: FileIO, folder: str) -> list[str]:
@@ -179,7 +181,7 @@ def _io_for(metadata: TableMetadata, io: FileIO, metadata_location: str) -> File
     relocated = moved_table(metadata, io, metadata_location)
     if relocated is not None:
         return relocated
-    return load_file_io({**io.properties, **metadata.properties}, metadata.location)
+    return load_file_io({**io.properties, **options_of_table(metadata.properties)}, metadata.location)
 
 
 def moved_table(metadata: TableMetadata, io: FileIO, metadata_location: str) -> RelocatedFileIO | None:

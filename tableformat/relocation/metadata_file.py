@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from tableformat.errors import CorruptFileError
 from tableformat.maintenance.conversion.conversion_record import CONVERTED_DELETES_UNTIL, CONVERTED_FILES_UNTIL
 from tableformat.metadata.owned_files import PATH_PROPERTIES
 from tableformat.relocation.naming import Naming
+from tableformat.storage.inflating import Inflater
 
 Document = dict[str, Any]
 
@@ -21,13 +23,13 @@ them repeats work."""
 _STATISTICS: Final = ("statistics", "partition-statistics")
 
 
-def parse_document(data: bytes, location: str) -> Document:
-    """CorruptFileError for bytes that are no table metadata."""
+def parse_document(data: bytes, location: str, bytes_max: int) -> Document:
+    """CorruptFileError for bytes that are no table metadata, or more than `bytes_max` (FM-32)."""
     try:
-        document = json.loads(gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data)
+        document = json.loads(Inflater(location, bytes_max).gunzipped(data))
         if "location" in document:
             return dict(document)
-    except (ValueError, EOFError, OSError, TypeError) as error:
+    except (ValueError, EOFError, OSError, TypeError, zlib.error) as error:
         raise CorruptFileError(location, f"it is no table metadata file ({error}).") from error
     raise CorruptFileError(location, "it is no table metadata file: it states no location.")
 

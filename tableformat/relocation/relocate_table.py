@@ -22,6 +22,7 @@ from typing import Final
 from pyiceberg.io import FileIO
 
 from tableformat.maintenance.running.progress import Progress, silent
+from tableformat.properties import inflated_bytes_max
 from tableformat.relocation import metadata_file
 from tableformat.relocation.delete_files import put_bytes, rewrite_row_deletes, same_place
 from tableformat.relocation.file_copier import Copied, FileCopier, FileCopy
@@ -84,7 +85,9 @@ class TableRelocation:
 
     def run(self, name: str, metadata_location: str) -> RelocatedTable:
         """LK-6, LK-7: raises CorruptFileError for a file of a retained snapshot that is missing or cannot be read."""
-        current = metadata_file.parse_document(read_bytes(self.source, metadata_location), metadata_location)
+        current = metadata_file.parse_document(
+            read_bytes(self.source, metadata_location), metadata_location, inflated_bytes_max(self.source.properties)
+        )
         logged = self._logged(current)
         needed = dict.fromkeys(metadata_file.manifest_lists(current))
         self._total = len(needed) + len(logged) + 1
@@ -114,7 +117,10 @@ class TableRelocation:
         """The metadata files of the log that are still there."""
         there = (location for location in metadata_file.logged_files(current) if exists(self.source, location))
         return {
-            location: metadata_file.parse_document(read_bytes(self.source, location), location) for location in there
+            location: metadata_file.parse_document(
+                read_bytes(self.source, location), location, inflated_bytes_max(self.source.properties)
+            )
+            for location in there
         }
 
     def _relocate_list(self, location: str) -> None:

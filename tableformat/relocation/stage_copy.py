@@ -13,6 +13,7 @@ from uuid import uuid4
 from pyiceberg.table import Table as IcebergTable
 
 from tableformat.errors import InvalidArgumentError, nearest_hint
+from tableformat.properties import inflated_bytes_max
 from tableformat.relocation.delete_files import put_bytes
 from tableformat.relocation.known_files import KnownFiles
 from tableformat.relocation.metadata_file import logged_files, parse_document
@@ -99,7 +100,12 @@ def _naming(iceberg: IcebergTable, source_prefix: str, target_prefix: str) -> Na
 def _version(iceberg: IcebergTable, version: str) -> str:
     """The location of a metadata file of the table."""
     current = iceberg.metadata_location
-    known = [*logged_files(parse_document(read_bytes(iceberg.io, current), current)), current]
+    known = [
+        *logged_files(
+            parse_document(read_bytes(iceberg.io, current), current, inflated_bytes_max(iceberg.io.properties))
+        ),
+        current,
+    ]
     found = [location for location in known if version in (location, location.rpartition("/")[2])]
     if not found:
         names = [location.rpartition("/")[2] for location in known]

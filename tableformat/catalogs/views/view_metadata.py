@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import time
 import uuid
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,7 @@ from pyiceberg.view.metadata import (
 )
 
 from tableformat.errors import CorruptFileError, InvalidArgumentError
+from tableformat.storage.inflating import Inflater
 
 HISTORY_SIZE: Final = "version.history.num-entries"
 DROP_DIALECT: Final = "replace.drop-dialect.allowed"
@@ -137,8 +139,8 @@ def view_bytes(metadata: ViewMetadata) -> bytes:
 def parse_view(data: bytes, location: str) -> ViewMetadata:
     """A metadata file of any writer. CorruptFileError where it is none."""
     try:
-        return ViewMetadata.model_validate_json(gzip.decompress(data) if data.startswith(_GZIP) else data)
-    except (ValidationError, ValueError, OSError, EOFError) as error:
+        return ViewMetadata.model_validate_json(Inflater(location).gunzipped(data))
+    except (ValidationError, ValueError, OSError, EOFError, zlib.error) as error:
         raise CorruptFileError(location, f"it is no metadata file of a view ({error}).") from error
 
 

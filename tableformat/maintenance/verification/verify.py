@@ -45,6 +45,7 @@ from tableformat.merge_on_read.delete_columns import field_history
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.snapshot_choice import view_at
 from tableformat.metadata.table_file import parse_table_metadata
+from tableformat.properties import inflated_bytes_max
 from tableformat.storage import storage
 from tableformat.storage.location import local_path
 
@@ -105,7 +106,11 @@ class _Run:
     def look_at_metadata(self, snapshots: Sequence[Snapshot], heads: frozenset[int] | set[int]) -> Census:
         """MT-72, MT-73: the metadata file, lists, manifests, and what they say together."""
         try:
-            parse_table_metadata(storage.read_bytes(self.io, self.metadata_location), self.metadata_location)
+            parse_table_metadata(
+                storage.read_bytes(self.io, self.metadata_location),
+                self.metadata_location,
+                inflated_bytes_max(self.io.properties),
+            )
         except (CorruptFileError, UnsupportedFeatureError) as error:
             self.flaws.append(flaw_of(self.io, error, self.metadata_location))
         self.flaws += reference_flaws(self.metadata, self.metadata_location)

@@ -21,6 +21,7 @@ from tableformat.metadata.manifests.avro_container import Container, read_contai
 from tableformat.metadata.manifests.manifest_entry import ManifestFile
 from tableformat.metadata.manifests.manifest_reader import layout_of
 from tableformat.metadata.manifests.manifest_schema import rename_by_field_id
+from tableformat.properties import inflated_bytes_max
 from tableformat.storage import storage
 from tableformat.storage.location import local_path
 
@@ -80,8 +81,10 @@ def decode_manifests(io: FileIO, manifests: Sequence[ManifestFile]) -> list[RawM
     CorruptFileError naming the manifest; UnsupportedLayoutError for a schema that only `read_manifest` reads.
     """
 
+    bytes_max = inflated_bytes_max(io.properties)
+
     def read(manifest: ManifestFile) -> Container:
-        return read_container(storage.read_bytes(io, manifest.manifest_path), manifest.manifest_path)
+        return read_container(storage.read_bytes(io, manifest.manifest_path), manifest.manifest_path, bytes_max)
 
     if len(manifests) > 1 and local_path(manifests[0].manifest_path) is None:
         with ThreadPoolExecutor(REMOTE_READERS) as pool:

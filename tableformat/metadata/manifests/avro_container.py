@@ -13,7 +13,6 @@ Source: Apache Avro 1.12 specification, "Object Container Files".
 
 from __future__ import annotations
 
-import bz2
 import io
 import os
 import struct
@@ -23,9 +22,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import fastavro
-import pyarrow as pa
 
 from tableformat.errors import CorruptFileError, UnsupportedFeatureError
+from tableformat.properties import INFLATED_BYTES_MAX_DEFAULT
+from tableformat.storage.inflating import Inflater
 from tableformat.storage.outage import raise_unless_damage
 
 RECORDS_PER_BLOCK: Final = 2_000
@@ -86,8 +86,9 @@ class RecordCodec:
         return RecordCodec(parsed)
 
 
-def read_container(data: bytes, location: str) -> Container:
-    """Take the file apart. Raises CorruptFileError for a damaged one, UnsupportedFeatureError for an unknown codec."""
+def read_container(data: bytes, location: str, bytes_max: int = INFLATED_BYTES_MAX_DEFAULT) -> Container:
+    """Take the file apart. Raises CorruptFileError for a damaged one and for one that holds more than `bytes_max` when
+    it is decompressed (FM-32), UnsupportedFeatureError for an unknown codec."""
     if not data.startswith(_MAGIC):
         raise CorruptFileError(location, "it does not begin like an Avro file.")
     try:
@@ -100,14 +101,14 @@ def read_container(data: bytes, location: str) -> Container:
         position += _SYNC_BYTES
         if position > len(data):
             raise EOFError("the header is cut off")
-        blocks = []
+        blocks, inflater = [], Inflater(location, bytes_max)
         while position < len(data):
             count, position = _read_long(data, position)
             size, position = _read_long(data, position)
             end = position + size
             if count < 0 or size < 0 or data[end : end + _SYNC_BYTES] != sync:
                 raise CorruptFileError(location, f"the Avro block at byte {position} is damaged or cut off.")
-            blocks.append((count, decompress(data[position:end])))
+            blocks.append((count, decompress(inflater, data[position:end])))
             position = end + _SYNC_BYTES
     except DECODING_ERRORS as error:
         raise_unless_damage(location, error)
@@ -227,38 +228,10 @@ def _long(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _inflate(block: bytes) -> bytes:
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    inflated = inflater.decompress(block)
-    if not inflater.eof:
-        raise EOFError("a compressed block ends too early")
-    return inflated
-
-
-def _unsnappy(block: bytes) -> bytes:
-    """Snappy's raw format, followed by a checksum of what was compressed."""
-    size = shift = 0
-    for byte in block:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    records: bytes = pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True)
-    if zlib.crc32(records) != int.from_bytes(block[-4:], "big"):
-        raise ValueError("the checksum of a compressed block does not match")
-    return records
-
-
-def _unzstd(block: bytes) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        records: bytes = stream.read()
-    return records
-
-
-_DECOMPRESSORS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
-    "null": bytes,
-    "deflate": _inflate,
-    "snappy": _unsnappy,
-    "zstandard": _unzstd,
-    "bzip2": bz2.decompress,
+_DECOMPRESSORS: Final[Mapping[str, Callable[[Inflater, bytes], bytes]]] = {
+    "null": Inflater.stored,
+    "deflate": Inflater.deflate,
+    "snappy": Inflater.snappy,
+    "zstandard": Inflater.zstandard,
+    "bzip2": Inflater.bzip2,
 }

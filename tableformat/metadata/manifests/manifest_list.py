@@ -34,6 +34,7 @@ from tableformat.metadata.manifests.manifest_entry import (
 from tableformat.metadata.manifests.manifest_reader import layout_of
 from tableformat.metadata.manifests.manifest_schema import manifest_list_schema, rename_by_field_id
 from tableformat.metadata.snapshot_view import SnapshotView
+from tableformat.properties import inflated_bytes_max
 from tableformat.storage import storage
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.outage import raise_unless_damage
@@ -73,7 +74,7 @@ def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
 
 def decode_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     """What `read_manifest_list` gives, from the file as it is now."""
-    container = read_container(storage.read_bytes(io, location), location)
+    container = read_container(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     records = decode_records(container, layout_of(container).codec)
     try:
         return tuple(_manifest_file(io, record, location) for record in records)
@@ -92,7 +93,12 @@ def had_parent(io: FileIO, snapshot: Snapshot) -> bool:
     if snapshot.parent_snapshot_id is not None:
         return True
     location = snapshot.manifest_list
-    return read_container(storage.read_bytes(io, location), location).metadata.get(_PARENT, b"null") != b"null"
+    return (
+        read_container(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties)).metadata.get(
+            _PARENT, b"null"
+        )
+        != b"null"
+    )
 
 
 def write_manifest_list(
@@ -287,7 +293,7 @@ def _counts(io: FileIO, record: Mapping[str, Any]) -> dict[str, int]:
     if None not in stated.values():
         return {name: count for name, count in stated.items() if count is not None}
     location = record["manifest_path"]
-    container = read_container(storage.read_bytes(io, location), location)
+    container = read_container(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     entries = decode_records(container, layout_of(container).codec)
     counted = dict.fromkeys(names, 0)
     for entry in entries:

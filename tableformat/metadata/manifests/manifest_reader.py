@@ -35,6 +35,7 @@ from tableformat.metadata.manifests.avro_container import (
 )
 from tableformat.metadata.manifests.manifest_entry import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from tableformat.metadata.manifests.manifest_schema import Converter, rename_by_field_id
+from tableformat.properties import inflated_bytes_max
 from tableformat.storage import storage
 from tableformat.storage.bounded_cache import BoundedCache
 from tableformat.storage.outage import raise_unless_damage
@@ -92,7 +93,7 @@ def _decoded(io: FileIO, manifest: ManifestFile, metadata: TableMetadata) -> tup
     spec = metadata.specs().get(manifest.partition_spec_id)
     if spec is None:
         raise CorruptFileError(location, f"the table has no partition spec {manifest.partition_spec_id}.")
-    container = read_container(storage.read_bytes(io, location), location)
+    container = read_container(storage.read_bytes(io, location), location, inflated_bytes_max(io.properties))
     layout = layout_of(container)
     records = decode_records(container, layout.codec)
     try:

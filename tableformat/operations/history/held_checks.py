@@ -28,6 +28,7 @@ from tableformat.metadata.content_file import DataFile
 from tableformat.metadata.snapshot_index import snapshot_by_id
 from tableformat.metadata.snapshot_view import SnapshotView
 from tableformat.metadata.table_file import parse_table_metadata
+from tableformat.properties import inflated_bytes_max
 from tableformat.scan.context import ReadContext
 from tableformat.scan.planner import plan_scan
 from tableformat.scan.reader import read_tables
@@ -111,7 +112,9 @@ def _conditions_when_made(snapshot: Snapshot, metadata: TableMetadata, io: FileI
     since_ms = snapshot.timestamp_ms - _CLOCKS_DIFFER_MS
     for entry in dropwhile(lambda entry: entry.timestamp_ms < since_ms, log):
         try:
-            logged = parse_table_metadata(read_bytes(io, entry.metadata_file), entry.metadata_file)
+            logged = parse_table_metadata(
+                read_bytes(io, entry.metadata_file), entry.metadata_file, inflated_bytes_max(io.properties)
+            )
         except CorruptFileError:
             return None
         if snapshot_by_id(logged, snapshot.snapshot_id) is not None:

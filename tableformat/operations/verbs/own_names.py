@@ -1,4 +1,4 @@
-"""Gives a name of its own to a file that is added and that a job might remove under its former name (LK-31)."""
+"""Gives a new name to a file that is added and that a job might remove under its current name (LK-31, decision 50)."""
 
 from __future__ import annotations
 
