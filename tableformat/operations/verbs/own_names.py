@@ -1,4 +1,4 @@
-"""Gives a new name to a file that is added and that a job might remove under its current name (LK-31, decision 50)."""
+"""Gives a new name to a file that is added and that a job might remove under its current name (LK-31, decision 54)."""
 
 from __future__ import annotations
 
