@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from example_counts import examples
 from hypothesis import event, given, settings
@@ -23,7 +25,7 @@ from stepped_jobs import CancelledError, SteppedJob, every_file_is_a_slice, file
 import tableformat as tf
 from tableformat.commit.change import is_keyed
 from tableformat.commit.publish_target import PUBLISHED_NUMBER
-from tableformat.errors import CommitConflictError, CorruptFileError
+from tableformat.errors import AlreadyExistsError, CommitConflictError, CorruptFileError, InvalidArgumentError
 from tableformat.metadata.content_file import DeleteFile
 from tableformat.metadata.reachable_files import reachable_files
 from tableformat.testing.model import ModelVerbs
@@ -134,6 +136,22 @@ class World:
     def delete_found_rows(self, id2: int) -> None:
         self.table.refresh().delete(where=f"id2 = {id2}", mode="scan")
         self.model.delete(lambda row: row["id2"] == id2)
+
+    def come_back(self, which: int) -> None:
+        """LK-31: a file that is not live is added, whatever a job is about to do with it."""
+        table = self.table.refresh()
+        paths = sorted(Path(table.location.removeprefix("file://"), "data").rglob("*.parquet"))
+        path = paths[which % len(paths)]
+        try:
+            rows = pq.read_table(path)
+            if "payload" not in rows.column_names:
+                return  # Of deletes.
+            table.add_files([f"file://{path}"])
+        except (pa.ArrowInvalid, AlreadyExistsError, CorruptFileError, InvalidArgumentError) as error:
+            event(f"comes back: {type(error).__name__}")
+            return
+        event("comes back")
+        self.model.append(rows.select(COLUMNS).to_pylist())
 
     def read_and_decide(self, verb: str, rows: list[dict[str, Any]]) -> None:
         """What a verb of READERS does to the rows."""
@@ -317,6 +335,7 @@ PACES = st.none() | st.sampled_from([1, 3, 8, 20])
 UPKEEP = st.one_of(
     WRITES,
     act("delete_found_rows", ID2),
+    act("come_back", st.integers(0, 30)),
     STEPS,
     starts(*sorted(set(JOBS) - {"publish"})),
     starts("compact all", "convert", "convert in slices", "expire"),
